@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The objects that applications hold. Each begins with the public struct, so that a handle is
+ * turned into ours by a cast, and points to the provider's object, which is exchanged by a move
+ * and is NULL while its device is released.
+ *
+ * Locks, in the order in which they are taken:
+ *   rp_contexts_lock	the list of contexts
+ *   ctx->verbs		control verbs of a context hold it for reading, a move for writing from
+ *			before the first release to after the last recreation
+ *   qp->control	control verbs of one queue pair; a peer's move holds it
+ *   cq->lock		polling, the software queue, cq->real
+ *   qp->lock		posting, both rings, qp->real, the gates
+ *   channel->lock	software events
+ * The retired counters of rings are written under the lock of the CQ that reports them and
+ * read without it.
+ */
+#ifndef RP_SHIM_H
+#define RP_SHIM_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "list.h"
+#include "lock.h"
+
+#define likely(x)	__builtin_expect(!!(x), 1)
+#define unlikely(x)	__builtin_expect(!!(x), 0)
+
+/* Entries that a CQ has beyond what was asked for, for markers. */
+#define RP_CQ_EXTRA	64
+/* Send requests that a queue pair has beyond what was asked for: the marker. */
+#define RP_SQ_EXTRA	1
+
+struct rp_context;
+struct rp_qp;
+struct rp_conn;
+
+/**
+ * struct rp_device - what stands for an ibv_device
+ * @dev: what the application sees; the padding makes a foreign provider library that reads its
+ *	own struct behind it ("is it mine?") find zeroes
+ * @real: libibverbs' device of that name now, referenced; NULL when it is gone
+ */
+struct rp_device {
+	union {
+		struct ibv_device dev;
+		char pad[2048];
+	};
+	struct ibv_device *real;
+	struct list_node node;
+	int refs;
+};
+
+/* Why a context cannot be moved, counted by kind of object. */
+enum rp_immovable {
+	RP_IMM_UD_QP,
+	RP_IMM_UC_QP,
+	RP_IMM_RAW_QP,
+	RP_IMM_XRC,
+	RP_IMM_SRQ,
+	RP_IMM_AH,
+	RP_IMM_MCAST,
+	RP_IMM_MW,
+	RP_IMM_DM,
+	RP_IMM_WQ,
+	RP_IMM_FLOW,
+	RP_IMM_COUNTERS,
+	RP_IMM_TD,
+	RP_IMM_PARENT_DOMAIN,
+	RP_IMM_CQ_EX,
+	RP_IMM_DMABUF_MR,
+	RP_IMM_IMPORTED,
+	RP_IMM_DIRECT_VERBS,
+	RP_IMM_RDMACM,
+	RP_IMM_N
+};
+
+const char *rp_immovable_name(enum rp_immovable what);	/* "UD queue pair", ... (immovable.c) */
+
+/**
+ * struct rp_keymap - virtual to real keys, immutable once published
+ * A changed map is a new one; readers hold the lock under which posts are made or see either.
+ */
+struct rp_keymap;
+struct rp_keymap *rp_keymap_new(size_t n);
+void rp_keymap_add(struct rp_keymap *m, uint32_t virt, uint32_t real); /* before publishing */
+/* false: not in the map */
+bool rp_keymap_find(const struct rp_keymap *m, uint32_t virt, uint32_t *real);
+void rp_keymap_free(struct rp_keymap *m);
+
+/**
+ * struct rp_evfd - a descriptor that the application keeps for ever
+ * @epfd: an epoll descriptor around @realfd (exchanged by a move) and @softfd
+ * @softfd: an eventfd, readable while software events wait
+ */
+struct rp_evfd {
+	int epfd;
+	int softfd;
+	int realfd;
+};
+
+int rp_evfd_open(struct rp_evfd *e, int realfd);	/* 0 or -errno */
+void rp_evfd_close(struct rp_evfd *e);
+int rp_evfd_attach(struct rp_evfd *e, int realfd);	/* makes realfd non-blocking, adds it */
+void rp_evfd_detach(struct rp_evfd *e);			/* before the real descriptor is closed */
+void rp_evfd_raise(struct rp_evfd *e);
+void rp_evfd_lower(struct rp_evfd *e);
+/* Waits until readable, or returns -EAGAIN at once when the application set O_NONBLOCK on epfd. */
+int rp_evfd_wait(struct rp_evfd *e);
+
+/**
+ * struct rp_context - an open device
+ * @vctx: what the application sees is &vctx.context
+ * @real: the provider's, NULL while released
+ * @name: name of the real device, "rxe0"
+ * @dev_index: ib_device index of @real (RDMA_NLDEV_ATTR_DEV_INDEX, ibv_get_device_index)
+ * @epoch: moves so far; 0: every virtual number is the real one
+ * @lkeys: virtual to real local keys; NULL while @epoch is 0
+ * @sgid_map: virtual to real GID index by port (from 0); NULL: the same
+ * @immovable: objects that forbid a move
+ */
+struct rp_context {
+	struct verbs_context vctx;
+	struct ibv_context *real;
+	struct rp_device *device;
+	char name[IBV_SYSFS_NAME_MAX];
+	int dev_index;
+	unsigned int epoch;
+	pthread_rwlock_t verbs;
+	struct rp_keymap *lkeys;
+	int *sgid_map[4];
+	int sgid_map_len;
+	atomic_int immovable[RP_IMM_N];
+
+	struct rp_lock objects;		/* the lists below */
+	struct list_head pds, mrs, channels, cqs, qps, srqs;
+
+	struct rp_evfd async;
+	pthread_mutex_t async_lock;	/* soft_async, and unacknowledged counts of objects */
+	pthread_cond_t async_acked;
+	struct list_head soft_async;
+
+	struct list_node node;		/* rp_contexts */
+	struct rp_move *move;		/* move.c's; NULL when nothing goes on */
+};
+
+struct rp_pd {
+	struct ibv_pd pd;
+	struct ibv_pd *real;
+	struct list_node node;
+};
+
+enum rp_mr_how { RP_MR_REG, RP_MR_IOVA, RP_MR_IOVA2, RP_MR_OTHER };
+
+/**
+ * struct rp_mr - a memory region
+ * @mr: lkey and rkey as the application knows them for ever
+ */
+struct rp_mr {
+	struct ibv_mr mr;
+	struct ibv_mr *real;
+	enum rp_mr_how how;
+	uint64_t iova;
+	unsigned int access;
+	struct list_node node;
+};
+
+struct rp_channel {
+	struct ibv_comp_channel ch;	/* ch.fd is evfd.epfd */
+	struct ibv_comp_channel *real;
+	struct rp_evfd evfd;
+	struct rp_lock lock;
+	struct list_head soft_events;	/* rp_cq.soft_event */
+	struct list_node node;
+};
+
+/**
+ * struct rp_cq - a completion queue
+ * @soft: completions that were taken from the device and not yet polled by the application,
+ *	oldest first; a ring that grows; already translated
+ * @armed: 1 + solicited_only as last asked for and not yet reported
+ * @markers: markers on their way
+ */
+struct rp_cq {
+	union {
+		struct ibv_cq cq;
+		struct ibv_cq_ex cqex;
+	};
+	struct ibv_cq *real;
+	struct ibv_cq_ex *real_ex;	/* when created by ibv_create_cq_ex, else NULL */
+	struct rp_lock lock;
+	struct ibv_wc *soft;
+	unsigned int soft_head, soft_n, soft_size;
+	int armed;
+	int markers;
+	struct rp_channel *channel;
+	struct list_node soft_event;
+	bool soft_event_queued;
+	struct ibv_cq_init_attr_ex attr;	/* as asked for */
+	unsigned int comp_events_unacked;	/* under cq.mutex, cq.cond */
+	unsigned int async_events_unacked;
+	struct list_node node;
+	void *ex;			/* state of the extended poll interface (cq_ex.c) */
+};
+
+enum rp_slot_kind { RP_SLOT_SEND, RP_SLOT_RECV, RP_SLOT_SRQ, RP_SLOT_MARKER };
+
+/**
+ * struct rp_slot - a request that the device may hold; its address is the wr_id on the device
+ * @owner: the rp_qp, or the rp_srq
+ * @wr_id: the application's
+ * @index: absolute number in its ring
+ * @sends: SENDs and WRITE_WITH_IMMs posted on the queue pair, this one included
+ * @hidden: completion is not for the application: it asked for none
+ */
+struct rp_slot {
+	enum rp_slot_kind kind;
+	bool hidden;
+	void *owner;
+	uint64_t wr_id;
+	uint64_t index;
+	uint64_t sends;
+	union {
+		struct ibv_send_wr send;	/* virtual keys; sg_list points behind the slot */
+		struct ibv_recv_wr recv;
+	};
+};
+
+/**
+ * struct rp_ring - requests of one queue, in the order in which they were posted
+ * Numbers are absolute and never wrap: retired <= submitted <= head <= retired + size - 1.
+ * @size: slots, one more than the queue's depth, so that slot retired - 1 is still there
+ * @stride: bytes from slot to slot (slot, SGEs, inline data)
+ * @max_sge, @max_inline: what a slot has room for
+ * @head: next to be posted by the application
+ * @submitted: next to be given to the device
+ * @retired: next to complete
+ */
+struct rp_ring {
+	char *slots;
+	unsigned int size, stride, max_sge, max_inline;
+	uint64_t head, submitted;
+	_Atomic uint64_t retired;
+	uint64_t sends;
+};
+
+static inline struct rp_slot *rp_ring_slot(const struct rp_ring *r, uint64_t index)
+{
+	return (struct rp_slot *)(r->slots + (size_t)(index % r->size) * r->stride);
+}
+
+/**
+ * struct rp_qp - a queue pair
+ * @qp: qp_num is the virtual number, for ever; state is kept up to date
+ * @gate: posts to the send queue are kept in the ring and not given to the device
+ * @recv_gate: the same for the receive queue
+ * @swallow: flushed completions are hidden: they only say how far the device had come
+ * @rkeys: the peer's keys, virtual to real; NULL while the peer has not moved
+ * @init: as asked for at creation, with our pd, CQs and SRQ
+ * @attr, @attr_mask: everything set by ibv_modify_qp since RESET, virtual values
+ * @recvs_done: messages that consumed a receive, since the last RESET by the application
+ * @conn: the module's connection while a move goes on (conn.c), else NULL
+ */
+struct rp_qp {
+	union {
+		struct ibv_qp qp;
+		struct ibv_qp_ex qpx;
+	};
+	struct ibv_qp *real;
+	struct rp_lock lock;
+	bool gate, recv_gate, swallow;
+	bool xlate;			/* keys must be translated: ctx->lkeys or rkeys is set */
+	struct rp_keymap *rkeys;
+	struct rp_ring sq, rq;
+	atomic_uint_fast64_t recvs_done;
+	struct rp_slot marker;
+	bool marker_done;
+	int marker_status;		/* enum ibv_wc_status */
+	pthread_mutex_t control;
+	struct ibv_qp_init_attr_ex init;
+	struct ibv_qp_attr attr;
+	int attr_mask;
+	unsigned int async_events_unacked;
+	struct rp_conn *conn;
+	struct list_node node;
+	void *wr_batch;			/* ibv_wr_*: state of the batch being built (wr.c) */
+};
+
+extern struct rp_lock rp_contexts_lock;
+extern struct list_head rp_contexts;
+
+static inline struct rp_context *to_rp_context(struct ibv_context *c)
+{
+	return (struct rp_context *)((char *)c - offsetof(struct rp_context, vctx.context));
+}
+static inline struct rp_pd *to_rp_pd(struct ibv_pd *p) { return (struct rp_pd *)p; }
+static inline struct rp_mr *to_rp_mr(struct ibv_mr *m) { return (struct rp_mr *)m; }
+static inline struct rp_cq *to_rp_cq(struct ibv_cq *c) { return (struct rp_cq *)c; }
+static inline struct rp_qp *to_rp_qp(struct ibv_qp *q) { return (struct rp_qp *)q; }
+static inline struct rp_channel *to_rp_channel(struct ibv_comp_channel *c)
+{
+	return (struct rp_channel *)c;
+}
+
+/*
+ * Entering libibverbs. The real functions call each other through the PLT, that is, through us;
+ * inside RP_REAL() our wrappers pass straight through. Evaluates to the call's value.
+ */
+extern __thread int rp_depth __attribute__((tls_model("initial-exec")));
+#define RP_REAL(call) ({ rp_depth++; __auto_type rp_ret_ = (call); rp_depth--; rp_ret_; })
+#define RP_REAL_VOID(call) do { rp_depth++; (call); rp_depth--; } while (0)
+
+/* The table of libibverbs' own functions, from verbs.def: rp_real.ibv_create_qp(...) (real.c) */
+#include "real.h"
+
+/* --- what the object files offer to move.c; all return 0 or -errno --- */
+
+/* Releases the provider's object; the caller holds ctx->verbs for writing. */
+int rp_pd_release(struct rp_pd *pd);
+int rp_mr_release(struct rp_mr *mr);
+int rp_channel_release(struct rp_channel *ch);
+int rp_cq_release(struct rp_cq *cq);
+int rp_qp_release(struct rp_qp *qp);
+int rp_context_release(struct rp_context *ctx);
+
+/*
+ * Makes the provider's object anew as it was asked for. Of a queue pair: creates it (a QPN that is
+ * another queue pair's virtual number is not accepted: tried again) and leaves it in RESET.
+ * Of a context: opens the device of that name. The caller holds ctx->verbs for writing.
+ */
+int rp_context_recreate(struct rp_context *ctx, const char *name);
+int rp_pd_recreate(struct rp_pd *pd);
+int rp_mr_recreate(struct rp_mr *mr);
+int rp_channel_recreate(struct rp_channel *ch);
+int rp_cq_recreate(struct rp_cq *cq);	/* and arms it if it was armed */
+int rp_qp_recreate(struct rp_qp *qp);
+
+/* Takes every completion that the device has into the software queue (unless hidden), raises the
+ * channel if the CQ was armed. Returns how many were taken. */
+int rp_cq_harvest(struct rp_cq *cq);
+/* Puts one completion, already translated, into the software queue. Caller holds cq->lock. */
+void rp_cq_soft_push(struct rp_cq *cq, const struct ibv_wc *wc);
+/* After soft pushes: raises the channel when armed. Caller holds cq->lock. */
+void rp_cq_soft_notify(struct rp_cq *cq, bool solicited);
+
+/* Gives ring entries from submitted to head to the device, keys translated. Caller holds qp->lock.
+ * On failure stops there and returns the provider's error (positive errno). */
+int rp_qp_submit_sends(struct rp_qp *qp);
+int rp_qp_submit_recvs(struct rp_qp *qp);
+/* Posts the marker: a signalled RDMA WRITE of no bytes. Sets marker_done when it comes back. */
+int rp_qp_post_marker(struct rp_qp *qp);
+/* Completes a slot of the send ring without the device: retires it and all before it, pushes a
+ * completion with @status if one is due. Caller holds the send CQ's lock and qp->lock. */
+void rp_qp_settle_send(struct rp_qp *qp, uint64_t index, enum ibv_wc_status status);
+void rp_qp_settle_recv(struct rp_qp *qp, uint64_t index, enum ibv_wc_status status);
+
+/* Real modify: not recorded in qp->attr, sgid_index translated, other values as given. */
+int rp_qp_modify_real(struct rp_qp *qp, struct ibv_qp_attr *attr, int mask);
+
+/* Tells the application (ibv_get_async_event). */
+void rp_async_soft_event(struct rp_context *ctx, enum ibv_event_type type, int port);
+
+/* Virtual keys of all MRs of a context, for peers and for ctx->lkeys. */
+struct rp_keymap *rp_context_lkeys(struct rp_context *ctx);
+
+/* --- what move.c, ctl.c and peer.c offer to the object files --- */
+
+/* First open of a device: registers with the module (starts the control thread); never fails the
+ * application. */
+void rp_ctl_start(void);
+/* A key was made after a move: tells the peers and waits (bounded) for their answers. */
+void rp_peer_new_mr(struct rp_mr *mr);
+/* The application is about to destroy a queue pair that may be in the middle of a move. Called
+ * without locks; afterwards nobody else uses the queue pair. */
+void rp_peer_qp_gone(struct rp_qp *qp);
+
+enum rp_log_level { RP_LOG_ERR, RP_LOG_INFO, RP_LOG_DEBUG };
+void rp_log(enum rp_log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));		/* log.c; silent unless REPATH_LOG */
+
+extern bool rp_disabled;	/* REPATH_DISABLE=1: every wrapper passes through */
+extern bool rp_no_remap;	/* REPATH_NO_REMAP=1 (tests): keys, QPN are not translated */
+
+#endif /* RP_SHIM_H */
