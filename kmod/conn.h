@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Connections: what outlives a queue pair while it is being moved. See docs/protocol.md. */
+#ifndef REPATH_CONN_H
+#define REPATH_CONN_H
+
+#include <linux/hashtable.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <rdma/ib_verbs.h>
+#include <uapi/ib_repath.h>
+
+#include "xprt.h"
+
+struct netlink_callback;
+struct repath_device;
+struct repath_proc;
+struct repath_qp;
+struct sk_buff;
+
+/*
+ * One mutex for the connection table, every field of every connection, the remote processes and
+ * each repath_proc::conns. Nobody waits for the network under it. Order: repath_op_mutex,
+ * then this one, then the locks of xprt.c and proc.c.
+ */
+extern struct mutex repath_conn_mutex;
+
+/**
+ * struct repath_remote - a process at the other end of connections, of this host or another
+ * @node: by cookie
+ * @id: PEER_ID on the netlink interface; never used twice
+ * @cookie: as that process's module told in HELLO
+ * @users: connections to it
+ */
+struct repath_remote {
+	struct hlist_node node;
+	u32 id;
+	u64 cookie;
+	u32 users;
+};
+
+/**
+ * struct repath_conn - one end of a connection
+ * @kref: the table holds one
+ * @by_token: in the hash of own tokens
+ * @by_qp: in the hash of (device, QPN); unhashed while the end has no queue pair
+ * @proc_node: in repath_proc::conns
+ * @proc: the process; holds a reference
+ * @remote: who the peer is; NULL until its HELLO came
+ * @dev: device that the end uses, or used last; holds a reference
+ * @id: CONN_ID on the netlink interface
+ * @qpn: the end's current or last QPN
+ * @dest_qpn: the peer's current QPN
+ * @state: enum repath_conn_state
+ * @addr: how to reach the peer from @dev
+ * @token: this end's
+ * @peer_token: the peer's; 0 is "not yet known"
+ * @moving: suspended, from GATE to CONNECTED or ABORTED
+ * @has_qp: a queue pair is bound to it
+ * @must_reset: ABORT or ABORTED said that an end has left RTS
+ * @connected_tx: CONNECTED was sent since GATE
+ * @connected_rx: CONNECTED came since GATE
+ * @hello_busy: a HELLO is under way
+ * @hello_acked: the peer has this end's token
+ * @hello_again: another HELLO is wanted when this one has ended
+ * @hello_tries: HELLOs in a row that were answered BUSY
+ * @expect_token: WANT was sent: a changed token in the peer's HELLO is believed
+ * @hello_answers: answers (or their absence) so far; op.c waits for a new one
+ * @moving_since: jiffies
+ */
+struct repath_conn {
+	struct kref kref;
+	struct hlist_node by_token;
+	struct hlist_node by_qp;
+	struct list_head proc_node;
+	struct repath_proc *proc;
+	struct repath_remote *remote;
+	struct repath_device *dev;
+	u32 id;
+	u32 qpn;
+	u32 dest_qpn;
+	u8 state;
+	struct repath_addr addr;
+	u64 token;
+	u64 peer_token;
+	bool moving;
+	bool has_qp;
+	bool must_reset;
+	bool connected_tx;
+	bool connected_rx;
+	bool hello_busy;
+	bool hello_acked;
+	bool hello_again;
+	u8 hello_tries;
+	bool expect_token;
+	u32 hello_answers;
+	unsigned long moving_since;
+};
+
+int repath_conn_init(void);
+void repath_conn_exit(void);
+
+/* From the tracker, in process context and in order per queue pair. */
+void repath_conn_qp_connected(struct repath_qp *rqp);
+void repath_conn_qp_gone(struct repath_qp *rqp);
+/* The state of a queue pair's connection, for QP_GET: true if it has one. */
+bool repath_conn_query(u32 conn_id, u8 *state);
+
+/* The process has registered: its queue pairs that are connected already get connections. */
+void repath_conn_adopt(struct repath_proc *proc);
+/* The process has left: all its connections go; GONE is sent for those that were moving. */
+void repath_conn_proc_left(struct repath_proc *proc);
+
+void repath_conn_put(struct repath_conn *conn);
+
+/* All that follows: under repath_conn_mutex. Found objects are valid while it is held. */
+struct repath_conn *repath_conn_by_id(u32 id);
+struct repath_conn *repath_conn_by_token(u64 token);
+struct repath_conn *repath_conn_by_qp(struct repath_device *dev, u32 qpn);
+struct repath_conn *repath_conn_create(struct repath_proc *proc, struct repath_device *dev,
+				       u32 qpn, u32 dest_qpn, const struct repath_addr *addr);
+void repath_conn_destroy(struct repath_conn *conn);
+void repath_conn_set_remote(struct repath_conn *conn, u64 cookie);
+void repath_conn_rebind(struct repath_conn *conn, struct repath_device *dev, u32 qpn);
+void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, u32 qpn);
+/* A message of @type was sent (@tx) or accepted: keeps moving, and may destroy @conn. */
+void repath_conn_message(struct repath_conn *conn, u8 type, u32 flags, bool tx);
+/* Calls @fn for each connection until it returns non-zero; @fn may destroy its connection. */
+int repath_conn_for_each(int (*fn)(struct repath_conn *conn, void *arg), void *arg);
+/* How many connections of @proc there are, and how many of them are moving. Takes the mutex. */
+void repath_conn_count(struct repath_proc *proc, u32 *count, u32 *moving);
+
+/* CONN_GET */
+int repath_conn_dump(struct sk_buff *skb, struct netlink_callback *cb);
+
+#endif /* REPATH_CONN_H */

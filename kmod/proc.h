@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Processes whose shim has registered: one netlink socket each. */
+#ifndef REPATH_PROC_H
+#define REPATH_PROC_H
+
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/pid.h>
+#include <linux/sched.h>
+#include <net/net_namespace.h>
+
+struct sk_buff;
+struct genl_info;
+
+/**
+ * struct repath_proc - a registered process
+ * @kref: the table holds one; connections and operations hold one each
+ * @node: in the table; repath_proc_lock
+ * @conns: its connections; repath_conn_mutex
+ * @tgid: the process
+ * @net: namespace of its socket; held by the socket, so valid while @left is false
+ * @portid: netlink address of the socket
+ * @cookie: 64 random bits that name this process to other modules; never zero
+ * @nconns: entries of @conns; repath_conn_mutex
+ * @left: the socket was closed; set once, before the table's reference is dropped
+ * @comm: name of the thread that registered
+ */
+struct repath_proc {
+	struct kref kref;
+	struct list_head node;
+	struct list_head conns;
+	struct pid *tgid;
+	struct net *net;
+	u32 portid;
+	u64 cookie;
+	u32 nconns;
+	bool left;
+	char comm[TASK_COMM_LEN];
+};
+
+int repath_proc_init(void);
+void repath_proc_exit(void);
+
+struct repath_proc *repath_proc_get(struct repath_proc *proc);
+void repath_proc_put(struct repath_proc *proc);
+
+/* The registered process of a tgid, a cookie, a socket; with a reference, or NULL. */
+struct repath_proc *repath_proc_find(struct pid *tgid);
+struct repath_proc *repath_proc_find_cookie(u64 cookie);
+struct repath_proc *repath_proc_find_portid(struct net *net, u32 portid);
+
+/* REGISTER: process context of the process itself. */
+int repath_proc_register(struct sk_buff *skb, struct genl_info *info);
+/* The process that may speak on this socket: the registered one, else NULL with extack set. */
+struct repath_proc *repath_proc_of(struct genl_info *info);
+/* NETLINK_URELEASE: the socket is closed, the process has left. May sleep. */
+void repath_proc_released(struct net *net, u32 portid);
+
+/* For tests and for proc.c itself: the table without netlink around it. */
+struct repath_proc *repath_proc_add(struct net *net, u32 portid, struct pid *tgid,
+				    const char *comm);
+void repath_proc_leave(struct repath_proc *proc);
+
+/* "PID 12 (ib_write_bw)" as the module's own reasons say it. */
+#define REPATH_PROC_FMT "PID %d (%s)"
+#define REPATH_PROC_ARGS(tgid, comm) pid_nr(tgid), (comm)
+
+#endif /* REPATH_PROC_H */

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The carrier of peer messages: IB CM service ID resolution, fragment by fragment.
+ * Knows nothing of connections or processes.
+ */
+#ifndef REPATH_XPRT_H
+#define REPATH_XPRT_H
+
+#include <linux/if_ether.h>
+#include <rdma/ib_verbs.h>
+
+struct repath_device;
+
+/**
+ * struct repath_addr - how a port of this host reaches another port
+ * @dgid: the other port's GID; all zero: reached by LID alone
+ * @port: own port
+ * @sgid_index: own GID, if @dgid is given
+ * @dlid: 0 on RoCE
+ * @sl: service level
+ * @traffic_class: of the GRH
+ * @hop_limit: of the GRH
+ * @flow_label: of the GRH
+ * @dmac: RoCE; valid if @has_dmac, else found when something is sent
+ * @has_dmac: see @dmac
+ */
+struct repath_addr {
+	union ib_gid dgid;
+	u32 port;
+	u32 sgid_index;
+	u32 dlid;
+	u8 sl;
+	u8 traffic_class;
+	u8 hop_limit;
+	u32 flow_label;
+	u8 dmac[ETH_ALEN];
+	bool has_dmac;
+};
+
+/**
+ * typedef repath_xprt_done_fn - a message has been answered, or has failed
+ * @arg: as given to repath_xprt_send()
+ * @err: 0: the other module answered; else -ETIMEDOUT, -EHOSTUNREACH, -ENOPROTOOPT (no module
+ *	listens there), -ESHUTDOWN (device went away), -ENOMEM
+ * @status: the answer, enum repath_peer_status; valid if @err is 0
+ *
+ * Called once for every message that repath_xprt_send() took, in process context, no lock held.
+ */
+typedef void (*repath_xprt_done_fn)(void *arg, int err, u8 status);
+
+int repath_xprt_init(void);
+void repath_xprt_exit(void);
+
+/* ib_client add and remove. Nothing of the device is used any more when remove returns. */
+int repath_xprt_add_device(struct repath_device *dev);
+void repath_xprt_remove_device(struct repath_device *dev);
+
+/**
+ * repath_xprt_send - send a message
+ * @dev: the device to send from
+ * @to: the port to send to
+ * @order: messages with the same non-zero number arrive in the order of sending
+ * @type: enum repath_msg
+ * @data: the message, allocated with kvmalloc; taken over in every case
+ * @len: its length, at most REPATH_WIRE_MAX
+ * @done: called when it was answered or has failed, unless an error is returned
+ * @arg: for @done
+ *
+ * Context: may sleep for memory, not for the network; conn mutex may be held.
+ * Return: 0, -ENODEV (the device is going or has no CM), -ENOMEM, -EMSGSIZE.
+ */
+int repath_xprt_send(struct repath_device *dev, const struct repath_addr *to, u64 order, u8 type,
+		     void *data, u32 len, repath_xprt_done_fn done, void *arg);
+
+/* Number and error of enum repath_peer_status as a positive errno for EV_PEER_SENT. */
+int repath_xprt_status_errno(u8 status);
+
+#endif /* REPATH_XPRT_H */
