@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* RDMA devices as this module knows them: one object from ib_client add() on. */
+#ifndef REPATH_DEVICE_H
+#define REPATH_DEVICE_H
+
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/rcupdate.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <net/net_namespace.h>
+#include <rdma/ib_verbs.h>
+
+#include "note.h"
+
+/**
+ * struct repath_device - an RDMA device
+ * @kref: the list holds one; every queue pair, context, connection and operation holds one each
+ * @rcu: readers of the list
+ * @node: in the list of devices; repath_track_lock, readers RCU
+ * @ibdev: the memory stays valid as long as this object. To call the device, be inside add()
+ *	and remove(), or hold it by repath_device_use()
+ * @index: ib_device::index, never used twice while the module is loaded
+ * @name: changed by a rename under repath_track_lock
+ * @node_guid: as read by a person (host order)
+ * @ports: number of ports
+ * @link_layer: enum rdma_link_layer of port 1
+ * @removed: remove() has run, or runs; nothing is tracked any more. repath_track_lock
+ * @xprt: belongs to xprt.c
+ * @by_qpn: QP by repath_qp_key(); the newest one of a QPN. Readers RCU
+ * @ctxs: contexts by a number of our own. Readers RCU
+ * @qps: all queue pairs, also those whose QPN was taken over; repath_track_lock
+ * @users: processes that hold anything of the device; repath_track_lock
+ * @qp_count: entries of @qps
+ * @ctx_count: entries of @ctxs
+ * @user_count: entries of @users
+ * @note: pending news of this device
+ * @rescan: adopts what the hooks have missed
+ */
+struct repath_device {
+	struct kref kref;
+	struct rcu_head rcu;
+	struct list_head node;
+	struct ib_device *ibdev;
+	u32 index;
+	char name[IB_DEVICE_NAME_MAX];
+	u64 node_guid;
+	u32 ports;
+	u8 link_layer;
+	bool removed;
+	void *xprt;
+
+	struct xarray by_qpn;
+	struct xarray ctxs;
+	struct list_head qps;
+	struct list_head users;
+	u32 qp_count;
+	u32 ctx_count;
+	u32 user_count;
+	struct repath_note note;
+	struct work_struct rescan;
+};
+
+int repath_device_init(void);
+void repath_device_exit(void);
+
+/* All that return a device return it with a reference, or NULL. */
+struct repath_device *repath_device_get_by_name(const struct net *net, const char *name);
+struct repath_device *repath_device_get_by_index(const struct net *net, u32 index);
+struct repath_device *repath_device_next(const struct net *net, u32 index);
+void repath_device_put(struct repath_device *dev);
+
+static inline struct repath_device *repath_device_get(struct repath_device *dev)
+{
+	kref_get(&dev->kref);
+	return dev;
+}
+
+/**
+ * repath_device_for_each - walk the devices that a network namespace sees
+ * @dev: struct repath_device *; leaving the loop early leaves a reference to put
+ * @net: namespace, NULL for all
+ *
+ * The body may sleep.
+ */
+#define repath_device_for_each(dev, net)						\
+	for (dev = repath_device_next(net, 0); dev;					\
+	     dev = repath_device_after(net, dev))
+
+static inline struct repath_device *repath_device_after(const struct net *net,
+							struct repath_device *dev)
+{
+	u32 index = dev->index;
+
+	repath_device_put(dev);
+	return index == U32_MAX ? NULL : repath_device_next(net, index + 1);
+}
+
+bool repath_device_use(struct repath_device *dev);
+void repath_device_unuse(struct repath_device *dev);
+struct net *repath_device_net(const struct repath_device *dev);
+struct repath_device *repath_device_of(const struct ib_device *ibdev);
+
+/* For device.c and tests: an object without ib_client around it. */
+struct repath_device *repath_device_alloc(struct ib_device *ibdev);
+void repath_device_link(struct repath_device *dev);
+void repath_device_unlink(struct repath_device *dev);
+
+#endif /* REPATH_DEVICE_H */

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Events on the multicast group "monitor". All may sleep. */
+#ifndef REPATH_EVENT_H
+#define REPATH_EVENT_H
+
+#include <uapi/ib_repath.h>
+
+struct pid;
+struct repath_device;
+struct repath_qp;
+struct repath_user;
+
+void repath_event_qp(struct repath_qp *rqp, enum repath_ev_action action);
+void repath_event_user(struct repath_user *user, enum repath_ev_action action);
+/* Something of the process has changed, as its registration: one event for each device it uses. */
+void repath_event_process(struct pid *tgid, enum repath_ev_action action);
+void repath_event_device(struct repath_device *dev, enum repath_ev_action action);
+
+#endif /* REPATH_EVENT_H */

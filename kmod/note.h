@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Notes: how a hook, which may neither sleep nor fail, tells process context what has happened.
+ * A note is embedded in the object that it tells of, so posting one allocates nothing.
+ */
+#ifndef REPATH_NOTE_H
+#define REPATH_NOTE_H
+
+#include <linux/list.h>
+#include <linux/types.h>
+
+/* What has happened; several may come together, and are then told in this order. */
+#define REPATH_NOTE_NEW		(1u << 0)
+#define REPATH_NOTE_CHANGED	(1u << 1)
+#define REPATH_NOTE_CONNECTED	(1u << 2) /* a queue pair reached RTR */
+#define REPATH_NOTE_CTX_GONE	(1u << 3) /* a device has lost a user context */
+#define REPATH_NOTE_GONE	(1u << 4)
+
+/**
+ * struct repath_note - pending news of one object
+ * @node: in the queue, or empty; the queue's lock
+ * @what: REPATH_NOTE_*; the queue's lock
+ * @deliver: called in process context, one note at a time, in the order of posting
+ */
+struct repath_note {
+	struct list_head node;
+	unsigned int what;
+	void (*deliver)(struct repath_note *note, unsigned int what);
+};
+
+int repath_note_init(void);
+void repath_note_exit(void);
+
+void repath_note_setup(struct repath_note *note,
+		       void (*deliver)(struct repath_note *note, unsigned int what));
+bool repath_note_post(struct repath_note *note, unsigned int what);
+void repath_note_flush(void);
+
+#endif /* REPATH_NOTE_H */

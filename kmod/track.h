@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Queue pairs, user contexts, and the processes that own them. */
+#ifndef REPATH_TRACK_H
+#define REPATH_TRACK_H
+
+#include <linux/kref.h>
+#include <linux/pid.h>
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+#include <rdma/ib_verbs.h>
+
+#include "note.h"
+#include "path.h"
+
+struct repath_device;
+
+/*
+ * Protects all indexes, lists and counts of tracked objects, and the list of devices. Taken in
+ * probe handlers, so with interrupts off; nobody sleeps or calls out under it. Order: this one,
+ * then repath_qp::lock.
+ */
+extern spinlock_t repath_track_lock;
+
+/**
+ * struct repath_user - a process on a device
+ * @kref: each queue pair and context of the process on the device holds one
+ * @rcu: readers of the hash
+ * @hash: by @pid; repath_track_lock, readers RCU
+ * @node: in repath_device::users; repath_track_lock
+ * @qps: the process's queue pairs on the device; repath_track_lock
+ * @dev: holds a reference
+ * @pid: the thread group; holds a reference
+ * @comm: name of the thread group's leader when it opened the device
+ * @qp_count: entries of @qps; repath_track_lock
+ * @ctx_count: open contexts; repath_track_lock
+ * @note: pending news
+ */
+struct repath_user {
+	struct kref kref;
+	struct rcu_head rcu;
+	struct hlist_node hash;
+	struct list_head node;
+	struct list_head qps;
+	struct repath_device *dev;
+	struct pid *pid;
+	char comm[TASK_COMM_LEN];
+	u32 qp_count;
+	u32 ctx_count;
+	struct repath_note note;
+};
+
+/**
+ * struct repath_ctx - an open user context of a device
+ * @kref: the indexes hold one
+ * @rcu: readers of the indexes
+ * @hash: by @ucontext; repath_track_lock
+ * @ucontext: a key only, never dereferenced
+ * @dev: holds a reference
+ * @user: whose it is; holds a reference
+ * @pid: = @user->pid
+ * @comm: = @user->comm
+ * @id: in repath_device::ctxs
+ * @rescan: round of adoption that has seen it
+ */
+struct repath_ctx {
+	struct kref kref;
+	struct rcu_head rcu;
+	struct hlist_node hash;
+	const struct ib_ucontext *ucontext;
+	struct repath_device *dev;
+	struct repath_user *user;
+	struct pid *pid;
+	const char *comm;
+	u32 id;
+	u32 rescan;
+};
+
+/**
+ * struct repath_qp - a queue pair
+ * @kref: the indexes hold one
+ * @rcu: readers of the indexes
+ * @hash: by @qp; repath_track_lock, readers RCU
+ * @path_node: by device, port and DLID or DGID; repath_track_lock
+ * @dev_node: in repath_device::qps; repath_track_lock
+ * @user_node: in repath_user::qps; repath_track_lock
+ * @qp: a key only, never dereferenced: use repath_qp_use()
+ * @dev: holds a reference
+ * @user: the owner's entry, NULL for the kernel's queue pairs; holds a reference
+ * @pid: = @user->pid, NULL for the kernel's
+ * @comm: the owner's name, a module's name for the kernel's
+ * @qpn: number
+ * @key: in repath_device::by_qpn, see repath_qp_key()
+ * @rescan: round of adoption that has seen it
+ * @type: enum ib_qp_type
+ * @kernel: not a process's
+ * @gone: destroyed, or its device removed; set once, repath_track_lock
+ * @lock: protects what follows. Taken in probe handlers: with interrupts off
+ * @state: enum ib_qp_state, as last set by modify_qp; hardware that goes to ERR does not say so
+ * @changes: modifications seen so far
+ * @path: where it sends to
+ * @conn_id: 0: none; written by conn.c only
+ * @note: pending news
+ */
+struct repath_qp {
+	struct kref kref;
+	struct rcu_head rcu;
+	struct hlist_node hash;
+	struct hlist_node path_node;
+	struct list_head dev_node;
+	struct list_head user_node;
+	const struct ib_qp *qp;
+	struct repath_device *dev;
+	struct repath_user *user;
+	struct pid *pid;
+	char comm[TASK_COMM_LEN];
+	u32 qpn;
+	u32 key;
+	u32 rescan;
+	u8 type;
+	bool kernel;
+	bool gone;
+
+	spinlock_t lock;
+	u8 state;
+	u32 changes;
+	struct repath_path path;
+
+	u32 conn_id;
+	struct repath_note note;
+};
+
+/* What the hooks could not do; adoption repairs it. */
+struct repath_track_stats {
+	atomic_t no_memory;	/* objects that could not be allocated in a hook */
+	atomic_t missed;	/* probes that did not run */
+	atomic_t rescans;	/* rounds of adoption after the first one of a device */
+};
+
+extern struct repath_track_stats repath_track_stats;
+
+void repath_qp_release(struct kref *kref);
+void repath_ctx_release(struct kref *kref);
+void repath_user_release(struct kref *kref);
+
+static inline void repath_qp_put(struct repath_qp *rqp)
+{
+	kref_put(&rqp->kref, repath_qp_release);
+}
+
+static inline void repath_ctx_put(struct repath_ctx *ctx)
+{
+	kref_put(&ctx->kref, repath_ctx_release);
+}
+
+static inline void repath_user_put(struct repath_user *user)
+{
+	kref_put(&user->kref, repath_user_release);
+}
+
+/* SMI and GSI queue pairs of all ports have the numbers 0 and 1: told apart as restrack does. */
+static inline u32 repath_qp_key(const struct ib_qp *qp)
+{
+	if (qp->qp_type == IB_QPT_SMI || qp->qp_type == IB_QPT_GSI)
+		return qp->qp_num | qp->port << 24;
+	return qp->qp_num;
+}
+
+static inline bool repath_qp_is_connected_type(const struct repath_qp *rqp)
+{
+	return rqp->type == IB_QPT_RC || rqp->type == IB_QPT_UC;
+}
+
+/* Finding. What is returned has a reference; any context but the track lock held. */
+struct repath_qp *repath_qp_find(struct repath_device *dev, u32 qpn);
+void repath_qp_snapshot(struct repath_qp *rqp, u8 *state, struct repath_path *path);
+struct ib_qp *repath_qp_use(struct repath_qp *rqp);
+void repath_qp_unuse(struct ib_qp *qp);
+
+/*
+ * Walking: @fn is called with a referenced object, may sleep, and ends the walk by returning
+ * non-zero, which is then what the walk returns. Objects that come or go meanwhile may be seen or not.
+ */
+typedef int (*repath_qp_fn)(struct repath_qp *rqp, void *arg);
+int repath_qp_for_each(struct repath_device *dev, repath_qp_fn fn, void *arg);
+int repath_qp_for_each_of(struct pid *tgid, repath_qp_fn fn, void *arg);
+int repath_qp_for_each_on_path(struct repath_device *dev, u32 port, u32 dlid,
+			       const union ib_gid *dgid, repath_qp_fn fn, void *arg);
+int repath_ctx_for_each(struct repath_device *dev,
+			int (*fn)(struct repath_ctx *ctx, void *arg), void *arg);
+int repath_user_for_each(struct repath_device *dev, struct pid *tgid,
+			 int (*fn)(struct repath_user *user, void *arg), void *arg);
+u32 repath_device_ctx_count(struct repath_device *dev);
+
+/* What the hooks and adoption report. Never sleep; @task: NULL for the kernel's objects. */
+struct repath_qp *repath_track_qp_add(struct ib_qp *qp, struct task_struct *task,
+				      const char *kern_name, gfp_t gfp, u32 rescan);
+void repath_track_qp_modified(const struct ib_qp *qp, const struct ib_qp_attr *attr, int mask);
+bool repath_track_qp_queried(struct repath_qp *rqp, u32 changes, const struct ib_qp_attr *attr);
+void repath_track_qp_gone(const struct ib_qp *qp);
+int repath_track_ctx_add(struct ib_ucontext *ucontext, struct task_struct *task, gfp_t gfp,
+			 u32 rescan);
+void repath_track_ctx_gone(const struct ib_ucontext *ucontext);
+void repath_track_device_gone(struct repath_device *dev);
+void repath_track_drop_qp(struct repath_qp *rqp);
+void repath_track_drop_ctx(struct repath_ctx *ctx);
+
+#endif /* REPATH_TRACK_H */
