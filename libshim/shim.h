@@ -131,10 +131,13 @@ struct rp_context {
 	char name[IBV_SYSFS_NAME_MAX];
 	int dev_index;
 	unsigned int epoch;
+	unsigned int number;	/* among those that were ever told to peers, from 1; 0: not yet */
 	pthread_rwlock_t verbs;
 	struct rp_keymap *lkeys;
 	int *sgid_map[4];
 	int sgid_map_len;
+	struct ibv_gid_entry *gids;	/* the GID table as it was before the first move (recreate.c) */
+	int ngids;
 	atomic_int immovable[RP_IMM_N];
 
 	struct rp_lock objects;		/* the lists below */
@@ -370,6 +373,8 @@ struct rp_keymap *rp_context_lkeys(struct rp_context *ctx);
 
 /* --- what move.c, ctl.c and peer.c offer to the object files --- */
 
+/* Before a device is opened: waits while that device is away on a move (move.c). */
+void rp_move_wait_open(const char *device_name);
 /* First open of a device: registers with the module (starts the control thread); never fails the
  * application. */
 void rp_ctl_start(void);

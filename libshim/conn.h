@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A connection while it is moved, as docs/protocol.md tells. Both ends run the same state
+ * machine; what differs is @mover. Everything here belongs to the control thread.
+ */
+#ifndef RP_CONN_H
+#define RP_CONN_H
+
+#include "ctl.h"
+#include "shim.h"
+
+/**
+ * struct rp_peer - a remote process
+ * @id: the module's number of it
+ * @keysets: its keys by its contexts (keys.c)
+ * @prepares: PREPAREs that it has not answered
+ * @acks: KEYS that it has not answered
+ */
+struct rp_peer {
+	uint32_t id;
+	struct list_head conns;
+	struct list_head keysets;
+	unsigned int prepares;
+	unsigned int acks;
+	struct list_node node;
+};
+
+/**
+ * struct rp_conn - one end of a connection
+ * @id: the module's number
+ * @known: what the module says of the peer, enum repath_conn_state
+ * @moving: gate closed; all that follows is about this move
+ * @mover: the own device is going away
+ * @peer_gated: the peer takes our marker
+ * @marker_out: the marker is on its way (may outlive an aborted move)
+ * @drained, @stuck: our send queue; @peer_drained, @peer_stuck: the peer's
+ * @quiet: nothing more will be sent from here; @peer_quiet
+ * @reset: the queue pair has left RTS
+ * @usable: there is a queue pair in RESET that may be connected
+ * @informed: the peer's INFO is in @peer_qpn ... @peer_count
+ * @connected, @peer_connected: in RTS with the other's INFO
+ * @aborting: ABORT was sent and is not answered
+ * @dead: the peer has no such end any more
+ * @due: 1 << enum repath_msg, to be sent
+ * @progress, @progress_ns: what of the send ring was retired when, to see that it is stuck
+ */
+struct rp_conn {
+	struct rp_qp *qp;
+	struct rp_context *ctx;
+	struct rp_peer *peer;
+	uint32_t id;
+	enum repath_conn_state known;
+
+	bool moving, mover, peer_gated, marker_out;
+	bool drained, stuck, peer_drained, peer_stuck;
+	bool quiet, peer_quiet, flushing, reset, usable;
+	bool informed, connected, peer_connected, aborting, dead;
+	unsigned int due;
+
+	uint32_t psn, peer_psn, peer_qpn, peer_lid;
+	enum ibv_mtu peer_mtu;
+	union ibv_gid peer_gid;
+	uint64_t peer_count;
+
+	uint64_t progress;
+	uint64_t progress_ns;
+
+	struct list_node node;		/* rp_conns */
+	struct list_node in_peer;
+};
+
+extern struct list_head rp_conns;
+extern struct list_head rp_peers;
+
+static inline struct rp_context *rp_qp_context(struct rp_qp *qp)
+{
+	return to_rp_context(qp->qp.context);
+}
+
+uint64_t rp_now_ns(void);
+
+/* conn.c */
+int rp_conns_refresh(void);			/* asks the module for all of this process */
+struct rp_conn *rp_conn_find(uint32_t id);
+struct rp_peer *rp_peer_find(uint32_t id);
+void rp_conn_forget(struct rp_conn *c);
+/* Closes the gate. A peer's end also keeps the application from modifying the queue pair. */
+void rp_conn_begin(struct rp_conn *c, bool mover);
+/* Opens the gate of a queue pair that never left RTS. */
+void rp_conn_cancel(struct rp_conn *c);
+/* Takes a queue pair that is not released through RESET, to be connected by INFO. */
+void rp_conn_reset(struct rp_conn *c);
+/* There is a queue pair in RESET: INFO goes out. */
+void rp_conn_usable(struct rp_conn *c);
+void rp_conn_step(struct rp_conn *c);
+void rp_conn_kill(struct rp_conn *c);		/* the peer is gone */
+bool rp_conn_connectable(const struct rp_qp *qp);	/* has it been in RTR? */
+/* Puts a recreated queue pair without a connection into the state that it had. */
+int rp_qp_restore(struct rp_qp *qp);
+
+/* drain.c */
+void rp_drain_harvest(struct rp_context *ctx);
+void rp_drain_step(struct rp_conn *c);
+bool rp_drain_flush(struct rp_conn *c);		/* stuck work taken back; true when done */
+uint64_t rp_drain_sends_done(const struct rp_qp *qp);
+void rp_drain_settle(struct rp_conn *c);
+/* Completes everything that is kept: the first send with @first, the rest as flushed. */
+void rp_drain_fail_all(struct rp_qp *qp, enum ibv_wc_status first);
+
+/* peer.c */
+void rp_peer_flush(void);			/* sends what is due */
+int rp_peer_wait_ms(void);			/* until a message wants to be repeated; -1: none */
+void rp_peer_prepare(struct rp_peer *peer, struct rp_context *ctx);
+void rp_peer_drop(struct rp_peer *peer);	/* forget messages of a peer without connections */
+
+/* keys.c */
+unsigned int rp_keys_fill(struct rp_context *ctx, unsigned int from, void *blob, unsigned int room,
+			  unsigned int *next);
+int rp_keys_take(struct rp_peer *peer, const void *blob, unsigned int len,
+		 const struct repath_conn_rec *recs, unsigned int nrecs);
+unsigned int rp_keys_fill_one(struct rp_mr *mr, void *blob, unsigned int room);
+void rp_keys_publish(struct rp_qp *qp, struct rp_keymap *map);	/* NULL: identity */
+void rp_keys_free(struct rp_peer *peer);
+
+/* move.c */
+void rp_move_prepared(struct rp_peer *peer, const char *reason);	/* NULL: yes */
+extern struct repath_counters *rp_counters;	/* of the move that is worked on, or NULL */
+
+#endif /* RP_CONN_H */

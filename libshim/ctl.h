@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The only door to the module: one netlink socket and one thread a process. Everything about a
+ * move happens on this thread, so that its state needs no locks of its own.
+ */
+#ifndef RP_CTL_H
+#define RP_CTL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../include/repath_peer.h"
+#include "../include/uapi/ib_repath.h"
+
+/**
+ * struct rp_ctl_bind - which queue pairs an INFO binds the connections to
+ * @dev_index, @port, @sgid_index: real ones
+ */
+struct rp_ctl_bind {
+	uint32_t dev_index, port, sgid_index;
+};
+
+/**
+ * struct rp_ctl_conn - one row of CONN_GET
+ */
+struct rp_ctl_conn {
+	uint32_t conn_id, peer_id, dev_index, qpn;
+	uint8_t state;	/* enum repath_conn_state */
+};
+
+/**
+ * struct rp_ctl_peer_msg - EV_PEER_MSG
+ * @gid, @lid: where the sender's end is now
+ */
+struct rp_ctl_peer_msg {
+	uint32_t peer_id;
+	uint8_t type;
+	uint8_t gid[16];
+	uint32_t lid;
+	const struct repath_conn_rec *recs;
+	unsigned int nrecs;
+	const void *blob;
+	unsigned int blob_len;
+};
+
+/* All for the control thread alone; they return 0 or -errno. */
+int rp_ctl_reply(uint32_t op, enum repath_stage stage, int err, const char *reason,
+		 const struct repath_counters *counters);
+int rp_ctl_peer_send(uint32_t peer_id, enum repath_msg type, uint64_t msg_id,
+		     const struct repath_conn_rec *recs, unsigned int nrecs,
+		     const struct rp_ctl_bind *bind, const void *blob, unsigned int blob_len);
+int rp_ctl_conns(void (*fn)(const struct rp_ctl_conn *c, void *arg), void *arg);
+
+/**
+ * rp_ctl_call() - run a function on the control thread and wait until it has returned
+ * Runs it at once when called on that thread. Returns false, without having run it, when there is no control
+ * thread: no module, or a child of fork.
+ */
+bool rp_ctl_call(void (*fn)(void *arg), void *arg);
+
+/* What the control thread calls (move.c, peer.c). */
+void rp_move_event(int cmd, uint32_t op, uint32_t dev_index, const char *dev_name,
+		   uint32_t timeout_ms);
+void rp_move_lost_module(void);
+/* Does what is due; returns milliseconds until it wants to be called again, -1: not at all. */
+int rp_move_tick(void);
+void rp_peer_msg_in(const struct rp_ctl_peer_msg *m);
+void rp_peer_sent(uint32_t peer_id, uint64_t msg_id, int err);
+
+#endif /* RP_CTL_H */

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Emptying a send queue without asking the device for a state that it may not have (SQD), and what
+ * to do when it can not be emptied because the receiver has posted no receive.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "conn.h"
+
+/*
+ * No completion for this long while a SEND is outstanding: it waits for a receive. The fabric works
+ * (nobody has been unplugged yet), so an acknowledgement is not late by half a second. An atomic
+ * in front is the one request that must not be done twice: be surer there.
+ */
+#define STUCK_NS	500000000ull
+#define STUCK_ATOMIC_NS	2000000000ull
+
+void rp_drain_harvest(struct rp_context *ctx)
+{
+	struct rp_cq *cq;
+
+	rp_lock(&ctx->objects);
+	list_for_each(cq, &ctx->cqs, node) {
+		int n = cq->real ? rp_cq_harvest(cq) : 0;
+
+		if (rp_counters && n > 0)
+			rp_counters->drained_cqes += n;
+	}
+	rp_unlock(&ctx->objects);
+}
+
+static bool consumes_receive(const struct ibv_send_wr *wr)
+{
+	return wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM ||
+	       wr->opcode == IBV_WR_SEND_WITH_INV || wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+static bool is_atomic(const struct ibv_send_wr *wr)
+{
+	return wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* How long without progress means stuck; 0: never, something in front will complete. */
+static uint64_t stuck_after(const struct rp_qp *qp)
+{
+	uint64_t i;
+	uint64_t limit = STUCK_NS;
+
+	for (i = atomic_load(&qp->sq.retired); i < qp->sq.submitted; i++) {
+		const struct ibv_send_wr *wr = &rp_ring_slot(&qp->sq, i)->send;
+
+		if (consumes_receive(wr))
+			return limit;
+		if (is_atomic(wr))
+			limit = STUCK_ATOMIC_NS;
+	}
+	return 0;
+}
+
+static struct rp_cq *send_cq(struct rp_qp *qp)
+{
+	return to_rp_cq(qp->qp.send_cq);
+}
+
+/* Everything that was submitted has been executed: what asked for no completion goes too. */
+static void retire_all(struct rp_qp *qp)
+{
+	struct rp_cq *cq = send_cq(qp);
+
+	rp_lock(&cq->lock);
+	rp_lock(&qp->lock);
+	atomic_store(&qp->sq.retired, qp->sq.submitted);
+	rp_unlock(&qp->lock);
+	rp_unlock(&cq->lock);
+}
+
+static void drained(struct rp_conn *c, bool stuck)
+{
+	c->drained = true;
+	c->stuck = stuck;
+	c->due |= 1u << REPATH_MSG_DRAINED;
+	if (stuck)
+		rp_log(RP_LOG_INFO, "QP 0x%x: %llu requests wait for receives of the peer",
+		       c->qp->qp.qp_num, (unsigned long long)(c->qp->sq.submitted -
+							      atomic_load(&c->qp->sq.retired)));
+}
+
+void rp_drain_step(struct rp_conn *c)
+{
+	struct rp_qp *qp = c->qp;
+	uint64_t retired = atomic_load(&qp->sq.retired), now, limit;
+	int ret = 0;
+
+	if (!c->marker_out) {
+		if (retired == qp->sq.submitted) {
+			drained(c, false);
+			return;
+		}
+		rp_lock(&qp->lock);
+		qp->marker_done = false;
+		ret = rp_qp_post_marker(qp);
+		rp_unlock(&qp->lock);
+		if (!ret) {
+			c->marker_out = true;
+			c->progress_ns = rp_now_ns();
+		} else if (ret != ENOMEM && ret != -ENOMEM) {
+			rp_log(RP_LOG_ERR, "QP 0x%x: no marker: %s", qp->qp.qp_num,
+			       strerror(ret < 0 ? -ret : ret));
+		}
+		/* ENOMEM: the device still holds the queue full; again after the next harvest. */
+	}
+	if (c->marker_out && qp->marker_done) {
+		c->marker_out = false;
+		if (qp->marker_status == IBV_WC_SUCCESS)
+			retire_all(qp);
+		else	/* the queue pair failed; its completions have told the application */
+			rp_log(RP_LOG_ERR, "QP 0x%x failed while it was drained: %s",
+			       qp->qp.qp_num, ibv_wc_status_str(qp->marker_status));
+		drained(c, false);
+		return;
+	}
+	now = rp_now_ns();
+	if (retired != c->progress) {
+		c->progress = retired;
+		c->progress_ns = now;
+		return;
+	}
+	limit = stuck_after(qp);
+	if (limit && now - c->progress_ns > limit)
+		drained(c, true);
+}
+
+bool rp_drain_flush(struct rp_conn *c)
+{
+	struct rp_qp *qp = c->qp;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	int ret;
+
+	if (!c->flushing) {
+		rp_lock(&qp->lock);
+		qp->swallow = true;
+		qp->recv_gate = true;
+		rp_unlock(&qp->lock);
+		ret = rp_qp_modify_real(qp, &attr, IBV_QP_STATE);
+		if (ret)
+			rp_log(RP_LOG_ERR, "QP 0x%x: ERR: %s", qp->qp.qp_num, strerror(-ret));
+		c->flushing = true;
+		c->progress_ns = rp_now_ns();
+	}
+	/* The marker is the last request in the queue: when it is flushed all are. */
+	if (c->marker_out && !qp->marker_done && rp_now_ns() - c->progress_ns < STUCK_ATOMIC_NS)
+		return false;
+	c->marker_out = false;
+	return true;
+}
+
+uint64_t rp_drain_sends_done(const struct rp_qp *qp)
+{
+	uint64_t retired = atomic_load(&qp->sq.retired);
+
+	return retired ? rp_ring_slot(&qp->sq, retired - 1)->sends : 0;
+}
+
+/*
+ * The peer has consumed more messages than we saw acknowledged: they, and what was posted before
+ * them, have been executed.
+ */
+void rp_drain_settle(struct rp_conn *c)
+{
+	struct rp_qp *qp = c->qp;
+	struct rp_cq *cq = send_cq(qp);
+	uint64_t i, last = 0, done = rp_drain_sends_done(qp);
+	bool any = false;
+
+	if (c->peer_count <= done)
+		return;
+	rp_lock(&cq->lock);
+	rp_lock(&qp->lock);
+	for (i = atomic_load(&qp->sq.retired); i < qp->sq.head; i++) {
+		if (rp_ring_slot(&qp->sq, i)->sends > c->peer_count)
+			break;
+		if (consumes_receive(&rp_ring_slot(&qp->sq, i)->send)) {
+			last = i;
+			any = true;
+		}
+	}
+	if (any) {
+		i = atomic_load(&qp->sq.retired);
+		if (rp_counters)
+			rp_counters->settled += last - i + 1;
+		rp_log(RP_LOG_INFO, "QP 0x%x: %llu requests settled by the peer's count",
+		       qp->qp.qp_num, (unsigned long long)(last - i + 1));
+		for (; i <= last; i++)
+			rp_qp_settle_send(qp, i, IBV_WC_SUCCESS);
+		if (qp->sq.submitted < i)
+			qp->sq.submitted = i;
+		rp_cq_soft_notify(cq, false);
+	}
+	rp_unlock(&qp->lock);
+	rp_unlock(&cq->lock);
+}
+
+void rp_drain_fail_all(struct rp_qp *qp, enum ibv_wc_status first)
+{
+	struct rp_cq *scq = send_cq(qp), *rcq = to_rp_cq(qp->qp.recv_cq);
+	uint64_t i;
+
+	rp_lock(&scq->lock);
+	rp_lock(&qp->lock);
+	for (i = atomic_load(&qp->sq.retired); i < qp->sq.head; i++, first = IBV_WC_WR_FLUSH_ERR)
+		rp_qp_settle_send(qp, i, first);
+	qp->sq.submitted = qp->sq.head;
+	rp_cq_soft_notify(scq, false);
+	rp_unlock(&qp->lock);
+	rp_unlock(&scq->lock);
+
+	if (qp->qp.srq)
+		return;
+	rp_lock(&rcq->lock);
+	rp_lock(&qp->lock);
+	for (i = atomic_load(&qp->rq.retired); i < qp->rq.head; i++)
+		rp_qp_settle_recv(qp, i, IBV_WC_WR_FLUSH_ERR);
+	qp->rq.submitted = qp->rq.head;
+	rp_cq_soft_notify(rcq, false);
+	rp_unlock(&qp->lock);
+	rp_unlock(&rcq->lock);
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "conn.h"
+#include "recreate.h"
+
+/* A port comes up, and its GIDs are written, some time after the device has appeared. */
+#define READY_NS	5000000000ull
+#define POLL_NS		5000000
+
+/* GIDs of one kind stand for each other on the old and the new device. */
+enum gid_kind { GID_NONE, GID_LINK_LOCAL, GID_IPV4, GID_OTHER };
+
+static enum gid_kind gid_kind(const union ibv_gid *g)
+{
+	static const uint8_t zero[16], v4[12] = { [10] = 0xff, [11] = 0xff };
+
+	if (!memcmp(g->raw, zero, 16) || !memcmp(g->raw + 8, zero, 8))
+		return GID_NONE;
+	if (g->raw[0] == 0xfe && (g->raw[1] & 0xc0) == 0x80)
+		return GID_LINK_LOCAL;
+	if (!memcmp(g->raw, v4, 12))
+		return GID_IPV4;
+	return GID_OTHER;
+}
+
+static int read_gids(struct rp_context *ctx, struct ibv_gid_entry **gids)
+{
+	int room = 0, port, n;
+	struct ibv_device_attr attr;
+
+	*gids = NULL;
+	if (RP_REAL(rp_real.ibv_query_device(ctx->real, &attr)))
+		return -errno;
+	for (port = 1; port <= attr.phys_port_cnt; port++) {
+		struct ibv_port_attr p = { 0 };
+
+		if (!RP_REAL(rp_real.ibv_query_port(ctx->real, port, (void *)&p)))
+			room += p.gid_tbl_len;
+	}
+	if (!room)
+		return 0;
+	*gids = calloc(room, sizeof(**gids));
+	if (!*gids)
+		return -ENOMEM;
+	n = RP_REAL(rp_real._ibv_query_gid_table(ctx->real, *gids, room, 0, sizeof(**gids)));
+	if (n < 0) {
+		free(*gids);
+		*gids = NULL;
+	}
+	return n;
+}
+
+/* The index on the new device of the GID that plays the role of @want; -1: not there (yet). */
+static int match_gid(const struct ibv_gid_entry *want, const struct ibv_gid_entry *old, int nold,
+		     const struct ibv_gid_entry *new, int nnew)
+{
+	int i, rank = 0;
+
+	for (i = 0; i < nnew; i++)
+		if (new[i].port_num == want->port_num && new[i].gid_type == want->gid_type &&
+		    !memcmp(&new[i].gid, &want->gid, sizeof(want->gid)))
+			return new[i].gid_index;
+	/* The n-th of its kind and type */
+	for (i = 0; i < nold && &old[i] != want; i++)
+		rank += old[i].port_num == want->port_num && old[i].gid_type == want->gid_type &&
+			gid_kind(&old[i].gid) == gid_kind(&want->gid);
+	for (i = 0; i < nnew; i++)
+		if (new[i].port_num == want->port_num && new[i].gid_type == want->gid_type &&
+		    gid_kind(&new[i].gid) == gid_kind(&want->gid) && !rank--)
+			return new[i].gid_index;
+	return -1;
+}
+
+static bool gid_in_use(const struct rp_context *ctx, const struct ibv_gid_entry *g)
+{
+	struct rp_qp *qp;
+
+	list_for_each(qp, &ctx->qps, node)
+		if (rp_conn_connectable(qp) && qp->attr.ah_attr.is_global &&
+		    qp->attr.port_num == g->port_num &&
+		    qp->attr.ah_attr.grh.sgid_index == g->gid_index)
+			return true;
+	return false;
+}
+
+/* 0, or -EAGAIN with what is missing in @why */
+static int map_gids(struct rp_context *ctx, char *why, size_t room)
+{
+	struct ibv_gid_entry *new;
+	int n = read_gids(ctx, &new), i, at, len = 0, ret = 0;
+
+	if (n < 0) {
+		snprintf(why, room, "%s: its GIDs can not be read: %s", ctx->name, strerror(-n));
+		return n;
+	}
+	for (i = 0; i < ctx->ngids; i++)
+		if ((int)ctx->gids[i].gid_index >= len)
+			len = ctx->gids[i].gid_index + 1;
+	for (i = 0; i < 4; i++) {
+		free(ctx->sgid_map[i]);
+		ctx->sgid_map[i] = malloc((len ? len : 1) * sizeof(int));
+		for (at = 0; ctx->sgid_map[i] && at < len; at++)
+			ctx->sgid_map[i][at] = at;
+	}
+	ctx->sgid_map_len = len;
+	for (i = 0; i < ctx->ngids; i++) {
+		const struct ibv_gid_entry *g = &ctx->gids[i];
+
+		at = match_gid(g, ctx->gids, ctx->ngids, new, n);
+		if (at >= 0 && g->port_num <= 4 && ctx->sgid_map[g->port_num - 1]) {
+			ctx->sgid_map[g->port_num - 1][g->gid_index] = at;
+		} else if (gid_in_use(ctx, g)) {
+			snprintf(why, room, "%s port %u has no GID of the kind of index %u yet; configure its address",
+				 ctx->name, g->port_num, g->gid_index);
+			ret = -EAGAIN;
+		}
+	}
+	free(new);
+	return ret;
+}
+
+static bool port_in_use(const struct rp_context *ctx, int port)
+{
+	struct rp_qp *qp;
+
+	list_for_each(qp, &ctx->qps, node)
+		if (qp->attr.port_num == port)
+			return true;
+	return false;
+}
+
+static int ports_active(struct rp_context *ctx, char *why, size_t room)
+{
+	int port;
+
+	for (port = 1; port <= 4; port++) {
+		struct ibv_port_attr p = { 0 };
+
+		if (!port_in_use(ctx, port))
+			continue;
+		if (RP_REAL(rp_real.ibv_query_port(ctx->real, port, (void *)&p))) {
+			snprintf(why, room, "%s has no port %d", ctx->name, port);
+			return -ENODEV;
+		}
+		if (p.state != IBV_PORT_ACTIVE) {
+			snprintf(why, room, "%s port %d is not ACTIVE", ctx->name, port);
+			return -EAGAIN;
+		}
+	}
+	return 0;
+}
+
+int rp_recreate_open(struct rp_context *ctx, const char *name, char *why, size_t room)
+{
+	const struct timespec pause = { .tv_nsec = POLL_NS };
+	uint64_t end = rp_now_ns() + READY_NS;
+	int ret = rp_context_recreate(ctx, name);
+
+	if (ret) {
+		snprintf(why, room, "%s can not be opened: %s", name, strerror(-ret));
+		return ret;
+	}
+	for (;;) {
+		ret = ports_active(ctx, why, room);
+		if (!ret)
+			ret = map_gids(ctx, why, room);
+		if (ret != -EAGAIN || rp_now_ns() >= end)
+			return ret == -EAGAIN ? -ENETDOWN : ret;
+		nanosleep(&pause, NULL);
+	}
+}
+
+int rp_recreate_objects(struct rp_context *ctx, char *why, size_t room)
+{
+	struct rp_channel *ch;
+	struct rp_pd *pd;
+	struct rp_mr *mr;
+	struct rp_cq *cq;
+	struct rp_qp *qp;
+	struct rp_keymap *lkeys, *old;
+	int ret = 0;
+
+#define RECREATE(what, list, obj, fn)							\
+	list_for_each(obj, &ctx->list, node) {						\
+		ret = fn(obj);								\
+		if (ret) {								\
+			snprintf(why, room, "%s on %s: %s", what, ctx->name,		\
+				 strerror(-ret));					\
+			return ret;							\
+		}									\
+	}
+	RECREATE("protection domain", pds, pd, rp_pd_recreate);
+	RECREATE("memory region", mrs, mr, rp_mr_recreate);
+	RECREATE("completion channel", channels, ch, rp_channel_recreate);
+	RECREATE("completion queue", cqs, cq, rp_cq_recreate);
+	RECREATE("queue pair", qps, qp, rp_qp_recreate);
+#undef RECREATE
+
+	ctx->epoch++;
+	lkeys = rp_context_lkeys(ctx);
+	if (!lkeys) {
+		snprintf(why, room, "out of memory");
+		return -ENOMEM;
+	}
+	old = ctx->lkeys;
+	ctx->lkeys = lkeys;
+	list_for_each(qp, &ctx->qps, node) {
+		rp_lock(&qp->lock);
+		qp->xlate = true;
+		qp->swallow = false;
+		qp->sq.submitted = atomic_load(&qp->sq.retired);
+		qp->rq.submitted = atomic_load(&qp->rq.retired);
+		rp_unlock(&qp->lock);
+	}
+	rp_keymap_free(old);
+	list_for_each(qp, &ctx->qps, node) {
+		if (qp->conn && qp->conn->moving)
+			continue;
+		ret = rp_qp_restore(qp);
+		if (ret) {
+			snprintf(why, room, "QP 0x%x can not be put back into its state: %s",
+				 qp->qp.qp_num, strerror(-ret));
+			return ret;
+		}
+	}
+	rp_async_soft_event(ctx, IBV_EVENT_GID_CHANGE, 1);
+	return 0;
+}
+
+static void save_gids(struct rp_context *ctx)
+{
+	struct ibv_gid_entry *gids;
+	int n;
+
+	if (ctx->gids)
+		return;
+	n = read_gids(ctx, &gids);
+	if (n > 0) {
+		ctx->gids = gids;
+		ctx->ngids = n;
+	}
+}
+
+int rp_release_context(struct rp_context *ctx)
+{
+	struct rp_channel *ch;
+	struct rp_pd *pd;
+	struct rp_mr *mr;
+	struct rp_cq *cq;
+	struct rp_qp *qp;
+	int ret = 0, r;
+
+	if (!ctx->real)
+		return 0;
+	save_gids(ctx);
+	rp_drain_harvest(ctx);
+#define RELEASE(what, list, obj, fn)							\
+	list_for_each(obj, &ctx->list, node) {						\
+		if (!obj->real)								\
+			continue;							\
+		r = fn(obj);								\
+		if (r) {								\
+			rp_log(RP_LOG_ERR, "%s of %s is not released: %s", what,	\
+			       ctx->name, strerror(-r));				\
+			ret = ret ? ret : r;						\
+		}									\
+	}
+	list_for_each(qp, &ctx->qps, node) {
+		rp_lock(&qp->lock);
+		qp->gate = qp->recv_gate = true;
+		rp_unlock(&qp->lock);
+	}
+	RELEASE("queue pair", qps, qp, rp_qp_release);
+	rp_drain_harvest(ctx);
+	RELEASE("completion queue", cqs, cq, rp_cq_release);
+	RELEASE("memory region", mrs, mr, rp_mr_release);
+	RELEASE("completion channel", channels, ch, rp_channel_release);
+	RELEASE("protection domain", pds, pd, rp_pd_release);
+#undef RELEASE
+	r = rp_context_release(ctx);
+	if (r)
+		rp_log(RP_LOG_ERR, "%s is not closed: %s", ctx->name, strerror(-r));
+	return ret ? ret : r;
+}

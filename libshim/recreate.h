@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* All provider objects of a context, released and made anew in the device's order. */
+#ifndef RP_RECREATE_H
+#define RP_RECREATE_H
+
+#include "shim.h"
+
+/* Releases everything that is there; what fails is logged. 0 or -errno of the first failure. */
+int rp_release_context(struct rp_context *ctx);
+
+/*
+ * Opens the device of that name and waits until its ports are ACTIVE and have the GIDs that the queue pairs need.
+ * Both return 0 or -errno, and then say in @why what is missing, for a person.
+ */
+int rp_recreate_open(struct rp_context *ctx, const char *name, char *why, size_t room);
+/* Everything else; connected queue pairs are left in RESET. */
+int rp_recreate_objects(struct rp_context *ctx, char *why, size_t room);
+
+#endif /* RP_RECREATE_H */
