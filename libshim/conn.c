@@ -242,6 +242,10 @@ void rp_conn_begin(struct rp_conn *c, bool mover)
 	qp->gate = true;
 	rp_unlock(&qp->lock);
 
+	if (c->known == REPATH_CONN_GONE) {
+		rp_conn_kill(c);
+		return;
+	}
 	if (real_in_error(qp)) {
 		/* It failed before us and for its own reason: its completions say why. */
 		rp_log(RP_LOG_INFO, "QP 0x%x was in error before the move", qp->qp.qp_num);

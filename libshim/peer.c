@@ -5,6 +5,7 @@
  * that the module could not deliver is repeated; all of them may come twice.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../libshim/conn.h"
+#include "fake_module.h"
+
+#define FAKE_OP 7
+#define WAIT_S 10
+
+struct work {
+	struct list_node node;
+	uint64_t at_ns;
+	enum { W_EVENT, W_MSG, W_SENT, W_CALL, W_GONE } kind;
+	int cmd;
+	char dev[64];
+	uint32_t dev_index, peer_id;
+	uint64_t msg_id;
+	int err;
+	struct rp_ctl_peer_msg msg;
+	struct repath_conn_rec recs[REPATH_CONNS_MAX];
+	char *blob;
+	void (*fn)(void *arg);
+	void *arg;
+	bool *done;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t wake, answered;
+	struct list_head queue;
+	pthread_t thread;
+	bool running;
+	struct fake_faults faults;
+	/* the last REPLY */
+	int stage, err;
+	char reason[REPATH_REASON_MAX];
+	struct repath_counters counters;
+	int moving;
+} fake = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.wake = PTHREAD_COND_INITIALIZER,
+	.answered = PTHREAD_COND_INITIALIZER,
+	.queue = { { &fake.queue.n, &fake.queue.n } },
+};
+
+static bool chance(int percent)
+{
+	return percent && (int)(rand_r(&fake.faults.seed) % 100) < percent;
+}
+
+/* caller holds the lock */
+static void enqueue(struct work *w, unsigned int late_us)
+{
+	w->at_ns = rp_now_ns() + (late_us ? rand_r(&fake.faults.seed) % late_us * 1000ull : 0);
+	list_add_tail(&fake.queue, &w->node);
+	pthread_cond_signal(&fake.wake);
+}
+
+static struct work *work_new(int kind)
+{
+	struct work *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		abort();
+	w->kind = kind;
+	return w;
+}
+
+int rp_ctl_reply(uint32_t op, enum repath_stage stage, int err, const char *reason,
+		 const struct repath_counters *counters)
+{
+	(void)op;
+	pthread_mutex_lock(&fake.lock);
+	/* The stages up to the one that somebody waits for are not its answer, errors are. */
+	fake.stage = stage;
+	fake.err = err < 0 ? -err : err;
+	snprintf(fake.reason, sizeof(fake.reason), "%s", reason ? reason : "");
+	if (counters)
+		fake.counters = *counters;
+	pthread_cond_broadcast(&fake.answered);
+	pthread_mutex_unlock(&fake.lock);
+	return 0;
+}
+
+/* --- connections: two queue pairs of this process that name each other --- */
+
+static uint32_t ctx_id(struct rp_context *want)
+{
+	struct rp_context *ctx;
+	uint32_t n = 1;
+
+	list_for_each(ctx, &rp_contexts, node) {
+		if (ctx == want)
+			return n;
+		n++;
+	}
+	return 0;
+}
+
+static struct rp_qp *partner(struct rp_qp *qp)
+{
+	struct rp_context *ctx;
+	struct rp_qp *other;
+
+	list_for_each(ctx, &rp_contexts, node)
+		list_for_each(other, &ctx->qps, node)
+			if (other->qp.qp_num == qp->attr.dest_qp_num &&
+			    other->attr.dest_qp_num == qp->qp.qp_num)
+				return other;
+	return NULL;
+}
+
+static uint32_t conn_id(struct rp_qp *qp)
+{
+	return qp->qp.qp_num + 1000000;
+}
+
+static struct rp_qp *qp_of(uint32_t id)
+{
+	struct rp_context *ctx;
+	struct rp_qp *qp;
+
+	list_for_each(ctx, &rp_contexts, node)
+		list_for_each(qp, &ctx->qps, node)
+			if (conn_id(qp) == id)
+				return qp;
+	return NULL;
+}
+
+int rp_ctl_conns(void (*fn)(const struct rp_ctl_conn *c, void *arg), void *arg)
+{
+	struct rp_context *ctx;
+	struct rp_qp *qp, *other;
+
+	list_for_each(ctx, &rp_contexts, node)
+		list_for_each(qp, &ctx->qps, node) {
+			struct rp_ctl_conn row = { .state = REPATH_CONN_READY };
+
+			if (!qp->real || !rp_conn_connectable(qp))
+				continue;
+			other = partner(qp);
+			if (!other)
+				continue;
+			row.conn_id = conn_id(qp);
+			row.peer_id = ctx_id(rp_qp_context(other));
+			row.dev_index = ctx->dev_index;
+			row.qpn = qp->real->qp_num;
+			fn(&row, arg);
+		}
+	return 0;
+}
+
+int rp_ctl_peer_send(uint32_t peer_id, enum repath_msg type, uint64_t msg_id,
+		     const struct repath_conn_rec *recs, unsigned int nrecs,
+		     const struct rp_ctl_bind *bind, const void *blob, unsigned int blob_len)
+{
+	struct work *w = work_new(W_MSG), *sent = work_new(W_SENT);
+	unsigned int i, n = 0;
+	int copies;
+
+	(void)bind;
+	for (i = 0; i < nrecs; i++) {
+		struct rp_qp *qp = qp_of(recs[i].conn_id), *other = qp ? partner(qp) : NULL;
+
+		if (!other)
+			continue;
+		w->recs[n] = recs[i];
+		w->recs[n++].conn_id = conn_id(other);
+		w->msg.peer_id = ctx_id(rp_qp_context(qp));
+	}
+	w->msg.type = type;
+	w->msg.recs = w->recs;
+	w->msg.nrecs = n;
+	w->msg.gid[15] = 1;
+	sent->peer_id = peer_id;
+	sent->msg_id = msg_id;
+
+	pthread_mutex_lock(&fake.lock);
+	copies = chance(fake.faults.lost) ? 0 : chance(fake.faults.twice) ? 2 : 1;
+	/* Lost messages are reported; delivered ones sometimes too, since the answer may get lost. */
+	sent->err = !copies || chance(fake.faults.lost) ? ETIMEDOUT : 0;
+	if (!n)
+		copies = 0;
+	while (copies--) {
+		struct work *c = work_new(W_MSG);
+
+		*c = *w;
+		c->msg.recs = c->recs;
+		if (blob_len) {
+			c->blob = malloc(blob_len);
+			memcpy(c->blob, blob, blob_len);
+			c->msg.blob = c->blob;
+			c->msg.blob_len = blob_len;
+		}
+		enqueue(c, fake.faults.late_us);
+	}
+	enqueue(sent, fake.faults.late_us);
+	pthread_mutex_unlock(&fake.lock);
+	free(w);
+	return 0;
+}
+
+static void run(struct work *w)
+{
+	struct rp_conn *c;
+
+	switch (w->kind) {
+	case W_EVENT:
+		rp_move_event(w->cmd, FAKE_OP, w->dev_index, w->dev, 10000);
+		break;
+	case W_MSG:
+		rp_peer_msg_in(&w->msg);
+		break;
+	case W_SENT:
+		rp_peer_sent(w->peer_id, w->msg_id, w->err);
+		break;
+	case W_GONE:
+		list_for_each(c, &rp_conns, node)
+			if (c->ctx->dev_index == (int)w->dev_index)
+				rp_conn_kill(c);
+		break;
+	case W_CALL:
+		w->fn(w->arg);
+		pthread_mutex_lock(&fake.lock);
+		*w->done = true;
+		pthread_cond_broadcast(&fake.answered);
+		pthread_mutex_unlock(&fake.lock);
+		break;
+	}
+	free(w->blob);
+	free(w);
+}
+
+static struct work *due(uint64_t *next)
+{
+	struct work *w;
+	uint64_t now = rp_now_ns();
+
+	*next = 0;
+	list_for_each(w, &fake.queue, node) {
+		if (w->at_ns <= now) {
+			list_del(&w->node);
+			return w;
+		}
+		if (!*next || w->at_ns < *next)
+			*next = w->at_ns;
+	}
+	return NULL;
+}
+
+static void *control(void *arg)
+{
+	(void)arg;
+	for (;;) {
+		struct timespec t;
+		struct work *w;
+		struct rp_conn *c;
+		uint64_t next;
+		int ms, moving = 0;
+
+		pthread_mutex_lock(&fake.lock);
+		while ((w = due(&next))) {
+			pthread_mutex_unlock(&fake.lock);
+			run(w);
+			pthread_mutex_lock(&fake.lock);
+		}
+		pthread_mutex_unlock(&fake.lock);
+		ms = rp_move_tick();
+		list_for_each(c, &rp_conns, node)
+			moving += c->moving;
+		pthread_mutex_lock(&fake.lock);
+		fake.moving = moving;
+		pthread_cond_broadcast(&fake.answered);
+		clock_gettime(CLOCK_REALTIME, &t);
+		if (next)
+			ms = 1;
+		t.tv_nsec += (ms < 0 || ms > 20 ? 20 : ms) * 1000000l;
+		t.tv_sec += t.tv_nsec / 1000000000;
+		t.tv_nsec %= 1000000000;
+		if (list_empty(&fake.queue) || next)
+			pthread_cond_timedwait(&fake.wake, &fake.lock, &t);
+		pthread_mutex_unlock(&fake.lock);
+	}
+	return NULL;
+}
+
+void rp_ctl_start(void)
+{
+	pthread_mutex_lock(&fake.lock);
+	if (!fake.running) {
+		fake.running = !pthread_create(&fake.thread, NULL, control, NULL);
+		pthread_detach(fake.thread);
+	}
+	pthread_mutex_unlock(&fake.lock);
+}
+
+bool rp_ctl_call(void (*fn)(void *arg), void *arg)
+{
+	struct work *w;
+	bool done = false;
+
+	if (!fake.running)
+		return false;
+	if (pthread_equal(fake.thread, pthread_self())) {
+		fn(arg);
+		return true;
+	}
+	w = work_new(W_CALL);
+	w->fn = fn;
+	w->arg = arg;
+	w->done = &done;
+	pthread_mutex_lock(&fake.lock);
+	enqueue(w, 0);
+	while (!done)
+		pthread_cond_wait(&fake.answered, &fake.lock);
+	pthread_mutex_unlock(&fake.lock);
+	return true;
+}
+
+/* --- for tests --- */
+
+void fake_faults_set(const struct fake_faults *f)
+{
+	pthread_mutex_lock(&fake.lock);
+	fake.faults = *f;
+	pthread_mutex_unlock(&fake.lock);
+}
+
+static uint32_t index_of(const char *dev)
+{
+	struct rp_context *ctx;
+	uint32_t ix = 0;
+
+	rp_lock(&rp_contexts_lock);
+	list_for_each(ctx, &rp_contexts, node)
+		if (!strcmp(ctx->name, dev))
+			ix = ctx->dev_index;
+	rp_unlock(&rp_contexts_lock);
+	return ix;
+}
+
+static int event(int cmd, const char *dev, int until, const char **text)
+{
+	struct work *w = work_new(W_EVENT);
+	struct timespec end;
+	int ret = 0;
+
+	w->cmd = cmd;
+	w->dev_index = index_of(dev);
+	snprintf(w->dev, sizeof(w->dev), "%s", dev);
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += WAIT_S;
+	pthread_mutex_lock(&fake.lock);
+	fake.stage = REPATH_STAGE_NONE;
+	fake.err = 0;
+	enqueue(w, 0);
+	while (until && fake.stage != until && !fake.err && !ret)
+		ret = pthread_cond_timedwait(&fake.answered, &fake.lock, &end);
+	if (!ret)
+		ret = fake.err;
+	if (text)
+		*text = fake.reason;
+	pthread_mutex_unlock(&fake.lock);
+	return ret;
+}
+
+int fake_check(const char *dev, const char **text)
+{
+	return event(REPATH_CMD_EV_CHECK, dev, REPATH_STAGE_CHECK, text);
+}
+
+int fake_suspend(const char *dev)
+{
+	return event(REPATH_CMD_EV_SUSPEND, dev, REPATH_STAGE_RELEASE, NULL);
+}
+
+int fake_suspend_start(const char *dev)
+{
+	return event(REPATH_CMD_EV_SUSPEND, dev, 0, NULL);
+}
+
+int fake_abort(void)
+{
+	return event(REPATH_CMD_EV_ABORT, "", REPATH_STAGE_ABORT, NULL);
+}
+
+int fake_resume(const char *dev, const char **text)
+{
+	return event(REPATH_CMD_EV_RESUME, dev, REPATH_STAGE_REPLAY, text);
+}
+
+void fake_gone(const char *dev)
+{
+	struct work *w = work_new(W_GONE);
+
+	w->dev_index = index_of(dev);
+	pthread_mutex_lock(&fake.lock);
+	enqueue(w, 0);
+	pthread_mutex_unlock(&fake.lock);
+}
+
+int fake_settled(void)
+{
+	struct timespec end;
+	int ret = 0;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += WAIT_S;
+	pthread_mutex_lock(&fake.lock);
+	fake.moving = -1;	/* a fresh look */
+	while (fake.moving && !ret)
+		ret = pthread_cond_timedwait(&fake.answered, &fake.lock, &end);
+	pthread_mutex_unlock(&fake.lock);
+	return ret;
+}
+
+const struct repath_counters *fake_counters(void)
+{
+	return &fake.counters;
+}
