@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The test bed: guests with stock kernels in QEMU, and what can be done to them.
+
+::
+
+              one network namespace and one process-id namespace per run
+   .------------------------------------------------------------------------.
+   |   guest a (number 1)          guest b (number 2)      b.2: where b is   |
+   |  .-----------------.        .-----------------.        migrated to      |
+   |  | mgmt            |        | mgmt            |      .-----------------.|
+   |  |  192.168.77.1   |        |  192.168.77.2   |      | the same guest  ||
+   |  | rdma0 [rxe0]    |        | rdma0 [rxe0]    |      | (rdma0 comes by ||
+   |  |  10.0.0.1       |        |  10.0.0.2       |      |  plug())        ||
+   |  '--+---+----------'        '--+---+----------'      '--+---+----------'|
+   |     |   |                      |   |                    |   |           |
+   |     |   `== network rdma ======|===+====================|===+           |
+   |     `------ network mgmt ------+------------------------+               |
+   '------------------------------------------------------------------------'
+
+A guest has a NIC on `mgmt`, which stays with it through a migration, and by default one on `rdma`,
+hot-pluggable, with rxe0 on it. Two virtio-serial ports: bed.0 carries this library's commands,
+repath.0 is the agent's (a unix socket here: g.agent_path). Each NIC sits in its own root port
+(QEMU ids: port0, port1), its backend is called after network and port (rdma0), its device
+rdma0-nic.
+
+A test:
+
+    def test(bed):
+        a, b = bed.guests("a", "b")             # booted side by side, rxe0 ACTIVE
+        server = a.start("ibv_rc_pingpong -g 1")
+        b.run("sleep 1; ibv_rc_pingpong -g 1 10.0.0.1", timeout=60)     # raises if it fails
+        server.wait()
+
+        b.rxe_del("rxe0")
+        b.unplug(b.nics[0])
+        figures = b.migrate()                   # figures["downtime_ms"]
+        nic = b.plug("rdma", ip="10.0.0.12")    # new MAC
+        b.rxe_add("rxe0", nic)
+
+Verbs of a Guest: run, start, status, wait_until, push, fetch, dmesg, load_repath, plug, unplug,
+rxe_add, rxe_del, gid, migrate, prepare_destination, adopt, start_migration, migrate_cancel, kill;
+of a Job (what start returns): wait, wait_for, output, running, status, kill. Each says what it
+does where it is defined, in guest.py and channel.py.
+
+With a program that migrates by itself:
+
+        dst = b.prepare_destination()
+        subprocess.run(["scripts/repath-migrate", b.qmp_path, dst.qmp_path, ...], check=True)
+        b.adopt(dst)                            # run nothing in b between these two
+
+When a test ends, every guest's kernel log is read; a report in it fails the test, unless the test
+said `bed.expect_kernel_log(r"regex")`. A QEMU that ends by itself fails it too.
+
+Environment: KERNEL, KERNEL_ROOT (kernel.py), REPATH_CACHE (image.py).
+"""
+
+import os
+import shutil
+import threading
+
+import image
+from channel import CommandFailed, GuestGone, Job          # noqa: F401  offered to tests
+from guest import Guest
+from kernel import Kernel
+from network import Networks, Nic, address
+
+# Where a run keeps sockets, consoles, initramfs: a tmpfs of its own mount namespace, see run.
+RUN_DIRECTORY = os.path.join(image.CACHE, "run")
+
+
+class KernelComplained(Exception):
+    """A guest's kernel log has what a sane kernel does not say."""
+
+
+class Skip(Exception):
+    """Raised by a test which cannot run here; its text says why."""
+
+
+class _Boot:
+    """What one guest is started with."""
+
+    def __init__(self, vmlinux, initrd, name, number):
+        self.vmlinux = vmlinux
+        self.initrd = initrd
+        self.mgmt_mac = f"52:54:00:4d:00:{number:02x}"
+        self.append = (f"bed.host={name} bed.mgmt={address('mgmt', number)} "
+                       f"bed.mgmt_mac={self.mgmt_mac}")
+
+
+class Bed:
+    """Guests and networks of one test. Use it as a context manager."""
+
+    def __init__(self, files=None):
+        """@files: {path in the guests: path here} beyond what the build made."""
+        self.directory = RUN_DIRECTORY
+        self.kernel = Kernel()
+        self.networks = Networks()
+        self.all_guests = []
+        self.qemus = []
+        self.last_words = {}            # of killed guests: name -> complaints
+        self.expected_log_patterns = []
+        self._files = files
+        self._macs = 0
+        self._vmlinux = self._initrd = None
+
+    def guests(self, *names, memory=384, rdma=True, rxe=True):
+        """Boot guests side by side and return them in the order of @names. With @rdma each has a
+        NIC there, with @rxe an rxe0 on it."""
+        self._prepare_image()
+        started = []
+        for name in names:
+            number = len(self.all_guests) + 1
+            boot = _Boot(self._vmlinux, self._initrd, name, number)
+            nics = [Nic("rdma", 0, address("rdma", number), self.new_mac())] if rdma else []
+            guest = Guest(self, name, number, boot, memory, nics)
+            self.all_guests.append(guest)
+            started.append(guest)
+        for guest in started:
+            guest.wait_boot()
+        self._each(started, lambda guest: [guest.configure(nic) for nic in guest.nics])
+        if rdma and rxe:
+            self._each(started, lambda guest: guest.rxe_add())
+        return started
+
+    def guest(self, name, **options):
+        """Boot one guest."""
+        return self.guests(name, **options)[0]
+
+    @staticmethod
+    def _each(guests, action):
+        """action(guest) for all, at once; the first exception is raised."""
+        errors = []
+
+        def call(guest):
+            try:
+                action(guest)
+            except Exception as error:
+                errors.append(error)
+        threads = [threading.Thread(target=call, args=(guest,)) for guest in guests]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if errors:
+            raise errors[0]
+
+    def _prepare_image(self):
+        if self._initrd:
+            return
+        self._vmlinux = image.vmlinux(self.kernel)
+        self._initrd = os.path.join(self.directory, "initrd")
+        os.makedirs(self.directory, exist_ok=True)
+        with open(self._initrd, "wb") as out:
+            with open(image.base(self.kernel), "rb") as base:
+                shutil.copyfileobj(base, out)
+            out.write(image.overlay(self.kernel, self._files))
+
+    def new_mac(self):
+        self._macs += 1
+        return f"52:54:00:52:00:{self._macs:02x}"
+
+    def new_nic(self, guest, network, ip, mac, model):
+        return Nic(network, guest.free_port(), ip or address(network, guest.number),
+                   mac or self.new_mac(), model)
+
+    def expect_kernel_log(self, pattern):
+        """Declare that kernel reports with a line matching regex @pattern are part of the test."""
+        self.expected_log_patterns.append(pattern)
+
+    def check(self):
+        """Raise if a guest died by itself or a kernel complained."""
+        for guest in self.all_guests:
+            if guest.name not in self.last_words and not guest.alive:
+                raise GuestGone(f"{guest} ended by itself\n{guest.qemu.why()}")
+        complaints = dict(self.last_words)
+        for guest in self.all_guests:
+            if guest.alive:
+                complaints[guest.name] = guest.kernel_complaints()
+        text = "".join(f"--- kernel log of {name}\n" + "\n".join(report) + "\n"
+                       for name, found in complaints.items() for report in found)
+        if text:
+            raise KernelComplained("a guest's kernel complained\n" + text)
+
+    def save_logs(self, directory):
+        """Keep consoles, QEMU's output and kernel logs of all guests in @directory."""
+        os.makedirs(directory, exist_ok=True)
+        for guest in self.all_guests:
+            if guest.alive:
+                with open(os.path.join(directory, guest.name + ".dmesg"), "w") as f:
+                    f.write(guest.dmesg())
+        for qemu in self.qemus:
+            for path in (qemu.console_path, qemu.log_path):
+                shutil.copy(path, directory)
+
+    def close(self):
+        """End all guests, whatever state they are in."""
+        for guest in self.all_guests:
+            guest.close()
+        for qemu in self.qemus:
+            qemu.quit()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        try:
+            if kind is None:
+                self.check()
+        finally:
+            self.close()

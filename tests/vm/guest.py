@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""A guest as tests see it: commands, files, NICs, rxe devices, migration."""
+
+import os
+import shlex
+import time
+
+import kernel_log
+from channel import Channel
+from network import Nic, address
+from qemu import PORTS, Qemu
+
+
+class Guest:
+    """One machine, through however many QEMUs it is migrated.
+
+    name: also its hostname; number: 1.. in order of creation; mgmt_ip: its address on the
+    network that stays; nics: what is plugged now.
+    """
+
+    def __init__(self, bed, name, number, boot, memory, nics):
+        self.bed = bed
+        self.name = name
+        self.number = number
+        self.mgmt_ip = address("mgmt", number)
+        self.nics = nics
+        self._boot = boot
+        self._memory = memory
+        self._life = 0      # which QEMU of this guest is running it
+        self.qemu = self._new_qemu(nics)
+        self._channel = Channel(name, self.qemu.shell_path)
+
+    def __repr__(self):
+        return f"guest {self.name}"
+
+    def _new_qemu(self, nics, incoming=False):
+        self._life += 1
+        label = self.name if self._life == 1 else f"{self.name}.{self._life}"
+        qemu = Qemu(self.bed.directory, label, self._boot, self.bed.networks, nics,
+                    self._memory, incoming)
+        self.bed.qemus.append(qemu)
+        return qemu
+
+    def wait_boot(self, timeout=120):
+        self._channel.wait_hello(timeout)
+
+    # Commands and files
+
+    def start(self, command, stdin=b""):
+        """Start a shell command in the background: a Job."""
+        return self._channel.start(command, stdin)
+
+    def run(self, command, timeout=60, check=True, stdin=b""):
+        """Run a shell command and return what it wrote (standard error too). Raises
+        CommandFailed when its status is not 0, unless check=False; TimeoutError after
+        @timeout seconds, when it is killed."""
+        job = self.start(command, stdin)
+        try:
+            return job.wait(timeout, check)
+        except TimeoutError:
+            job.kill(9)
+            raise
+
+    def status(self, command, timeout=60):
+        """Run a shell command and return its status."""
+        job = self.start(command)
+        job.wait(timeout, check=False)
+        return job.status
+
+    def wait_until(self, command, timeout=60):
+        """Wait until shell command @command succeeds; tried every 20 ms inside the guest."""
+        self.run(f"until {command}; do usleep 20000; done >/dev/null 2>&1", timeout)
+
+    def push(self, host_path, guest_path):
+        """Copy a file into the guest; its executable bit goes with it."""
+        with open(host_path, "rb") as f:
+            data = f.read()
+        mode = os.stat(host_path).st_mode & 0o777
+        quoted = shlex.quote(guest_path)
+        self.run(f"cat > {quoted} && chmod {mode:o} {quoted}", stdin=data)
+
+    def fetch(self, guest_path):
+        """The bytes of a file in the guest."""
+        job = self.start(f"cat {shlex.quote(guest_path)}")
+        job.wait()
+        return job.bytes()
+
+    # Kernel
+
+    def dmesg(self):
+        """The whole kernel log; of a guest that died, what its console got of it."""
+        try:
+            return self.run("dmesg")
+        except Exception:
+            with open(self.qemu.console_path, errors="replace") as f:
+                return f.read()
+
+    def load_repath(self, parameters=""):
+        """Load the module that was built for this kernel."""
+        self.run(f"insmod /lib/repath/ib_repath.ko {parameters}")
+
+    def kernel_complaints(self):
+        """Reports in the kernel log that the test did not declare."""
+        return kernel_log.unexpected(self.dmesg(), self.bed.expected_log_patterns)
+
+    # NICs and RDMA devices
+
+    def plug(self, network="rdma", ip=None, mac=None, model="virtio-net-pci"):
+        """Hot-plug a NIC: it is up, with its address, when this returns. A new MAC each time
+        unless @mac is given."""
+        nic = self.bed.new_nic(self, network, ip, mac, model)
+        self.qemu.add_backend(nic.netdev, network)
+        self.qemu.qmp("device_add", **nic.device())
+        self.nics.append(nic)
+        self.configure(nic)
+        return nic
+
+    def configure(self, nic):
+        """Wait for @nic in the guest, name it nic.ifname, give it its address."""
+        self.run(f"""
+            until found=$(grep -il '^{nic.mac}$' /sys/class/net/*/address); do usleep 10000; done
+            dev=${{found%/address}}; dev=${{dev##*/}}
+            ip link set "$dev" down
+            [ "$dev" = {nic.ifname} ] || ip link set "$dev" name {nic.ifname}
+            ip address replace {nic.ip}/24 dev {nic.ifname}
+            ip link set {nic.ifname} up""")
+
+    def unplug(self, nic, timeout=60):
+        """Unplug a NIC and wait until the guest has let it go."""
+        self.qemu.qmp("device_del", id=nic.id)
+        self.qemu.qmp.wait_event("DEVICE_DELETED", timeout, device=nic.id)
+        self.nics.remove(nic)
+
+    def free_port(self):
+        """Number of a root port with no NIC in it."""
+        taken = {nic.port for nic in self.nics}
+        return next(port for port in range(PORTS) if port not in taken)
+
+    def rxe_add(self, name="rxe0", nic=None):
+        """Make an rxe device over @nic (default: the first) and wait until its port is ACTIVE
+        and the GID of its IPv4 address is there."""
+        nic = nic or self.nics[0]
+        self.run(f"rdma link add {name} type rxe netdev {nic.ifname}")
+        quads = "%02x%02x:%02x%02x" % tuple(int(part) for part in nic.ip.split("."))
+        port = f"/sys/class/infiniband/{name}/ports/1"
+        self.wait_until(f"grep -q ACTIVE {port}/state")
+        self.wait_until(f"cat {port}/gids/[0-7] | grep -q ffff:{quads}")
+
+    def rxe_del(self, name="rxe0", timeout=60):
+        """Delete an rxe device and wait until it is gone."""
+        self.run(f"rdma link del {name}", timeout)
+        self.wait_until(f"[ ! -e /sys/class/infiniband/{name} ]", timeout)
+
+    def gid(self, name="rxe0", index=1):
+        return self.run(f"cat /sys/class/infiniband/{name}/ports/1/gids/{index}").strip()
+
+    # Migration
+
+    @property
+    def qmp_path(self):
+        return self.qemu.qmp_path
+
+    @property
+    def agent_path(self):
+        return self.qemu.agent_path
+
+    def prepare_destination(self, with_nics=False, networks=("rdma",)):
+        """Start the QEMU that this guest can be migrated to: a Qemu, whose qmp_path, agent_path
+        and uri are what an external migration program needs.
+
+        It has no hot-pluggable NIC, but a backend (QEMU id: network + port number, "rdma0") for
+        each of @networks, ready for a device_add. With @with_nics it has the guest's present NICs
+        instead, which a migration that does not unplug them needs.
+        """
+        dst = self._new_qemu(self.nics if with_nics else [], incoming=True)
+        if not with_nics:
+            for network in networks:
+                dst.add_backend(f"{network}0", network)
+        dst.shell = self._channel.prepare(dst.shell_path)
+        return dst
+
+    def migrate(self, dst=None, timeout=120, bandwidth=None):
+        """Live-migrate to @dst (default: one made for the NICs plugged now) and go on there.
+        Returns QEMU's figures: {"total_ms", "downtime_ms", "setup_ms", "bytes"}."""
+        if dst is None:
+            dst = self.prepare_destination(with_nics=bool(self.nics))
+        self.start_migration(dst, bandwidth)
+        end = time.monotonic() + timeout
+        while True:
+            info = self.qemu.qmp("query-migrate")
+            state = info.get("status")
+            if state == "completed":
+                break
+            if state in ("failed", "cancelled") or time.monotonic() > end:
+                raise RuntimeError(f"{self}: migration {state}: {info.get('error-desc', '')}\n"
+                                   f"{dst.why()}")
+            time.sleep(0.01)
+        self.adopt(dst)
+        return {"total_ms": info["total-time"], "downtime_ms": info["downtime"],
+                "setup_ms": info["setup-time"], "bytes": info["ram"]["transferred"]}
+
+    def start_migration(self, dst, bandwidth=None):
+        """Begin a migration to @dst and return; for tests that cancel it."""
+        self.qemu.qmp("migrate-set-parameters", max_bandwidth=bandwidth or 1 << 40,
+                      downtime_limit=300)
+        self.qemu.qmp("migrate", uri=dst.uri)
+
+    def migrate_cancel(self, dst, timeout=30):
+        """Call a migration off; the guest stays, @dst ends."""
+        self.qemu.qmp("migrate_cancel")
+        end = time.monotonic() + timeout
+        while self.qemu.qmp("query-migrate")["status"] not in ("cancelled", "completed"):
+            if time.monotonic() > end:
+                raise TimeoutError(f"{self}: the migration could not be cancelled")
+            time.sleep(0.01)
+        dst.shell.close()
+        dst.quit()
+
+    def adopt(self, dst, timeout=60):
+        """Go on with @dst, which an external program has migrated this guest to; self.nics are
+        then what that has left plugged there."""
+        end = time.monotonic() + timeout
+        while not dst.qmp("query-status")["running"]:
+            if time.monotonic() > end:
+                raise TimeoutError(f"{self}: {dst.label} does not run")
+            time.sleep(0.005)
+        old, self.qemu = self.qemu, dst
+        self._channel.switch(dst.shell)
+        old.quit()
+        known = {nic.mac: nic for nic in self.nics}
+        self.nics = [known.get(mac) or
+                     Nic(network, port, address(network, self.number), mac, model, device)
+                     for device, model, network, port, mac in dst.plugged()]
+
+    # End
+
+    def kill(self):
+        """Pull the plug. What its kernel said until then is still checked."""
+        self.bed.last_words[self.name] = self.kernel_complaints()
+        self._channel.close("it was killed by the test")
+        self.qemu.quit()
+
+    @property
+    def alive(self):
+        return self._channel.gone is None and self.qemu.running
+
+    def close(self):
+        self._channel.close("the bed was closed")

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Which kernel the guests boot, its modules, and which accelerator works here.
+
+    KERNEL=6.1.0-56-amd64   the release to boot (default: the newest in KERNEL_ROOT/boot)
+    KERNEL_ROOT=/           a directory that holds boot/ and lib/modules, such as one into
+                            which a linux-image package was unpacked
+"""
+
+import bz2
+import functools
+import gzip
+import lzma
+import os
+import re
+import subprocess
+import tempfile
+
+QEMU = "qemu-system-x86_64"
+
+
+def _by_version(release):
+    return [int(part) if part.isdigit() else 0 for part in re.split(r"[.\-+]", release)]
+
+
+class Kernel:
+    """A distribution kernel: where its image and its modules lie."""
+
+    def __init__(self, release=None, root=None):
+        self.root = root or os.environ.get("KERNEL_ROOT") or "/"
+        self.release = release or os.environ.get("KERNEL") or self._newest()
+        self.image = os.path.join(self.root, "boot", "vmlinuz-" + self.release)
+        self.modules = os.path.join(self.root, "lib/modules", self.release)
+        for needed in (self.image, self.modules):
+            if not os.path.exists(needed):
+                raise FileNotFoundError(f"{needed}: is linux-image-{self.release} installed?")
+
+    def _newest(self):
+        boot = os.path.join(self.root, "boot")
+        found = [f[len("vmlinuz-"):] for f in os.listdir(boot) if f.startswith("vmlinuz-")]
+        if not found:
+            raise FileNotFoundError(f"no kernel image in {boot}")
+        return max(found, key=_by_version)
+
+    def module_files(self, names):
+        """Paths, relative to the modules' directory, of @names and what they depend on."""
+        depends = {}
+        with open(os.path.join(self.modules, "modules.dep")) as f:
+            for line in f:
+                path, _, needs = line.partition(":")
+                depends[path] = needs.split()
+        with open(os.path.join(self.modules, "modules.builtin")) as f:
+            builtin = {self._module_name(line) for line in f}
+        by_name = {self._module_name(path): path for path in depends}
+        files = []
+        for name in names:
+            name = name.replace("-", "_")
+            if name in builtin:
+                continue
+            if name not in by_name:
+                raise LookupError(f"kernel {self.release} has no module {name}")
+            files += [by_name[name]] + depends[by_name[name]]
+        return sorted(set(files))
+
+    @staticmethod
+    def _module_name(path):
+        return os.path.basename(path.strip()).partition(".ko")[0].replace("-", "_")
+
+    def uncompressed(self):
+        """The ELF vmlinux inside the image: QEMU starts it by PVH, and the guest does not
+        spend half of its boot unpacking itself."""
+        with open(self.image, "rb") as f:
+            image = f.read()
+        setup_sectors = image[0x1f1] or 4
+        offset = (setup_sectors + 1) * 512 + int.from_bytes(image[0x248:0x24c], "little")
+        length = int.from_bytes(image[0x24c:0x250], "little")
+        payload = image[offset:offset + length]
+        vmlinux = _decompress(payload)
+        if vmlinux[:4] != b"\x7fELF":
+            raise ValueError(f"{self.image}: no ELF image inside")
+        return vmlinux
+
+
+def _decompress(data):
+    if data[:4] == b"\x28\xb5\x2f\xfd":
+        return subprocess.run(["zstd", "-dc"], input=data, capture_output=True).stdout
+    if data[:2] == b"\x1f\x8b":
+        return gzip.decompress(data[:-4])
+    if data[:3] == b"BZh":
+        return bz2.decompress(data[:-4])
+    # The kernel build appends the unpacked size, which is no part of the stream.
+    return lzma.LZMADecompressor().decompress(data)
+
+
+def read_module(path):
+    """A module's bytes, unpacked: later distributions compress their modules."""
+    with open(path, "rb") as f:
+        data = f.read()
+    return data if path.endswith(".ko") else _decompress(data)
+
+
+@functools.lru_cache(maxsize=None)
+def accelerator():
+    """"kvm" if a guest really runs with it, else "tcg". /dev/kvm alone proves nothing."""
+    rom = bytearray(b"\xf4" * 65536)        # hlt
+    rom[0xfff0:0xfff5] = b"\xb0\x10\xe6\xf4\xf4"    # mov al,0x10; out 0xf4,al; hlt
+    with tempfile.NamedTemporaryFile(suffix=".rom") as f:
+        f.write(rom)
+        f.flush()
+        command = [QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35",
+                   "-accel", "kvm", "-cpu", "max", "-m", "16", "-bios", f.name,
+                   "-device", "isa-debug-exit,iobase=0xf4,iosize=1"]
+        try:
+            code = subprocess.run(command, timeout=5, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+        except subprocess.TimeoutExpired:
+            return "tcg"
+    return "kvm" if code == 0x10 * 2 + 1 else "tcg"

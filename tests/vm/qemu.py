@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""One QEMU process: its command line, its sockets, its end."""
+
+import os
+import subprocess
+import time
+
+import kernel as kernels
+from qmp import QMP, QMPError
+
+PORTS = 2       # pcie-root-ports, so hot-pluggable NICs, of a guest
+BOOT_OPTIONS = ("console=ttyS0 quiet oops=panic panic=-1 mitigations=off log_buf_len=4M "
+                "random.trust_cpu=on rcupdate.rcu_expedited=1 tsc=reliable nokaslr")
+
+
+class Qemu:
+    """A QEMU, running as soon as the object is made.
+
+    qmp_path, agent_path, shell_path, uri are its sockets: QMP for others (the bed has a monitor
+    of its own), the port repath.0, the port bed.0, and where a migration comes in.
+    """
+
+    def __init__(self, directory, label, boot, networks, nics, memory, incoming=False):
+        self.label = label
+        self._networks = networks
+        self._backends = {nic.netdev for nic in nics}
+        self._base = os.path.join(directory, label)
+        self.qmp_path = self._base + ".qmp"
+        self.agent_path = self._base + ".agent"
+        self.shell_path = self._base + ".shell"
+        self.uri = f"unix:{self._base}.incoming"
+        self.console_path = self._base + ".console"
+        self.log_path = self._base + ".log"
+        command = self._command(boot, memory) + networks.mgmt(boot.mgmt_mac)
+        for nic in nics:
+            command += ["-netdev", networks.backend_option(nic.netdev, nic.network),
+                        "-device", ",".join(f"{k}={v}" for k, v in nic.device().items())]
+        if incoming:
+            command += ["-incoming", self.uri]
+        with open(self.log_path, "wb") as log:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=subprocess.STDOUT)
+        self._wait_for_sockets()
+        self.qmp = QMP(self._base + ".monitor")
+
+    def _command(self, boot, memory):
+        accel = kernels.accelerator()
+        unix = "server=on,wait=off"
+        command = [
+            kernels.QEMU, "-nodefaults", "-no-user-config", "-display", "none",
+            "-machine", "q35", "-accel", accel, "-cpu", "max", "-smp", "1", "-m", str(memory),
+            "-no-reboot", "-kernel", boot.vmlinux, "-initrd", boot.initrd,
+            "-append", f"{BOOT_OPTIONS} {boot.append}",
+            "-chardev", f"file,id=console,path={self.console_path}",
+            "-serial", "chardev:console",
+            "-qmp", f"unix:{self._base}.monitor,{unix}",
+            "-qmp", f"unix:{self.qmp_path},{unix}",
+            "-device", "virtio-serial-pci,id=serial",
+            "-chardev", f"socket,id=shell,path={self.shell_path},{unix}",
+            "-device", "virtserialport,chardev=shell,name=bed.0",
+            "-chardev", f"socket,id=agent,path={self.agent_path},{unix}",
+            "-device", "virtserialport,chardev=agent,name=repath.0",
+        ]
+        for port in range(PORTS):
+            command += ["-device", f"pcie-root-port,id=port{port},chassis={port + 1},"
+                                   f"slot={port + 1},bus=pcie.0"]
+        return command
+
+    def _wait_for_sockets(self):
+        # The monitors come last, so all the others are there when this one is.
+        end = time.monotonic() + 30
+        while not os.path.exists(self.qmp_path):
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"{self.label}: QEMU did not start:\n{self.why()}")
+            time.sleep(0.01)
+
+    def why(self):
+        """What QEMU and the console said last, for an error message."""
+        text = ""
+        for title, path, lines in (("QEMU", self.log_path, 20), ("console", self.console_path, 40)):
+            with open(path, errors="replace") if os.path.exists(path) else open(os.devnull) as f:
+                tail = f.read().replace("\r", "").splitlines()[-lines:]
+            text += f"--- {title} of {self.label}\n" + "\n".join(tail) + "\n"
+        return text
+
+    def add_backend(self, netdev, network):
+        """Have a backend called @netdev on @network. It stays when its NIC goes."""
+        if netdev not in self._backends:
+            self.qmp("netdev_add", **self._networks.backend(netdev, network))
+            self._backends.add(netdev)
+
+    def plugged(self):
+        """(id, model, network, port, mac) of each hot-pluggable NIC that is there now, whoever
+        plugged it."""
+        found = []
+        for item in self.qmp("qom-list", path="/machine/peripheral"):
+            if not item["type"].startswith("child<"):
+                continue
+            path = "/machine/peripheral/" + item["name"]
+            names = {prop["name"] for prop in self.qmp("qom-list", path=path)}
+            if item["name"] == "mgmt-nic" or not {"netdev", "mac"} <= names:
+                continue
+            netdev, mac = (self.qmp("qom-get", path=path, property=p) for p in ("netdev", "mac"))
+            network = netdev.rstrip("0123456789")
+            found.append((item["name"], item["type"][len("child<"):-1], network,
+                          int(netdev[len(network):]), mac))
+        return sorted(found, key=lambda nic: nic[3])
+
+    @property
+    def running(self):
+        return self.process.poll() is None
+
+    def quit(self):
+        """End it at once, as pulling the plug does."""
+        if self.running:
+            try:
+                self.qmp("quit")
+                self.process.wait(5)
+            except (OSError, EOFError, QMPError, subprocess.TimeoutExpired):
+                self.process.kill()
+        self.process.wait()
+        self.qmp.close()

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Two guests boot side by side, reach each other, and their rxe devices carry RDMA."""
+
+
+def test(bed):
+    a, b = bed.guests("a", "b")
+    assert a.run("hostname").strip() == "a"
+    assert a.run("uname -r").strip() == bed.kernel.release
+    b.run("ping -c 2 -i 0.2 192.168.77.1")
+    b.run("ping -c 2 -i 0.2 10.0.0.1")
+    for guest in (a, b):
+        assert "state ACTIVE" in guest.run("rdma link show rxe0/1")
+
+    server = a.start("ibv_rc_pingpong -g 1 -e -n 100")
+    a.wait_until("netstat -ltn | grep -q :18515")
+    report = b.run("ibv_rc_pingpong -g 1 -e -n 100 192.168.77.1")
+    assert "100 iters in" in report, report
+    server.wait()
+    sent = int(a.run("cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts"))
+    assert sent >= 100, f"only {sent} packets went through rxe0"
