@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The command line: words that are taken one by one, and what is wrong with them. */
+#ifndef REPATH_TOOL_ARGS_H
+#define REPATH_TOOL_ARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define EXIT_FAILED	1	/* refused, rolled back, nothing found */
+#define EXIT_USAGE	2
+#define EXIT_NO_DOOR	3	/* no module, or no permission */
+
+#define DEV_NAME_LEN	64	/* with the final NUL */
+
+/**
+ * struct args - words that are left
+ * @argc: how many
+ * @argv: the next
+ * @usage: one line, the right use of the subcommand
+ */
+struct args {
+	int argc;
+	char **argv;
+	const char *usage;
+};
+
+/* Says what is wrong and the right use on stderr, and exits with EXIT_USAGE. */
+void usage_error(const struct args *a, const char *format, ...)
+	__attribute__((noreturn, format(printf, 2, 3)));
+
+/* Takes the next word if it is @word or a beginning of it, as ip(8) does. */
+bool take(struct args *a, const char *word);
+/* The next word, whatever it is; @what names it when there is none. */
+const char *take_word(struct args *a, const char *what);
+/* "show", which may be left out. */
+void take_show(struct args *a);
+/* Exits with the usage if words are left. */
+void take_end(const struct args *a);
+bool asks_help(const struct args *a);
+
+uint32_t take_u32(struct args *a, const char *what, uint32_t min, uint32_t max);
+/* Seconds with a fraction, as milliseconds. */
+uint32_t take_millis(struct args *a, const char *what);
+const char *take_dev(struct args *a);
+
+/* A device name of the kernel's: no path, no option, no shell's special characters. */
+bool dev_name_ok(const char *name);
+
+#endif /* REPATH_TOOL_ARGS_H */

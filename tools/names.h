@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Numbers of the interface as a person writes them, both ways. */
+#ifndef REPATH_TOOL_NAMES_H
+#define REPATH_TOOL_NAMES_H
+
+enum name_table {
+	NAMES_QP_TYPE,
+	NAMES_QP_STATE,
+	NAMES_LINK_LAYER,
+	NAMES_CONN_STATE,
+	NAMES_OP_KIND,
+	NAMES_OP_STATE,
+	NAMES_STAGE,
+	NAMES_ACTION,
+};
+
+/* "RC"; a number that this build does not know as "TYPE-31", valid until the 4th next call. */
+const char *name_of(enum name_table table, unsigned int number);
+
+/* The number of a name, in any case; -1: no such name. */
+int number_of(enum name_table table, const char *name);
+
+#endif /* REPATH_TOOL_NAMES_H */

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* repath qp: queue pairs, whose they are and where they go. */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+#include "command.h"
+#include "names.h"
+#include "out.h"
+#include "show.h"
+
+struct json_object *qp_object(struct nlattr *nest)
+{
+	struct json_object *o = json_object_new_object();
+	struct nlattr *tb[REPATH_A_MAX + 1];
+
+	door_nest(nest, tb);
+	show_text(o, "dev", tb[REPATH_A_DEV_NAME]);
+	show_number(o, "port", tb[REPATH_A_PORT]);
+	show_number(o, "qpn", tb[REPATH_A_QPN]);
+	if (tb[REPATH_A_QP_TYPE])
+		out_text(o, "type", name_of(NAMES_QP_TYPE, nla_get_u8(tb[REPATH_A_QP_TYPE])));
+	if (tb[REPATH_A_QP_STATE])
+		out_text(o, "state", name_of(NAMES_QP_STATE, nla_get_u8(tb[REPATH_A_QP_STATE])));
+	show_number(o, "pid", tb[REPATH_A_PID]);
+	show_text(o, "comm", tb[REPATH_A_COMM]);
+	out_flag(o, "kernel", tb[REPATH_A_KERNEL]);
+	out_flag(o, "shim", tb[REPATH_A_SHIM]);
+	show_number(o, "dqpn", tb[REPATH_A_DEST_QPN]);
+	show_number(o, "dlid", tb[REPATH_A_DLID]);
+	show_number(o, "slid", tb[REPATH_A_SLID]);
+	show_gid(o, "dgid", tb[REPATH_A_DGID]);
+	show_number(o, "sgid-index", tb[REPATH_A_SGID_INDEX]);
+	show_number(o, "sl", tb[REPATH_A_SL]);
+	if (tb[REPATH_A_PATH_MTU] && nla_get_u8(tb[REPATH_A_PATH_MTU]))
+		out_number(o, "mtu", 128u << (nla_get_u8(tb[REPATH_A_PATH_MTU]) & 7));
+	show_number(o, "conn", tb[REPATH_A_CONN_ID]);
+	if (tb[REPATH_A_CONN_STATE])
+		out_text(o, "conn-state",
+			 name_of(NAMES_CONN_STATE, nla_get_u8(tb[REPATH_A_CONN_STATE])));
+	return o;
+}
+
+static void put_gid(struct nl_msg *msg, struct args *a)
+{
+	const char *word = take_word(a, "a GID");
+	unsigned char gid[16] = { [10] = 0xff, [11] = 0xff };
+
+	/* An IPv4 address is what a RoCE GID often is. */
+	if (inet_pton(AF_INET6, word, gid) != 1 && inet_pton(AF_INET, word, gid + 12) != 1)
+		usage_error(a, "\"%s\" is not a GID", word);
+	nla_put(msg, REPATH_A_DGID, sizeof(gid), gid);
+}
+
+static void put_state(struct nl_msg *msg, struct args *a)
+{
+	const char *word = take_word(a, "a state");
+	int state = number_of(NAMES_QP_STATE, word);
+
+	if (state < 0)
+		usage_error(a, "\"%s\" is not a state of a queue pair", word);
+	nla_put_u8(msg, REPATH_A_QP_STATE, state);
+}
+
+int cmd_qp(struct door *door, struct args *a)
+{
+	struct nl_msg *msg = door_request(REPATH_CMD_QP_GET);
+
+	take_show(a);
+	while (a->argc) {
+		if (take(a, "dev"))
+			nla_put_string(msg, REPATH_A_DEV_NAME, take_dev(a));
+		else if (take(a, "port"))
+			nla_put_u32(msg, REPATH_A_PORT, take_u32(a, "port", 1, 254));
+		else if (take(a, "pid"))
+			nla_put_u32(msg, REPATH_A_PID, take_u32(a, "PID", 0, 1 << 22));
+		else if (take(a, "qpn"))
+			nla_put_u32(msg, REPATH_A_QPN, take_u32(a, "QPN", 0, 0xffffff));
+		else if (take(a, "dlid"))
+			nla_put_u32(msg, REPATH_A_DLID, take_u32(a, "LID", 0, UINT32_MAX));
+		else if (take(a, "dgid"))
+			put_gid(msg, a);
+		else if (take(a, "state"))
+			put_state(msg, a);
+		else
+			take_end(a);
+	}
+	return show_all(door, msg, false, REPATH_A_QP, qp_object, "queue pairs");
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* repath: the administrator's view of ib_repath.ko. See repath(8). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "command.h"
+#include "out.h"
+#include "version.h"
+
+static const struct command {
+	const char *name;
+	int (*run)(struct door *door, struct args *a);
+	const char *usage;
+	const char *about;
+} commands[] = {
+	{ "qp", cmd_qp,
+	  "repath qp [show] [dev D] [port N] [pid P] [qpn Q] [dlid L] [dgid G] [state S]",
+	  "queue pairs: whose they are, where they go" },
+	{ "process", cmd_process, "repath process [show] [dev D] [pid P]",
+	  "processes that use RDMA devices, with the shim or without" },
+	{ "device", cmd_device, "repath device [show] [[dev] D]",
+	  "devices and what holds them" },
+	{ "connection", cmd_connection, "repath connection [show] [dev D] [pid P]",
+	  "connections and what is known of their other end" },
+	{ "monitor", cmd_monitor, "repath monitor [all | qp | process | device | op]...",
+	  "changes as they come" },
+	{ "suspend", cmd_suspend,
+	  "repath suspend DEV [timeout SEC] [force] [dry-run] [nowait]",
+	  "take all processes off a device, connections kept" },
+	{ "resume", cmd_resume,
+	  "repath resume OP|DEV [on NEWDEV] [timeout SEC] [nowait]",
+	  "put the processes of a suspended device on a device" },
+	{ "abort", cmd_abort, "repath abort OP [nowait]",
+	  "take an operation back" },
+	{ "status", cmd_status, "repath status [show] [OP]",
+	  "operations, under way and over" },
+	{ "version", cmd_version, "repath version",
+	  "versions of this command and of the module" },
+};
+
+#define COMMANDS	(sizeof(commands) / sizeof(commands[0]))
+#define OPTIONS		"[-j[son]] [-p[retty]] [-V[ersion]] [-h[elp]]"
+
+static void help(FILE *to)
+{
+	fprintf(to, "usage: repath " OPTIONS " COMMAND ...\n");
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(to, "  %-11s %s\n", commands[i].name, commands[i].about);
+	fprintf(to, "'repath COMMAND help' tells a command's words; see repath(8).\n");
+}
+
+/* As ip(8) has them: one or two dashes, any beginning of the word. */
+static bool option(const char *word, const char *name)
+{
+	word += strspn(word, "-");
+	return *word && !strncmp(name, word, strlen(word));
+}
+
+static int run(const struct command *c, struct args *a)
+{
+	struct door *door;
+	int status;
+
+	if (asks_help(a)) {
+		printf("usage: %s\n  %s\n", c->usage, c->about);
+		return 0;
+	}
+	door = door_new();
+	status = c->run(door, a);
+	door_close(door);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct args a = { argc - 1, argv + 1, "repath " OPTIONS " COMMAND ..." };
+
+	for (; a.argc && a.argv[0][0] == '-'; a.argc--, a.argv++) {
+		if (option(a.argv[0], "json")) {
+			out_json = true;
+		} else if (option(a.argv[0], "pretty")) {
+			out_pretty = true;
+		} else if (option(a.argv[0], "Version")) {
+			printf("repath %s\n", REPATH_TOOL_VERSION);
+			return 0;
+		} else if (option(a.argv[0], "help")) {
+			help(stdout);
+			return 0;
+		} else {
+			usage_error(&a, "option \"%s\" is not known", a.argv[0]);
+		}
+	}
+	if (asks_help(&a)) {
+		help(stdout);
+		return 0;
+	}
+	for (size_t i = 0; i < COMMANDS; i++) {
+		if (!take(&a, commands[i].name))
+			continue;
+		a.usage = commands[i].usage;
+		return run(&commands[i], &a);
+	}
+	if (a.argc)
+		usage_error(&a, "command \"%s\" is not known", a.argv[0]);
+	help(stderr);
+	return EXIT_USAGE;
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* repath suspend, resume, abort: an operation is started and followed to its end. */
+#include <ctype.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "command.h"
+#include "op.h"
+#include "out.h"
+
+/* An event wakes the wait; should one be lost, the operation is looked at this often anyway. */
+#define LOOK_MS	250
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	interrupted++;
+}
+
+static void no_event(uint8_t cmd, struct nlattr **tb, void *arg)
+{
+	(void)cmd;
+	(void)tb;
+	(void)arg;
+}
+
+static void tell_stage(void *arg, const char *stage, double ms, struct json_object *process)
+{
+	(void)arg;
+	if (!out_json && isatty(STDOUT_FILENO)) {
+		printf("%10.3f s  %-8s  PID %s (%s)\n", ms / 1e3, stage,
+		       op_text(process, "pid"), op_text(process, "comm"));
+		fflush(stdout);
+	}
+}
+
+static void print_stages(struct json_object *op)
+{
+	struct json_object *stages;
+	const char *sep = ": ";
+	double total = 0;
+
+	if (!json_object_object_get_ex(op, "stages", &stages))
+		return;
+	json_object_object_foreach(stages, name, ms) {
+		printf("%s%s %.1f ms", sep, name, json_object_get_double(ms));
+		total += json_object_get_double(ms);
+		sep = ", ";
+	}
+	if (total > 0)
+		printf("; %.3f s", total / 1e3);
+}
+
+static void print_end(enum op_goal goal, struct json_object *op)
+{
+	struct json_object *procs;
+	char advice[160];
+	size_t n = 0;
+
+	if (out_json)
+		out_object(op);
+	if (json_object_object_get_ex(op, "processes", &procs))
+		n = json_object_array_length(procs);
+	if (op_reached(goal, op)) {
+		if (out_json)
+			return;
+		printf("%s %s, operation %s, %zu process%s",
+		       goal == OP_GOAL_ABORT ? "aborted" : op_text(op, "state"),
+		       op_text(op, "dev"), op_text(op, "op"), n, n == 1 ? "" : "es");
+		print_stages(op);
+		printf("\n");
+		return;
+	}
+	op_advice(goal, op, advice, sizeof(advice));
+	fprintf(stderr, "repath: operation %s on %s %s: %s; %s\n", op_text(op, "op"),
+		op_text(op, "dev"), op_text(op, "state"),
+		*op_text(op, "reason") ? op_text(op, "reason") :
+		*op_text(op, "error") ? op_text(op, "error") : "no reason given", advice);
+}
+
+/* What an interrupt does: a suspend or an abort is for now or never, a resume goes on. */
+static bool give_up(struct door *door, struct op_watch *w, int times)
+{
+	if (w->goal == OP_GOAL_SUSPEND && times == 1) {
+		fprintf(stderr, "repath: interrupted: taking operation %u back\n", w->id);
+		if (!op_abort(door, w->id))
+			return false;
+		fprintf(stderr, "repath: abort %u: %s\n", w->id, door_error(door));
+	}
+	fprintf(stderr, "repath: operation %u goes on: 'repath status %u', 'repath abort %u'\n",
+		w->id, w->id, w->id);
+	return true;
+}
+
+static int follow(struct door *door, struct op_watch *w)
+{
+	int told = 0;
+
+	for (;;) {
+		struct pollfd fd = { .fd = door_event_fd(door), .events = POLLIN };
+		struct json_object *op;
+		int err;
+
+		op = op_get(door, w->id, &err);
+		if (!op) {
+			fprintf(stderr, "repath: operation %u: %s\n", w->id, door_error(door));
+			return door_exit_status(err);
+		}
+		if (op_watch_look(w, op, tell_stage, NULL)) {
+			int status = op_reached(w->goal, op) ? 0 : EXIT_FAILED;
+
+			print_end(w->goal, op);
+			json_object_put(op);
+			return status;
+		}
+		json_object_put(op);
+		if (interrupted > told) {
+			told = interrupted;
+			if (give_up(door, w, told))
+				return EXIT_FAILED;
+			continue;
+		}
+		poll(&fd, 1, LOOK_MS);
+		/* What the events say is not needed, nor does it matter when some were lost. */
+		door_events(door, no_event, NULL);
+	}
+}
+
+static int run(struct door *door, enum op_goal goal, struct op_request *r, bool nowait)
+{
+	static const char *const names[] = { "suspend", "resume", "abort" };
+	struct sigaction sa = { .sa_handler = on_signal };
+	struct op_watch watch;
+	uint32_t id = r->id;
+	int err;
+
+	err = nowait ? 0 : door_listen(door);
+	if (!err) {
+		op_watch_start(&watch, door, goal, r);
+		err = goal == OP_GOAL_SUSPEND ? op_suspend(door, r, &id) :
+		      goal == OP_GOAL_RESUME ? op_resume(door, r, &id) : op_abort(door, r->id);
+	}
+	if (err) {
+		if (r->dev)
+			fprintf(stderr, "repath: %s %s: %s\n", names[goal], r->dev, door_error(door));
+		else
+			fprintf(stderr, "repath: %s %u: %s\n", names[goal], r->id, door_error(door));
+		return door_exit_status(err);
+	}
+	watch.id = id;
+	if (nowait) {
+		struct json_object *o = json_object_new_object();
+
+		out_number(o, "op", id);
+		if (out_json)
+			out_object(o);
+		else
+			out_line(o);
+		json_object_put(o);
+		return 0;
+	}
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	err = follow(door, &watch);
+	op_watch_end(&watch);
+	return err;
+}
+
+int cmd_suspend(struct door *door, struct args *a)
+{
+	struct op_request r = { .dev = take_dev(a) };
+	bool nowait = false;
+
+	while (a->argc) {
+		if (take(a, "timeout"))
+			r.timeout_ms = take_millis(a, "timeout");
+		else if (take(a, "force"))
+			r.force = true;
+		else if (take(a, "dry-run"))
+			r.dry_run = true;
+		else if (take(a, "nowait"))
+			nowait = true;
+		else
+			take_end(a);
+	}
+	return run(door, OP_GOAL_SUSPEND, &r, nowait);
+}
+
+static void take_operation(struct args *a, struct op_request *r)
+{
+	if (a->argc && isdigit((unsigned char)a->argv[0][0]))
+		r->id = take_u32(a, "operation", 1, UINT32_MAX);
+	else
+		r->dev = take_dev(a);
+}
+
+int cmd_resume(struct door *door, struct args *a)
+{
+	struct op_request r = { 0 };
+	bool nowait = false;
+
+	take_operation(a, &r);
+	while (a->argc) {
+		if (take(a, "on"))
+			r.on = take_dev(a);
+		else if (take(a, "timeout"))
+			r.timeout_ms = take_millis(a, "timeout");
+		else if (take(a, "nowait"))
+			nowait = true;
+		else
+			take_end(a);
+	}
+	return run(door, OP_GOAL_RESUME, &r, nowait);
+}
+
+int cmd_abort(struct door *door, struct args *a)
+{
+	struct op_request r = { .id = take_u32(a, "operation", 1, UINT32_MAX) };
+	bool nowait = take(a, "nowait");
+
+	take_end(a);
+	return run(door, OP_GOAL_ABORT, &r, nowait);
+}
