@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""rcheck between two guests, as tests use it.
+
+    pair = Pair(server=a, client=b, options="-q 16 --vary")
+    pair.wait_running()
+    ...
+    client, server = pair.finish()      # both summaries; raises if one end is not happy
+"""
+
+import json
+import time
+
+SHIM = "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libibrepath.so"
+
+
+def last_json(text):
+    """The last line of @text that is a JSON object."""
+    for line in reversed(text.splitlines()):
+        if line.startswith("{"):
+            return json.loads(line)
+    raise AssertionError("no JSON in:\n" + text)
+
+
+def json_lines(text, key):
+    """All JSON objects in @text that have @key."""
+    whole = text[:text.rfind("\n") + 1]     # the last line may still be on its way
+    lines = [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
+    return [line for line in lines if key in line]
+
+
+class Pair:
+    """An rcheck server and its client.
+
+    options: the traffic, told to the client; each_options: for both ends;
+    env: before both commands, such as SHIM; port: TCP.
+    """
+
+    def __init__(self, server, client, options="", each_options="-i 0.5 --numbers", env="",
+                 port=18600, server_options=""):
+        self.port = port
+        self.server_guest, self.client_guest = server, client
+        self.server = server.start(
+            f"exec env {env} rcheck -p {port} {each_options} {server_options}")
+        self.client = client.start(
+            f"exec env {env} rcheck -p {port} {each_options} {options} {server.mgmt_ip}")
+
+    @property
+    def jobs(self):
+        return self.server, self.client
+
+    def wait_running(self, timeout=60):
+        """Both ends have reported progress."""
+        for job in self.jobs:
+            job.wait_for(r'"rate":[1-9]', timeout)
+
+    def progress(self, job):
+        """Messages that @job has reported so far."""
+        lines = json_lines(job.output(), "rate")
+        return lines[-1]["msgs"] if lines else 0
+
+    def wait_progress(self, messages=200, timeout=60):
+        """Both ends report that many more messages from now on, or @timeout."""
+        for job in self.jobs:
+            self._wait_beyond(job, self.progress(job) + messages, timeout)
+
+    @staticmethod
+    def _wait_beyond(job, count, timeout):
+        end = time.monotonic() + timeout
+        while True:
+            lines = json_lines(job.output(), "rate")
+            if lines and lines[-1]["msgs"] >= count:
+                return
+            if not job.running or time.monotonic() > end:
+                raise AssertionError(f"no {count} messages:\n{job.output()[-3000:]}")
+            time.sleep(0.1)
+
+    def numbers(self, job):
+        """What rcheck has printed about its numbers: {"start": ..., "end": ...}."""
+        return {line["numbers"]: line for line in json_lines(job.output(), "numbers")}
+
+    def finish(self, timeout=120):
+        """End the client, check both ends, return (client's summary, server's)."""
+        self.client.kill(15)
+        return self.wait(timeout)
+
+    def wait(self, timeout=120):
+        """Wait for both ends, check them, return (client's summary, server's)."""
+        summaries = []
+        for job in (self.client, self.server):
+            job.wait(timeout, check=False)
+            text = job.output()
+            assert job.status == 0, f"rcheck failed ({job.status}):\n{text[-3000:]}"
+            summaries.append(last_json(text))
+            assert summaries[-1]["ok"], text[-3000:]
+        client, server = summaries
+        for op, count in client["sent"].items():
+            if op != "read":
+                assert server["received"].get(op) == count, (op, client, server)
+        return client, server
