@@ -52,6 +52,7 @@ struct op_seen {
  * @id: its number
  * @goal: which end is waited for
  * @base_ms: where this part began on the operation's own clock
+ * @started_ns: that clock's zero
  * @left: the state in which the part began was left
  * @first: that state
  * @seen: stages told already
@@ -61,6 +62,7 @@ struct op_watch {
 	uint32_t id;
 	enum op_goal goal;
 	double base_ms;
+	uint64_t started_ns;
 	bool left;
 	char first[24];
 	struct op_seen *seen;

@@ -55,8 +55,8 @@ void op_watch_start(struct op_watch *w, struct door *door, enum op_goal goal,
 		return;
 	/* A resume goes on in the suspend's operation, whose clock has run all the while. */
 	clock_gettime(CLOCK_BOOTTIME, &now);
-	w->base_ms = now.tv_sec * 1e3 + now.tv_nsec / 1e6 -
-		     json_object_get_uint64(member(op, "started-ns")) / 1e6;
+	w->started_ns = json_object_get_uint64(member(op, "started-ns"));
+	w->base_ms = now.tv_sec * 1e3 + now.tv_nsec / 1e6 - w->started_ns / 1e6;
 	w->id = json_object_get_uint64(member(op, "op"));
 	snprintf(w->first, sizeof(w->first), "%s", op_text(op, "state"));
 	json_object_put(op);
@@ -139,6 +139,9 @@ bool op_watch_look(struct op_watch *w, struct json_object *op, op_stage_fn fn, v
 {
 	struct json_object *procs = member(op, "processes");
 
+	/* Another operation than the one that was seen before has a clock of its own. */
+	if (json_object_get_uint64(member(op, "started-ns")) != w->started_ns)
+		w->base_ms = 0;
 	if (strcmp(w->first, op_text(op, "state")))
 		w->left = true;
 	tell_stages(w, procs, fn, arg);

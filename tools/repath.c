@@ -36,6 +36,8 @@ static const struct command {
 	  "operations, under way and over" },
 	{ "version", cmd_version, "repath version",
 	  "versions of this command and of the module" },
+	{ "agent", cmd_agent, "repath agent [port PATH] [hook DIR]",
+	  "serve the host of this virtual machine; see repath-agent(8)" },
 };
 
 #define COMMANDS	(sizeof(commands) / sizeof(commands[0]))
