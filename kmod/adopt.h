@@ -3,9 +3,13 @@
 #ifndef REPATH_ADOPT_H
 #define REPATH_ADOPT_H
 
-struct repath_device;
+#include <linux/types.h>
 
-void repath_adopt(struct repath_device *dev);
-void repath_adopt_rescan_all(void);
+struct repath_device;
+struct work_struct;
+
+void repath_adopt(struct repath_device *dev, bool sweep);
+void repath_adopt_work(struct work_struct *work);
+void repath_adopt_rescan_all(bool sweep);
 
 #endif /* REPATH_ADOPT_H */

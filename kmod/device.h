@@ -25,7 +25,7 @@
  * @node_guid: as read by a person (host order)
  * @ports: number of ports
  * @link_layer: enum rdma_link_layer of port 1
- * @removed: remove() has run, or runs; nothing is tracked any more. repath_track_lock
+ * @removed: remove() runs or has run; nothing is tracked any more. repath_track_lock
  * @xprt: belongs to xprt.c
  * @by_qpn: QP by repath_qp_key(); the newest one of a QPN. Readers RCU
  * @ctxs: contexts by a number of our own. Readers RCU
@@ -36,6 +36,7 @@
  * @user_count: entries of @users
  * @note: pending news of this device
  * @rescan: adopts what the hooks have missed
+ * @free: the end of it, in process context
  */
 struct repath_device {
 	struct kref kref;
@@ -59,12 +60,10 @@ struct repath_device {
 	u32 user_count;
 	struct repath_note note;
 	struct work_struct rescan;
+	struct work_struct free;
 };
 
-int repath_device_init(void);
-void repath_device_exit(void);
-
-/* All that return a device return it with a reference, or NULL. */
+/* All that return a device but the _locked one return it with a reference, or NULL. */
 struct repath_device *repath_device_get_by_name(const struct net *net, const char *name);
 struct repath_device *repath_device_get_by_index(const struct net *net, u32 index);
 struct repath_device *repath_device_next(const struct net *net, u32 index);
@@ -99,11 +98,13 @@ static inline struct repath_device *repath_device_after(const struct net *net,
 bool repath_device_use(struct repath_device *dev);
 void repath_device_unuse(struct repath_device *dev);
 struct net *repath_device_net(const struct repath_device *dev);
-struct repath_device *repath_device_of(const struct ib_device *ibdev);
+struct repath_device *repath_device_of_locked(const struct ib_device *ibdev);
 
-/* For device.c and tests: an object without ib_client around it. */
+void repath_device_rename(struct repath_device *dev);
+void repath_device_name(struct repath_device *dev, char name[IB_DEVICE_NAME_MAX]);
+
+/* For client.c and tests: the object without ib_client around it. */
 struct repath_device *repath_device_alloc(struct ib_device *ibdev);
 void repath_device_link(struct repath_device *dev);
-void repath_device_unlink(struct repath_device *dev);
 
 #endif /* REPATH_DEVICE_H */

@@ -9,6 +9,8 @@
 #include <linux/list.h>
 #include <linux/types.h>
 
+struct work_struct;
+
 /* What has happened; several may come together, and are then told in this order. */
 #define REPATH_NOTE_NEW		(1u << 0)
 #define REPATH_NOTE_CHANGED	(1u << 1)
@@ -35,5 +37,6 @@ void repath_note_setup(struct repath_note *note,
 		       void (*deliver)(struct repath_note *note, unsigned int what));
 bool repath_note_post(struct repath_note *note, unsigned int what);
 void repath_note_flush(void);
+void repath_note_defer(struct work_struct *work);
 
 #endif /* REPATH_NOTE_H */

@@ -24,8 +24,7 @@ extern spinlock_t repath_track_lock;
 /**
  * struct repath_user - a process on a device
  * @kref: each queue pair and context of the process on the device holds one
- * @rcu: readers of the hash
- * @hash: by @pid; repath_track_lock, readers RCU
+ * @hash: by @pid; repath_track_lock
  * @node: in repath_device::users; repath_track_lock
  * @qps: the process's queue pairs on the device; repath_track_lock
  * @dev: holds a reference
@@ -37,7 +36,6 @@ extern spinlock_t repath_track_lock;
  */
 struct repath_user {
 	struct kref kref;
-	struct rcu_head rcu;
 	struct hlist_node hash;
 	struct list_head node;
 	struct list_head qps;
@@ -52,7 +50,7 @@ struct repath_user {
 /**
  * struct repath_ctx - an open user context of a device
  * @kref: the indexes hold one
- * @rcu: readers of the indexes
+ * @rcu: readers of repath_device::ctxs
  * @hash: by @ucontext; repath_track_lock
  * @ucontext: a key only, never dereferenced
  * @dev: holds a reference
@@ -60,7 +58,7 @@ struct repath_user {
  * @pid: = @user->pid
  * @comm: = @user->comm
  * @id: in repath_device::ctxs
- * @rescan: round of adoption that has seen it
+ * @rescan: newest round of adoption that has seen it, or in which it came
  */
 struct repath_ctx {
 	struct kref kref;
@@ -78,9 +76,10 @@ struct repath_ctx {
 /**
  * struct repath_qp - a queue pair
  * @kref: the indexes hold one
- * @rcu: readers of the indexes
- * @hash: by @qp; repath_track_lock, readers RCU
- * @path_node: by device, port and DLID or DGID; repath_track_lock
+ * @rcu: readers of repath_device::by_qpn
+ * @hash: by @qp; repath_track_lock
+ * @lid_node: by device, port and DLID; unhashed without one. repath_track_lock
+ * @gid_node: by device, port and DGID; unhashed without one. repath_track_lock
  * @dev_node: in repath_device::qps; repath_track_lock
  * @user_node: in repath_user::qps; repath_track_lock
  * @qp: a key only, never dereferenced: use repath_qp_use()
@@ -90,7 +89,7 @@ struct repath_ctx {
  * @comm: the owner's name, a module's name for the kernel's
  * @qpn: number
  * @key: in repath_device::by_qpn, see repath_qp_key()
- * @rescan: round of adoption that has seen it
+ * @rescan: newest round of adoption that has seen it, or in which it came
  * @type: enum ib_qp_type
  * @kernel: not a process's
  * @gone: destroyed, or its device removed; set once, repath_track_lock
@@ -105,7 +104,8 @@ struct repath_qp {
 	struct kref kref;
 	struct rcu_head rcu;
 	struct hlist_node hash;
-	struct hlist_node path_node;
+	struct hlist_node lid_node;
+	struct hlist_node gid_node;
 	struct list_head dev_node;
 	struct list_head user_node;
 	const struct ib_qp *qp;
@@ -137,6 +137,9 @@ struct repath_track_stats {
 };
 
 extern struct repath_track_stats repath_track_stats;
+
+/* The newest round of adoption; what a hook adds is as new as that. */
+extern atomic_t repath_track_round;
 
 void repath_qp_release(struct kref *kref);
 void repath_ctx_release(struct kref *kref);
@@ -197,11 +200,21 @@ struct repath_qp *repath_track_qp_add(struct ib_qp *qp, struct task_struct *task
 void repath_track_qp_modified(const struct ib_qp *qp, const struct ib_qp_attr *attr, int mask);
 bool repath_track_qp_queried(struct repath_qp *rqp, u32 changes, const struct ib_qp_attr *attr);
 void repath_track_qp_gone(const struct ib_qp *qp);
-int repath_track_ctx_add(struct ib_ucontext *ucontext, struct task_struct *task, gfp_t gfp,
-			 u32 rescan);
+bool repath_track_ctx_add(struct ib_ucontext *ucontext, struct task_struct *task, gfp_t gfp,
+			  u32 rescan);
 void repath_track_ctx_gone(const struct ib_ucontext *ucontext);
 void repath_track_device_gone(struct repath_device *dev);
-void repath_track_drop_qp(struct repath_qp *rqp);
-void repath_track_drop_ctx(struct repath_ctx *ctx);
+void repath_qp_on_path_locked(struct repath_device *dev, u32 port, u32 dlid,
+			      const union ib_gid *dgid,
+			      void (*fn)(struct repath_qp *rqp, void *arg), void *arg);
+void repath_track_sweep_qp(struct repath_qp *rqp);
+void repath_track_sweep_ctx(struct repath_ctx *ctx);
+
+/* track_user.c, for track.c. The track lock is held. */
+struct repath_user *repath_user_alloc(struct task_struct *task, gfp_t gfp);
+struct repath_user *repath_user_join_locked(struct repath_device *dev, struct repath_user *spare);
+void repath_user_leave_locked(struct repath_user *user);
+void repath_ctx_device_gone_locked(struct repath_device *dev);
+struct repath_user *repath_user_of_locked(struct pid *tgid, struct repath_user *after);
 
 #endif /* REPATH_TRACK_H */

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The ib_client: devices come and go. */
+#include <rdma/ib_umem.h>
+#include <rdma/ib_verbs.h>
+
+#include "adopt.h"
+#include "client.h"
+#include "device.h"
+#include "op.h"
+#include "track.h"
+#include "xprt.h"
+
+/*
+ * A use of ib_uverbs, which makes the loader load it first and keep it: ib_core adds clients
+ * in the order of registration and removes them in the opposite one, so remove() below comes
+ * while processes still can use the device.
+ */
+static void (*const uverbs_pin)(struct ib_umem *umem) __used = ib_umem_release;
+
+static struct ib_client repath_client;
+
+static int client_add(struct ib_device *ibdev)
+{
+	struct repath_device *dev;
+	int err;
+
+	dev = repath_device_alloc(ibdev);
+	if (!dev)
+		return -ENOMEM;
+	ib_set_client_data(ibdev, &repath_client, dev);
+
+	/* Without a way to its peers nothing on the device can be moved; it is tracked all the same. */
+	err = repath_xprt_add_device(dev);
+	if (err)
+		dev_warn(&ibdev->dev, "repath: no peer channel (%d)\n", err);
+
+	/* First the hooks, then what they have not seen: nothing falls between. */
+	repath_device_link(dev);
+	repath_adopt(dev, false);
+	return 0;
+}
+
+/*
+ * Who may still hold the device's objects when this returns, and why that is safe:
+ * (1) probe handlers: they find queue pairs and contexts by the indexes only, under
+ *     repath_track_lock, and those are empty and stay empty (repath_device::removed);
+ * (2) notes, dumps, connections and operations: they hold references, of the queue pair or of the
+ *     device, and call the device only inside repath_device_use(), which fails from now on;
+ * (3) the rescan: cancelled here.
+ * ibdev's memory stays until the last reference of @dev is dropped.
+ */
+static void client_remove(struct ib_device *ibdev, void *client_data)
+{
+	struct repath_device *dev = client_data;
+
+	repath_op_device_removed(dev);
+	if (dev->xprt)
+		repath_xprt_remove_device(dev);
+	repath_track_device_gone(dev);
+	cancel_work_sync(&dev->rescan);
+	repath_device_put(dev);
+}
+
+static void client_rename(struct ib_device *ibdev, void *client_data)
+{
+	repath_device_rename(client_data);
+}
+
+static struct ib_client repath_client = {
+	.name	= "repath",
+	.add	= client_add,
+	.remove	= client_remove,
+	.rename	= client_rename,
+};
+
+/**
+ * repath_client_init - begin to track all devices
+ *
+ * The queue pairs and contexts that are there already are known when this returns.
+ */
+int __init repath_client_init(void)
+{
+	return ib_register_client(&repath_client);
+}
+
+/**
+ * repath_client_exit - forget all devices
+ */
+void repath_client_exit(void)
+{
+	ib_unregister_client(&repath_client);
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Events on the multicast group "monitor", in the network namespace of the device. A PID in
+ * them is of the initial PID namespace: one message goes to all listeners.
+ */
+#include <linux/pid_namespace.h>
+
+#include "device.h"
+#include "event.h"
+#include "netlink.h"
+#include "track.h"
+
+#define EVENT_SIZE 512
+
+static void event_send(struct repath_device *dev, struct sk_buff *skb, void *hdr, int err,
+		       enum repath_ev_action action)
+{
+	/* EVENT_SIZE holds every nest; a listener that misses an event finds out by dumping. */
+	if (WARN_ON_ONCE(err || nla_put_u8(skb, REPATH_A_EV_ACTION, action))) {
+		nlmsg_free(skb);
+		return;
+	}
+	repath_nl_multicast(repath_device_net(dev), skb, hdr);
+}
+
+/**
+ * repath_event_qp - EV_QP
+ * @rqp: the queue pair
+ * @action: what has happened to it
+ */
+void repath_event_qp(struct repath_qp *rqp, enum repath_ev_action action)
+{
+	struct sk_buff *skb;
+	void *hdr;
+
+	skb = repath_nl_msg_new(REPATH_CMD_EV_QP, EVENT_SIZE, &hdr);
+	if (skb)
+		event_send(rqp->dev, skb, hdr, repath_fill_qp(skb, rqp, &init_pid_ns), action);
+}
+
+/**
+ * repath_event_user - EV_PROCESS
+ * @user: the process on a device
+ * @action: what has happened to it
+ */
+void repath_event_user(struct repath_user *user, enum repath_ev_action action)
+{
+	struct sk_buff *skb;
+	void *hdr;
+
+	skb = repath_nl_msg_new(REPATH_CMD_EV_PROCESS, EVENT_SIZE, &hdr);
+	if (skb)
+		event_send(user->dev, skb, hdr, repath_fill_process(skb, user, &init_pid_ns),
+			   action);
+}
+
+static int event_of_user(struct repath_user *user, void *arg)
+{
+	repath_event_user(user, *(enum repath_ev_action *)arg);
+	return 0;
+}
+
+/**
+ * repath_event_process - EV_PROCESS, one for each device that the process uses
+ * @tgid: the process
+ * @action: what has happened to it
+ */
+void repath_event_process(struct pid *tgid, enum repath_ev_action action)
+{
+	repath_user_for_each(NULL, tgid, event_of_user, &action);
+}
+
+/**
+ * repath_event_device - EV_DEVICE
+ * @dev: the device
+ * @action: what has happened to it
+ */
+void repath_event_device(struct repath_device *dev, enum repath_ev_action action)
+{
+	struct sk_buff *skb;
+	void *hdr;
+
+	skb = repath_nl_msg_new(REPATH_CMD_EV_DEVICE, EVENT_SIZE, &hdr);
+	if (skb)
+		event_send(dev, skb, hdr, repath_fill_device(skb, dev), action);
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Probes on exported functions of ib_core. They see outcomes, not attempts:
+ *
+ *   rdma_restrack_add()         a queue pair or context exists; current has made it
+ *   rdma_restrack_commit_del()  a queue pair does not exist any more; its destruction did not fail
+ *   rdma_restrack_del()         the same for a context, whose closing can not fail
+ *   ib_modify_qp(), ib_modify_qp_with_udata(), on return: a modification has succeeded
+ *
+ * Handlers run with preemption off: they neither sleep nor wait, and what they can not do is
+ * counted and made good by adoption.
+ */
+#include <linux/kprobes.h>
+#include <linux/module.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/restrack.h>
+
+#include "adopt.h"
+#include "hooks.h"
+#include "track.h"
+
+static unsigned int watch_ms = 1000;
+module_param(watch_ms, uint, 0444);
+MODULE_PARM_DESC(watch_ms, "how often to look for probes that were missed, in ms (default 1000)");
+
+static int on_restrack_add(struct kprobe *kp, struct pt_regs *regs)
+{
+	struct rdma_restrack_entry *res = (void *)regs_get_kernel_argument(regs, 0);
+	struct repath_qp *rqp;
+
+	switch (res->type) {
+	case RDMA_RESTRACK_QP:
+		rqp = repath_track_qp_add(container_of(res, struct ib_qp, res),
+					  rdma_is_kernel_res(res) ? NULL : res->task,
+					  res->kern_name, GFP_NOWAIT | __GFP_NOWARN, 0);
+		if (rqp)
+			repath_qp_put(rqp);
+		break;
+	case RDMA_RESTRACK_CTX:
+		if (res->task)
+			repath_track_ctx_add(container_of(res, struct ib_ucontext, res), res->task,
+					     GFP_NOWAIT | __GFP_NOWARN, 0);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+NOKPROBE_SYMBOL(on_restrack_add);
+
+static int on_restrack_commit_del(struct kprobe *kp, struct pt_regs *regs)
+{
+	struct rdma_restrack_entry *res = (void *)regs_get_kernel_argument(regs, 0);
+
+	if (res->type == RDMA_RESTRACK_QP)
+		repath_track_qp_gone(container_of(res, struct ib_qp, res));
+	return 0;
+}
+NOKPROBE_SYMBOL(on_restrack_commit_del);
+
+static int on_restrack_del(struct kprobe *kp, struct pt_regs *regs)
+{
+	struct rdma_restrack_entry *res = (void *)regs_get_kernel_argument(regs, 0);
+
+	if (res->type == RDMA_RESTRACK_CTX)
+		repath_track_ctx_gone(container_of(res, struct ib_ucontext, res));
+	return 0;
+}
+NOKPROBE_SYMBOL(on_restrack_del);
+
+/* What a modification was called with; @attr is the caller's, who waits for the return. */
+struct modify_call {
+	struct ib_qp *qp;
+	const struct ib_qp_attr *attr;
+	int mask;
+};
+
+static int on_modify_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct modify_call *call = (struct modify_call *)ri->data;
+	struct ib_qp *qp = (void *)regs_get_kernel_argument(regs, 0);
+
+	call->qp = qp->real_qp;
+	call->attr = (void *)regs_get_kernel_argument(regs, 1);
+	call->mask = (int)regs_get_kernel_argument(regs, 2);
+	return 0;
+}
+NOKPROBE_SYMBOL(on_modify_entry);
+
+static int on_modify_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	const struct modify_call *call = (const struct modify_call *)ri->data;
+
+	if (!(int)regs_return_value(regs))
+		repath_track_qp_modified(call->qp, call->attr, call->mask);
+	return 0;
+}
+NOKPROBE_SYMBOL(on_modify_return);
+
+static struct kprobe probe_add = {
+	.symbol_name = "rdma_restrack_add",
+	.pre_handler = on_restrack_add,
+};
+
+static struct kprobe probe_commit_del = {
+	.symbol_name = "rdma_restrack_commit_del",
+	.pre_handler = on_restrack_commit_del,
+};
+
+static struct kprobe probe_del = {
+	.symbol_name = "rdma_restrack_del",
+	.pre_handler = on_restrack_del,
+};
+
+static struct kprobe *const probes[] = { &probe_add, &probe_commit_del, &probe_del };
+
+/* How many modifications may be under way at once; a driver can sleep in them for milliseconds. */
+#define MODIFY_AT_ONCE 256
+
+#define MODIFY_PROBE(symbol) {				\
+	.kp.symbol_name	= symbol,			\
+	.entry_handler	= on_modify_entry,		\
+	.handler	= on_modify_return,		\
+	.data_size	= sizeof(struct modify_call),	\
+	.maxactive	= MODIFY_AT_ONCE,		\
+}
+
+static struct kretprobe modify_probes[] = {
+	MODIFY_PROBE("ib_modify_qp"),
+	MODIFY_PROBE("ib_modify_qp_with_udata"),
+};
+
+static unsigned long missed_ends, missed_others;
+
+static void watch_fn(struct work_struct *work);
+static DECLARE_DELAYED_WORK(watch, watch_fn);
+
+static void watch_fn(struct work_struct *work)
+{
+	unsigned long ends = probe_commit_del.nmissed + probe_del.nmissed;
+	unsigned long others = probe_add.nmissed;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(modify_probes); i++)
+		others += modify_probes[i].nmissed + modify_probes[i].kp.nmissed;
+
+	if (ends != missed_ends || others != missed_others) {
+		atomic_add(ends - missed_ends + others - missed_others,
+			   &repath_track_stats.missed);
+		repath_adopt_rescan_all(ends != missed_ends);
+		missed_ends = ends;
+		missed_others = others;
+	}
+	schedule_delayed_work(&watch, msecs_to_jiffies(watch_ms));
+}
+
+static void unregister_first(int nprobes, int nmodify)
+{
+	while (nmodify--)
+		unregister_kretprobe(&modify_probes[nmodify]);
+	while (nprobes--)
+		unregister_kprobe(probes[nprobes]);
+}
+
+/**
+ * repath_hooks_init - place all hooks
+ *
+ * Return: 0, or an error after saying which hook could not be placed; then none is.
+ */
+int __init repath_hooks_init(void)
+{
+	int i, k, err;
+
+	for (i = 0; i < ARRAY_SIZE(probes); i++) {
+		err = register_kprobe(probes[i]);
+		if (err) {
+			pr_err("repath: no probe on %s (%d)\n", probes[i]->symbol_name, err);
+			unregister_first(i, 0);
+			return err;
+		}
+	}
+	for (k = 0; k < ARRAY_SIZE(modify_probes); k++) {
+		err = register_kretprobe(&modify_probes[k]);
+		if (err) {
+			pr_err("repath: no return probe on %s (%d)\n",
+			       modify_probes[k].kp.symbol_name, err);
+			unregister_first(i, k);
+			return err;
+		}
+	}
+	schedule_delayed_work(&watch, msecs_to_jiffies(watch_ms));
+	return 0;
+}
+
+/**
+ * repath_hooks_exit - take all hooks away; no handler runs when this returns
+ */
+void repath_hooks_exit(void)
+{
+	cancel_delayed_work_sync(&watch);
+	unregister_first(ARRAY_SIZE(probes), ARRAY_SIZE(modify_probes));
+}
