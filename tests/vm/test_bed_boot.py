@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Two guests boot side by side, reach each other, and their rxe devices carry RDMA."""
+"""Two guests boot side by side, reach each other, take and give files, and their rxe devices carry
+RDMA."""
+
+import os
+import tempfile
 
 
 def test(bed):
@@ -10,6 +14,15 @@ def test(bed):
     b.run("ping -c 2 -i 0.2 10.0.0.1")
     for guest in (a, b):
         assert "state ACTIVE" in guest.run("rdma link show rxe0/1")
+
+    with tempfile.NamedTemporaryFile() as f:
+        f.write(os.urandom(3 << 20))
+        f.flush()
+        os.chmod(f.name, 0o750)
+        a.push(f.name, "/tmp/a file")
+        f.seek(0)
+        assert a.fetch("/tmp/a file") == f.read()
+    assert a.run("stat -c %a '/tmp/a file'").strip() == "750"
 
     server = a.start("ibv_rc_pingpong -g 1 -e -n 100")
     a.wait_until("netstat -ltn | grep -q :18515")
