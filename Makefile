@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# repath: see README.md. All outputs go to build/; what belongs to one kernel to build/RELEASE/.
+#
+#   make                    the module, the shim library, the tools
+#   make check              all tests; the last line sums them up
+#   make check-style        shellcheck, sparse, kernel-doc, checkpatch
+#   make check-unit         unit tests on the host, KUnit suites in a guest
+#   make check-vm T=NAME    tests between guests (T: names or patterns; default all)
+#   make demo               perftest survives a live migration
+#   make bench              measurements
+#   make install            DESTDIR= and PREFIX= as usual
+#
+#   KERNEL=6.1.0-56-amd64   the kernel to build for and to boot (default: the newest with headers)
+
+KERNEL ?= $(shell ls -d /lib/modules/*/build 2>/dev/null | cut -d/ -f4 | sort -V | tail -n 1)
+KDIR ?= /lib/modules/$(KERNEL)/build
+PREFIX ?= /usr
+LIBDIR ?= $(PREFIX)/lib/x86_64-linux-gnu
+export KERNEL
+
+KBUILD_DIR := build/$(KERNEL)
+
+.PHONY: all
+all: setup
+	+@$(MAKE) --no-print-directory module shim tools
+
+# Each part names its rules and outputs in its own file.
+SHIM :=
+TOOLS :=
+APPS :=
+UNIT :=
+-include libshim/Makefile.inc tools/Makefile.inc tests/apps/Makefile.inc tests/unit/Makefile.inc
+-include tests/bench/Makefile.inc
+
+.PHONY: setup module shim tools apps unit guest-files
+setup:
+	@scripts/setup
+shim: $(SHIM)
+tools: $(TOOLS)
+apps: $(APPS)
+unit: $(UNIT)
+# What the test bed puts into every guest.
+guest-files: module shim tools apps
+
+# Kbuild leaves its objects beside the sources: it gets a copy, so that the tree stays clean and
+# several kernels can be built for side by side.
+module:
+	@mkdir -p $(KBUILD_DIR)/module
+	@cp -rpu Kbuild kmod include $(KBUILD_DIR)/module
+	+@$(MAKE) --no-print-directory -C $(KDIR) M=$(CURDIR)/$(KBUILD_DIR)/module modules
+	@cp -pu $(KBUILD_DIR)/module/ib_repath.ko $(KBUILD_DIR)/
+
+.PHONY: check check-style check-unit check-vm demo bench
+check: setup
+	+@$(MAKE) --no-print-directory guest-files unit
+	@UNIT="$(UNIT)" tests/run style unit kunit vm
+check-style: setup
+	@tests/run style
+check-unit: setup
+	+@$(MAKE) --no-print-directory unit
+	@UNIT="$(UNIT)" tests/run unit kunit
+check-vm: setup
+	+@$(MAKE) --no-print-directory guest-files
+	@T="$(T)" tests/run vm
+demo: setup
+	+@$(MAKE) --no-print-directory guest-files
+	@scripts/demo
+bench: setup
+	+@$(MAKE) --no-print-directory guest-files
+	@tests/bench/run
+
+.PHONY: install install-module install-shim install-tools clean
+install: install-module install-shim install-tools
+install-module: module
+	+@$(MAKE) --no-print-directory -C $(KDIR) M=$(CURDIR)/$(KBUILD_DIR)/module \
+		$(if $(DESTDIR),INSTALL_MOD_PATH=$(DESTDIR)) INSTALL_MOD_DIR=updates modules_install
+install-shim: $(SHIM)
+	install -D -m 755 -t $(DESTDIR)$(LIBDIR) $(SHIM)
+
+clean:
+	rm -rf build
