@@ -97,7 +97,7 @@ void repath_note_defer(struct work_struct *work)
 	queue_work(note_wq, work);
 }
 
-int __init repath_note_init(void)
+int repath_note_init(void)
 {
 	note_wq = alloc_ordered_workqueue("ib_repath", 0);
 	return note_wq ? 0 : -ENOMEM;

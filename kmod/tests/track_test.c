@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: GPL-2.0
+/* kunit-cases: 16 */
+/* kunit-objs: ../device.o ../track.o ../track_user.o ../track_walk.o ../path.o ../note.o */
+/* Tracking: indexes, their order of events, and teardown. */
+#include "track_fakes.h"
+
+struct track_ctx {
+	struct repath_device *dev;
+};
+
+static struct repath_device *the_device(struct kunit *test)
+{
+	return ((struct track_ctx *)test->priv)->dev;
+}
+
+static int on_path(struct repath_device *dev, u32 port, u32 dlid, u16 dgid)
+{
+	union ib_gid gid = fake_dgid(dgid);
+	int count = 0;
+
+	if (repath_qp_for_each_on_path(dev, port, dlid, &gid, fake_count_qp, &count))
+		return -1;
+	return count;
+}
+
+static int track_init(struct kunit *test)
+{
+	struct track_ctx *ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	memset(&told, 0, sizeof(told));
+	atomic_set(&repath_track_stats.no_memory, 0);
+	KUNIT_ASSERT_EQ(test, repath_note_init(), 0);
+	ctx->dev = fake_device_add(test, "fake0", 7);
+	test->priv = ctx;
+	return 0;
+}
+
+static void track_exit(struct kunit *test)
+{
+	struct track_ctx *ctx = test->priv;
+
+	if (!ctx)
+		return;
+	if (ctx->dev)
+		fake_device_del(ctx->dev);
+	repath_note_exit();
+}
+
+static void t_add_and_find(struct kunit *test)
+{
+	struct repath_device *dev = the_device(test);
+	struct ib_qp *qp = fake_qp(test, dev, 17);
+	struct repath_qp *rqp;
+
+	KUNIT_EXPECT_NULL(test, repath_qp_find(dev, 17));
+	fake_qp_created(qp, current);
+	rqp = repath_qp_find(dev, 17);
+	KUNIT_ASSERT_NOT_NULL(test, rqp);
+	KUNIT_EXPECT_PTR_EQ(test, rqp->pid, task_tgid(current));
+	KUNIT_EXPECT_STREQ(test, rqp->comm, current->group_leader->comm);
+	KUNIT_EXPECT_FALSE(test, rqp->kernel);
+	KUNIT_EXPECT_EQ(test, (int)rqp->state, (int)IB_QPS_RESET);
+	KUNIT_EXPECT_EQ(test, dev->qp_count, 1u);
+	repath_qp_put(rqp);
+
+	repath_track_qp_gone(qp);
+	KUNIT_EXPECT_NULL(test, repath_qp_find(dev, 17));
+	KUNIT_EXPECT_EQ(test, dev->qp_count, 0u);
+}
+
+static void t_kernel_qp(struct kunit *test)
+{
+	struct repath_device *dev = the_device(test);
+	struct ib_qp *qp = fake_qp(test, dev, 18);
+	struct repath_qp *rqp;
+
+	fake_qp_created(qp, NULL);
+	rqp = repath_qp_find(dev, 18);
+	KUNIT_ASSERT_NOT_NULL(test, rqp);
+	KUNIT_EXPECT_TRUE(test, rqp->kernel);
+	KUNIT_EXPECT_NULL(test, rqp->pid);
+	KUNIT_EXPECT_STREQ(test, rqp->comm, "fake");
+	KUNIT_EXPECT_EQ(test, dev->user_count, 0u);
+	repath_qp_put(rqp);
+
+	/* Connections are for processes. */
+	fake_qp_rtr(qp, 1, 5, 99);
+	repath_note_flush();
+	KUNIT_EXPECT_EQ(test, told.connected, 0);
+}
+
+static void t_gsi_of_each_port(struct kunit *test)
+{
+	struct repath_device *dev = the_device(test);
+	struct ib_qp *one = fake_qp(test, dev, 1), *two = fake_qp(test, dev, 1);
+	struct repath_qp *rqp;
+
+	one->qp_type = IB_QPT_GSI;
+	one->port = 1;
+	two->qp_type = IB_QPT_GSI;
+	two->port = 2;
+	fake_qp_created(one, NULL);
+	fake_qp_created(two, NULL);
+	KUNIT_EXPECT_NULL(test, repath_qp_find(dev, 1));
+	rqp = repath_qp_find(dev, 1 | 2 << 24);
+	KUNIT_ASSERT_NOT_NULL(test, rqp);
+	KUNIT_EXPECT_PTR_EQ(test, rqp->qp, (const struct ib_qp *)two);
+	repath_qp_put(rqp);
+	repath_track_qp_gone(one);
+	KUNIT_EXPECT_EQ(test, dev->qp_count, 1u);
+}
+
+/* The number belongs to the new one from its creation on, whenever the old one's end is told. */
+static void t_qpn_reused_before_deletion(struct kunit *test)
+{
+	struct repath_device *dev = the_device(test);
+	struct ib_qp *old = fake_qp(test, dev, 20), *new = fake_qp(test, dev, 20);
+	struct repath_qp *rqp;
+
+	fake_qp_created(old, current);
+	fake_qp_created(new, current);
+	KUNIT_EXPECT_EQ(test, dev->qp_count, 2u);
+	rqp = repath_qp_find(dev, 20);
+	KUNIT_ASSERT_NOT_NULL(test, rqp);
+	KUNIT_EXPECT_PTR_EQ(test, rqp->qp, (const struct ib_qp *)new);
+	repath_qp_put(rqp);
+
+	repath_track_qp_gone(old);
+	rqp = repath_qp_find(dev, 20);
+	KUNIT_ASSERT_NOT_NULL(test, rqp);
+	KUNIT_EXPECT_PTR_EQ(test, rqp->qp, (const struct ib_qp *)new);
+	repath_qp_put(rqp);
+	KUNIT_EXPECT_EQ(test, dev->qp_count, 1u);
+
+	repath_track_qp_gone(new);
+	KUNIT_EXPECT_NULL(test, repath_qp_find(dev, 20));
+}
+
+/* The end of a queue pair was missed, and its memory is used again. */
+static void t_pointer_reused(struct kunit *test)
+{
+	struct repath_device *dev = the_device(test);
+	struct ib_qp *qp = fake_qp(test, dev, 21);
+	struct repath_qp *rqp;
+
+	fake_qp_created(qp, current);
+	qp->qp_num = 22;
+	fake_qp_created(qp, current);
+	KUNIT_EXPECT_EQ(test, dev->qp_count, 1u);
+	KUNIT_EXPECT_NULL(test, repath_qp_find(dev, 21));
+	rqp = repath_qp_find(dev, 22);
+	KUNIT_ASSERT_NOT_NULL(test, rqp);
+	repath_qp_put(rqp);
+	repath_note_flush();
+	KUNIT_EXPECT_EQ(test, told.gone, 1);
+	KUNIT_EXPECT_EQ(test, told.qp_new, 2);
+}
+
+static void t_adoption_does_not_double(struct kunit *test)
+{
+	struct repath_device *dev = the_device(test);
+	struct ib_qp *known = fake_qp(test, dev, 23), *unknown = fake_qp(test, dev, 24);
+	struct repath_qp *rqp, *again;
+
+	fake_qp_created(known, current);
+	rqp = repath_qp_find(dev, 23);
+	again = repath_track_qp_add(known, current, NULL, GFP_KERNEL, 5);
+	KUNIT_EXPECT_PTR_EQ(test, again, rqp);
+	KUNIT_EXPECT_EQ(test, rqp->rescan, 5u);
+	repath_qp_put(again);
+	repath_qp_put(rqp);
+
+	again = repath_track_qp_add(unknown, current, NULL, GFP_KERNEL, 5);
+	KUNIT_ASSERT_NOT_NULL(test, again);
+	repath_qp_put(again);
+	KUNIT_EXPECT_EQ(test, dev->qp_count, 2u);
+}
+
+/* An adopted queue pair is never newer than what a hook has brought under the same number. */
+static void t_adopted_does_not_take_qpn(struct kunit *test)
+{
+	struct repath_device *dev = the_device(test);
+	struct ib_qp *hooked = fake_qp(test, dev, 25), *adopted = fake_qp(test, dev, 25);
+	struct repath_qp *rqp;
+
+	fake_qp_created(hooked, current);
+	rqp = repath_track_qp_add(adopted, current, NULL, GFP_KERNEL, 6);
+	KUNIT_ASSERT_NOT_NULL(test, rqp);
+	repath_qp_put(rqp);
+	rqp = repath_qp_find(dev, 25);
+	KUNIT_EXPECT_PTR_EQ(test, rqp->qp, (const struct ib_qp *)hooked);
+	repath_qp_put(rqp);
+}
+
+static void t_path_moves_with_modify(struct kunit *test)
+{
+	struct repath_device *dev = the_device(test);
+	struct ib_qp *qp = fake_qp(test, dev, 30);
+	struct repath_path path;
+	struct repath_qp *rqp;
+	u8 state;
+
+	fake_qp_created(qp, current);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 0);
+
+	fake_qp_rtr(qp, 1, 5, 77);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 1);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 0, 5), 1);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 5, 0), 0);
+	rqp = repath_qp_find(dev, 30);
+	repath_qp_snapshot(rqp, &state, &path);
+	repath_qp_put(rqp);
+	KUNIT_EXPECT_EQ(test, (int)state, (int)IB_QPS_RTR);
+	KUNIT_EXPECT_EQ(test, path.dest_qpn, 77u);
+	KUNIT_EXPECT_EQ(test, path.dlid, 5u);
+	KUNIT_EXPECT_EQ(test, (int)path.sl, 3);
+	KUNIT_EXPECT_EQ(test, (int)path.mtu, (int)IB_MTU_2048);
+
+	fake_qp_rtr(qp, 2, 6, 77);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 0);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 0, 5), 0);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 6, 0), 1);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 0, 6), 1);
+
+	/* ERR keeps the path, RESET forgets it. */
+	fake_qp_state(qp, IB_QPS_ERR);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 6, 0), 1);
+	fake_qp_state(qp, IB_QPS_RESET);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 6, 0), 0);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 0, 6), 0);
+
+	fake_qp_rtr(qp, 1, 5, 77);
+	repath_track_qp_gone(qp);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 0);
+}
+
+/* More than fit into the first guess of how many there are. */
+static void t_many_on_one_path(struct kunit *test)
+{
+	struct repath_device *dev = the_device(test);
+	int i, count = 0;
+
+	for (i = 0; i < 300; i++) {
+		struct ib_qp *qp = fake_qp(test, dev, 1000 + i);
+
+		fake_qp_created(qp, current);
+		fake_qp_rtr(qp, 1, i < 200 ? 9 : 10, i);
+	}
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 9, 0), 200);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 10, 0), 100);
+	KUNIT_EXPECT_EQ(test, repath_qp_for_each_of(task_tgid(current), fake_count_qp, &count), 0);
+	KUNIT_EXPECT_EQ(test, count, 300);
+	count = 0;
+	KUNIT_EXPECT_EQ(test, repath_qp_for_each(dev, fake_count_qp, &count), 0);
+	KUNIT_EXPECT_EQ(test, count, 300);
+}
+
+static void t_connected_is_told(struct kunit *test)
+{
+	struct repath_device *dev = the_device(test);
+	struct ib_qp *rc = fake_qp(test, dev, 31), *ud = fake_qp(test, dev, 32);
+
+	ud->qp_type = IB_QPT_UD;
+	fake_qp_created(rc, current);
+	fake_qp_created(ud, current);
+	fake_qp_state(rc, IB_QPS_INIT);
+	fake_qp_state(ud, IB_QPS_RTR);
+	repath_note_flush();
+	KUNIT_EXPECT_EQ(test, told.connected, 0);
+
+	fake_qp_rtr(rc, 1, 5, 77);
+	repath_note_flush();
+	KUNIT_EXPECT_EQ(test, told.connected, 1);
+	KUNIT_EXPECT_EQ(test, told.last_connected_qpn, 31u);
+
+	fake_qp_state(rc, IB_QPS_RTS);
+	repath_note_flush();
+	KUNIT_EXPECT_EQ(test, told.connected, 1);
+
+	fake_qp_state(rc, IB_QPS_RESET);
+	fake_qp_rtr(rc, 1, 5, 78);
+	repath_note_flush();
+	KUNIT_EXPECT_EQ(test, told.connected, 2);
+}
+
+/* However late it is told: made, connected, changed, gone. */
+static void t_order_of_notes(struct kunit *test)
+{
+	struct repath_device *dev = the_device(test);
+	struct ib_qp *qp = fake_qp(test, dev, 33);
+
+	fake_qp_created(qp, current);
+	repath_note_flush();
+	fake_qp_rtr(qp, 1, 5, 77);
+	repath_note_flush();
+	repath_track_qp_gone(qp);
+	repath_note_flush();
+	KUNIT_EXPECT_EQ(test, told.order, 12345ull);
+}
+
+static void t_query_is_not_believed_after_modify(struct kunit *test)
+{
+	struct repath_device *dev = the_device(test);
+	struct ib_qp *qp = fake_qp(test, dev, 34);
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+	struct repath_qp *rqp;
+	u32 changes;
+
+	fake_qp_created(qp, current);
+	rqp = repath_qp_find(dev, 34);
+	changes = rqp->changes;
+	fake_qp_rtr(qp, 1, 5, 77);
+	KUNIT_EXPECT_FALSE(test, repath_track_qp_queried(rqp, changes, &attr));
+	KUNIT_EXPECT_EQ(test, (int)rqp->state, (int)IB_QPS_RTR);
+
+	changes = rqp->changes;
+	attr.qp_state = IB_QPS_RTS;
+	attr.dest_qp_num = 77;
+	attr.port_num = 1;
+	attr.ah_attr.type = RDMA_AH_ATTR_TYPE_IB;
+	attr.ah_attr.port_num = 1;
+	rdma_ah_set_dlid(&attr.ah_attr, 8);
+	KUNIT_EXPECT_TRUE(test, repath_track_qp_queried(rqp, changes, &attr));
+	KUNIT_EXPECT_EQ(test, (int)rqp->state, (int)IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 8, 0), 1);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 0);
+	repath_qp_put(rqp);
+}
+
+static void t_contexts_and_users(struct kunit *test)
+{
+	struct repath_device *dev = the_device(test);
+	struct ib_ucontext *mine = kunit_kzalloc(test, sizeof(*mine), GFP_KERNEL);
+	struct ib_ucontext *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
+	struct ib_qp *qp = fake_qp(test, dev, 35);
+
+	KUNIT_ASSERT_NOT_NULL(test, mine);
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	mine->device = dev->ibdev;
+	other->device = dev->ibdev;
+	KUNIT_EXPECT_TRUE(test, repath_track_ctx_add(mine, current, GFP_NOWAIT, 0));
+	KUNIT_EXPECT_TRUE(test, repath_track_ctx_add(other, &init_task, GFP_NOWAIT, 0));
+	/* Adoption finds it again. */
+	KUNIT_EXPECT_TRUE(test, repath_track_ctx_add(other, &init_task, GFP_NOWAIT, 3));
+	fake_qp_created(qp, current);
+	KUNIT_EXPECT_EQ(test, repath_device_ctx_count(dev), 2u);
+	KUNIT_EXPECT_EQ(test, dev->user_count, 2u);
+
+	/* A process is there as long as it holds anything. */
+	repath_track_ctx_gone(mine);
+	repath_note_flush();
+	KUNIT_EXPECT_EQ(test, repath_device_ctx_count(dev), 1u);
+	KUNIT_EXPECT_EQ(test, dev->user_count, 2u);
+	KUNIT_EXPECT_EQ(test, told.ctx_gone, 1);
+	KUNIT_EXPECT_EQ(test, told.user_del, 0);
+	repath_track_qp_gone(qp);
+	repath_note_flush();
+	KUNIT_EXPECT_EQ(test, dev->user_count, 1u);
+	KUNIT_EXPECT_EQ(test, told.user_new, 2);
+	KUNIT_EXPECT_EQ(test, told.user_del, 1);
+}
+
+/* Nobody's references keep anything findable, and what is held stays valid. */
+static void t_device_gone(struct kunit *test)
+{
+	struct track_ctx *ctx = test->priv;
+	struct repath_device *dev = ctx->dev;
+	struct ib_ucontext *uctx = kunit_kzalloc(test, sizeof(*uctx), GFP_KERNEL);
+	struct ib_qp *qp = fake_qp(test, dev, 36), *late = fake_qp(test, dev, 37);
+	struct ib_device *ibdev = dev->ibdev;
+	struct repath_qp *rqp;
+
+	KUNIT_ASSERT_NOT_NULL(test, uctx);
+	uctx->device = ibdev;
+	fake_qp_created(qp, current);
+	fake_qp_rtr(qp, 1, 5, 77);
+	repath_track_ctx_add(uctx, current, GFP_NOWAIT, 0);
+	rqp = repath_qp_find(dev, 36);
+	KUNIT_ASSERT_NOT_NULL(test, rqp);
+	repath_device_get(dev);
+
+	repath_track_device_gone(dev);
+	ctx->dev = NULL;
+	repath_note_flush();
+	KUNIT_EXPECT_TRUE(test, rqp->gone);
+	KUNIT_EXPECT_EQ(test, dev->qp_count, 0u);
+	KUNIT_EXPECT_EQ(test, dev->ctx_count, 0u);
+	KUNIT_EXPECT_EQ(test, dev->user_count, 0u);
+	KUNIT_EXPECT_EQ(test, told.gone, 1);
+	KUNIT_EXPECT_EQ(test, told.device_del, 1);
+	KUNIT_EXPECT_EQ(test, told.user_del, 1);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 0);
+	KUNIT_EXPECT_NULL(test, repath_device_get_by_name(NULL, "fake0"));
+
+	/* Handlers that are still running change nothing. */
+	repath_track_qp_gone(qp);
+	fake_qp_state(qp, IB_QPS_ERR);
+	repath_track_ctx_gone(uctx);
+	fake_qp_created(late, current);
+	KUNIT_EXPECT_EQ(test, dev->qp_count, 0u);
+	KUNIT_EXPECT_EQ(test, atomic_read(&repath_track_stats.no_memory), 0);
+
+	/* The last reference ends all of it, in whatever order. */
+	KUNIT_EXPECT_EQ(test, kref_read(&rqp->kref), 1u);
+	repath_device_put(dev);
+	repath_device_put(dev);
+	KUNIT_EXPECT_EQ(test, kref_read(&rqp->dev->kref), 2u); /* of the queue pair and its user */
+	repath_qp_put(rqp);
+	repath_note_flush();
+	ib_dealloc_device(ibdev);
+}
+
+static void t_foreign_device_is_ignored(struct kunit *test)
+{
+	struct fake_device *fake = ib_alloc_device(fake_device, ibdev);
+	struct repath_device *dev = the_device(test);
+	struct ib_qp *qp = fake_qp(test, dev, 38);
+
+	KUNIT_ASSERT_NOT_NULL(test, fake);
+	qp->device = &fake->ibdev;
+	fake_qp_created(qp, current);
+	KUNIT_EXPECT_EQ(test, dev->qp_count, 0u);
+	KUNIT_EXPECT_EQ(test, atomic_read(&repath_track_stats.no_memory), 0);
+	ib_dealloc_device(&fake->ibdev);
+}
+
+static void t_devices_by_index_and_name(struct kunit *test)
+{
+	struct repath_device *dev = the_device(test), *found, *other;
+	int count = 0;
+
+	other = fake_device_add(test, "fake1", 3);
+	found = repath_device_next(NULL, 0);
+	KUNIT_EXPECT_PTR_EQ(test, found, other);
+	repath_device_put(found);
+	found = repath_device_get_by_index(NULL, 7);
+	KUNIT_EXPECT_PTR_EQ(test, found, dev);
+	repath_device_put(found);
+	KUNIT_EXPECT_NULL(test, repath_device_get_by_index(NULL, 5));
+	KUNIT_EXPECT_NULL(test, repath_device_get_by_name(NULL, "fake2"));
+	found = repath_device_get_by_name(NULL, "fake1");
+	KUNIT_EXPECT_PTR_EQ(test, found, other);
+	repath_device_put(found);
+
+	dev_set_name(&other->ibdev->dev, "fake2");
+	repath_device_rename(other);
+	KUNIT_EXPECT_NULL(test, repath_device_get_by_name(NULL, "fake1"));
+	found = repath_device_get_by_name(NULL, "fake2");
+	KUNIT_EXPECT_PTR_EQ(test, found, other);
+	repath_device_put(found);
+
+	repath_device_for_each(found, NULL)
+		count++;
+	KUNIT_EXPECT_EQ(test, count, 2);
+	fake_device_del(other);
+}
+
+static struct kunit_case track_cases[] = {
+	KUNIT_CASE(t_add_and_find),
+	KUNIT_CASE(t_kernel_qp),
+	KUNIT_CASE(t_gsi_of_each_port),
+	KUNIT_CASE(t_qpn_reused_before_deletion),
+	KUNIT_CASE(t_pointer_reused),
+	KUNIT_CASE(t_adoption_does_not_double),
+	KUNIT_CASE(t_adopted_does_not_take_qpn),
+	KUNIT_CASE(t_path_moves_with_modify),
+	KUNIT_CASE(t_many_on_one_path),
+	KUNIT_CASE(t_connected_is_told),
+	KUNIT_CASE(t_order_of_notes),
+	KUNIT_CASE(t_query_is_not_believed_after_modify),
+	KUNIT_CASE(t_contexts_and_users),
+	KUNIT_CASE(t_device_gone),
+	KUNIT_CASE(t_foreign_device_is_ignored),
+	KUNIT_CASE(t_devices_by_index_and_name),
+	{}
+};
+
+static struct kunit_suite track_suite = {
+	.name = "repath_track",
+	.init = track_init,
+	.exit = track_exit,
+	.test_cases = track_cases,
+};
+kunit_test_suite(track_suite);
+MODULE_LICENSE("GPL");
