@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The move of one machine: its stages in order, and the way back from each.
+
+early   suspend - unplug - migrate - plug - resume
+late    migrate ... suspend ... - unplug - plug - resume
+
+Late, the machine keeps its NIC while its memory is copied and is suspended just before the last
+round. QEMU refuses device_del while it migrates, so the old NIC goes along and is exchanged at the
+destination, which therefore has to be started with the same NIC in the same place.
+"""
+
+import time
+
+import machine
+from talk import Agent, Interrupted, Late, Refused, Unreachable
+
+ROLL_BACK = (Interrupted, Late, Refused, Unreachable, machine.MigrationFailed)
+
+
+class Failed(Exception):
+    """The move did not succeed. parked: processes are left waiting; next: what to do then."""
+
+    def __init__(self, text, parked=False, next_steps=()):
+        super().__init__(text)
+        self.parked = parked
+        self.next_steps = list(next_steps)
+
+
+class Move:
+    def __init__(self, options, src, dst, report, interrupt):
+        self.o = options
+        self.src, self.dst = src, dst
+        self.report = report
+        self.interrupt = interrupt
+        self.src_agent = self.dst_agent = self.agent = None
+        self.op = None
+        self.old_nic = None
+        self.undo = []          # (what it brings back, function), undone from the end
+        self.moved = False
+
+    def run(self):
+        try:
+            self.prepare()
+            if self.o.mode == "early":
+                self.early()
+            else:
+                self.late()
+        except ROLL_BACK as error:
+            self.roll_back(error)
+
+    # What both have
+
+    def prepare(self):
+        with self.report.stage("prepare"):
+            status = self.dst("query-status")["status"]
+            if status != "inmigrate":
+                raise Refused(f"the destination is \"{status}\": start it with -incoming")
+            self.old_nic = self.o.old_nic or machine.describe_nic(self.src, self.o.nic)
+            self.src_agent = self.agent = Agent(self.o.src_agent, self.interrupt)
+            self.agent.wait_for_it(5)
+            self.report.facts["versions"] = {
+                key: value for key, value in self.agent.ask("version").items()
+                if key not in ("id", "ok")}
+            # Before the machine is there: it takes a port with nobody behind it as closed.
+            self.dst_agent = Agent(self.o.dst_agent, self.interrupt)
+
+    def suspend(self):
+        def started(message):
+            if message["event"] == "started":
+                self.op = self.report.facts["op"] = message["op"]
+
+        with self.report.stage("suspend") as entry:
+            self.undo.append((f"processes on {self.o.dev}", self.undo_suspend))
+            answer = self.agent.ask("suspend", self.o.timeout["suspend"], started,
+                                    dev=self.o.dev, force=self.o.force)
+            entry["parts"] = answer["op"].get("stages", {})
+            self.take_processes(answer["op"], entry)
+
+    def take_processes(self, op, entry):
+        keys = ("pid", "comm", "stage", "counters", "reached-ms")
+        entry["processes"] = [{key: process[key] for key in keys if key in process}
+                              for process in op.get("processes", [])]
+        count = len(entry["processes"])
+        entry.setdefault("notes", []).append(f"{count} process{'' if count == 1 else 'es'}")
+
+    def device_gone(self):
+        with self.report.stage("device-gone"):
+            self.undo.append((f"device {self.o.dev}", self.undo_device_gone))
+            self.agent.ask("device-gone", self.o.timeout["unplug"], dev=self.o.dev)
+
+    def unplug(self, qmp):
+        with self.report.stage("unplug"):
+            self.undo.append((f"NIC {self.o.nic}", lambda: self.undo_unplug(qmp)))
+            machine.unplug(qmp, self.o.nic, self.o.timeout["unplug"])
+
+    def plug(self):
+        with self.report.stage("plug"):
+            self.dst("device_add", **self.o.new_nic)
+        with self.report.stage("device-new") as entry:
+            answer = self.agent.ask("device-new", self.o.timeout["plug"], dev=self.o.new_dev)
+            if answer.get("hook"):
+                entry["notes"] = ["by hook"]
+            self.agent.ask("wait-device", self.o.timeout["plug"], dev=self.o.new_dev)
+
+    def resume(self):
+        with self.report.stage("resume") as entry:
+            answer = self.agent.ask("resume", self.o.timeout["resume"], op=self.op,
+                                    on=self.o.new_dev)
+            entry["parts"] = answer["op"].get("stages", {})
+            self.take_processes(answer["op"], entry)
+
+    def start_migration(self, **parameters):
+        if self.o.incoming:
+            self.dst("migrate-incoming", uri=self.o.uri)
+        self.src("migrate-set-capabilities", capabilities=[
+            {"capability": "pause-before-switchover", "state": self.o.mode == "late"}])
+        self.src("migrate-set-parameters", max_bandwidth=self.o.max_bandwidth, **parameters)
+        self.undo.append(("machine at the source", self.undo_migration))
+        self.src("migrate", uri=self.o.uri)
+
+    def arrive(self, entry):
+        """The migration is complete at the source: go over to the destination."""
+        info = machine.wait_migration(self.src, ("completed",), self.o.timeout["migrate"])
+        machine.wait_running(self.dst, self.o.timeout["migrate"])
+        # From here on forward is the way on which the fewest things can go wrong.
+        self.interrupt.ignored = True
+        self.moved = True
+        self.agent = self.dst_agent
+        self.agent.wait_for_it(10)
+        entry.update(machine.figures(info))
+        entry["notes"] = [f"downtime {entry['downtime_ms']} ms",
+                          f"{(entry['bytes'] or 0) / 1e6:.1f} MB", f"{entry['passes']} passes"]
+
+    # The two ways
+
+    def early(self):
+        self.suspend()
+        self.device_gone()
+        self.unplug(self.src)
+        with self.report.stage("migrate") as entry:
+            self.start_migration(downtime_limit=self.o.downtime_limit)
+            self.arrive(entry)
+            self.undo.clear()
+        self.plug()
+        self.resume()
+
+    def late(self):
+        with self.report.stage("copy") as entry:
+            # Nothing left to send within no time: so it goes on copying until it is told.
+            self.start_migration(downtime_limit=0)
+            info = self.wait_small_rest()
+            entry.update(machine.figures(info), remaining=info["ram"]["remaining"])
+            entry["notes"] = [f"{entry['bytes'] / 1e6:.1f} MB",
+                              f"{entry['remaining'] / 1e6:.1f} MB left",
+                              f"{entry['passes']} passes"]
+        self.suspend()
+        self.still_copying()
+        with self.report.stage("migrate") as entry:
+            self.src("migrate-set-parameters", downtime_limit=self.o.downtime_limit)
+            machine.wait_migration(self.src, ("pre-switchover",), self.o.timeout["migrate"])
+            self.src("migrate-continue", state="pre-switchover")
+            self.arrive(entry)
+            # The machine came with its NIC: what there is to bring back is brought back there.
+            self.undo = [step for step in self.undo if step[1] != self.undo_migration]
+        self.device_gone()
+        self.unplug(self.dst)
+        self.plug()
+        self.resume()
+
+    def wait_small_rest(self):
+        """Wait until the rest could be copied within the permitted downtime, or does not get
+        smaller any more."""
+        end = time.monotonic() + self.o.timeout["migrate"]
+        while True:
+            info = self.still_copying()
+            ram = info.get("ram", {})
+            passes = ram.get("dirty-sync-count", 0)
+            rest_ms = ram.get("remaining", 0) * 8 / 1e3 / max(ram.get("mbps", 0), 1)
+            if passes >= 2 and (rest_ms <= self.o.downtime_limit or passes >= 10):
+                return info
+            if time.monotonic() > end:
+                raise Late(f"the copy is not nearly done after {self.o.timeout['migrate']:g} s")
+            time.sleep(0.01)
+
+    def still_copying(self):
+        info = machine.migration(self.src)
+        status = info.get("status")
+        if status in ("pre-switchover", "device") or status in machine.ENDED:
+            raise machine.MigrationFailed(
+                f"the copy ended before the guest was suspended (\"{status}\"): "
+                f"{info.get('error-desc', 'the guest wrote nothing; use --mode early')}")
+        return info
+
+    # The way back
+
+    def roll_back(self, error):
+        self.interrupt.ignored = True
+        self.report.say(f"repath-migrate: {error}")
+        if self.moved and not self.undo:
+            self.give_up(error, [])
+        failures = []
+        while self.undo:
+            what, function = self.undo.pop()
+            try:
+                with self.report.stage("back"):
+                    self.report.say(f"  bringing back: {what}")
+                    done = function()
+                if done:
+                    self.report.undone.append(f"{what}: {done}")
+            except ROLL_BACK as again:
+                failures.append(f"{what}: {again}")
+                self.report.undone.append(f"{what}: FAILED: {again}")
+        if failures:
+            self.give_up(error, failures)
+        raise Failed(str(error))
+
+    def give_up(self, error, failures):
+        """Processes are left waiting. Say where, and what to type."""
+        where = "destination" if self.moved else "source"
+        steps = [f"the machine is at the {where}"]
+        if self.op:
+            steps += [f"in it, 'repath status {self.op}' tells who waits",
+                      "bring an RDMA device back to it, then in it type: "
+                      f"'repath resume {self.op} on DEVICE'"]
+        else:
+            steps.append("in it, 'repath status' tells what is under way")
+        text = "; ".join([str(error)] + [f"not brought back: {one}" for one in failures])
+        raise Failed(text, parked=True, next_steps=steps)
+
+    def undo_migration(self):
+        if machine.call_off(self.src, self.dst):
+            self.agent = self.src_agent
+            return "there"
+        raise Refused("the destination has taken it over and can not be asked")
+
+    def undo_unplug(self, qmp):
+        try:
+            # It may be on its way out still.
+            if machine.has_nic(qmp, self.o.nic) and "DEVICE_DELETED" not in str(qmp.events):
+                qmp.wait_event("DEVICE_DELETED", 3, device=self.o.nic)
+        except Late:
+            return "was not unplugged; the guest may still let it go"
+        qmp("device_add", **self.old_nic)
+        return "plugged again"
+
+    def undo_device_gone(self):
+        self.agent.ask("device-new", self.o.timeout["plug"], dev=self.o.dev)
+        self.agent.ask("wait-device", self.o.timeout["plug"], dev=self.o.dev)
+        return "there"
+
+    def undo_suspend(self):
+        if not self.op:
+            return "were not suspended"
+        op = self.agent.ask("status", op=self.op)["op"]
+        if op["state"] in ("checking", "suspending"):
+            op = self.wait_abort()
+        if op["state"] in ("suspended", "parked"):
+            self.agent.ask("resume", self.o.timeout["resume"], op=self.op, on=self.o.dev)
+            return "resumed"
+        return "as before"
+
+    def wait_abort(self):
+        try:
+            return self.agent.ask("abort", self.o.timeout["resume"], op=self.op)["op"]
+        except Refused:
+            # It may have come to its end just before.
+            return self.agent.ask("status", op=self.op)["op"]
