@@ -43,11 +43,12 @@ struct repath_remote {
  * struct repath_conn - one end of a connection
  * @kref: the table holds one
  * @by_token: in the hash of own tokens
- * @by_qp: in the hash of (device, QPN); unhashed while the end has no queue pair
+ * @by_qp: in the hash of (device, QPN); unhashed while @rqp is NULL
  * @proc_node: in repath_proc::conns
  * @proc: the process; holds a reference
  * @remote: who the peer is; NULL until its HELLO came
  * @dev: device that the end uses, or used last; holds a reference
+ * @rqp: the queue pair that is the end now, or NULL; holds a reference
  * @id: CONN_ID on the netlink interface
  * @qpn: the end's current or last QPN
  * @dest_qpn: the peer's current QPN
@@ -55,8 +56,8 @@ struct repath_remote {
  * @addr: how to reach the peer from @dev
  * @token: this end's
  * @peer_token: the peer's; 0 is "not yet known"
+ * @dead: destroyed; only references are left
  * @moving: suspended, from GATE to CONNECTED or ABORTED
- * @has_qp: a queue pair is bound to it
  * @must_reset: ABORT or ABORTED said that an end has left RTS
  * @connected_tx: CONNECTED was sent since GATE
  * @connected_rx: CONNECTED came since GATE
@@ -64,6 +65,7 @@ struct repath_remote {
  * @hello_acked: the peer has this end's token
  * @hello_again: another HELLO is wanted when this one has ended
  * @hello_tries: HELLOs in a row that were answered BUSY
+ * @hello_at: jiffies when the last HELLO was sent
  * @expect_token: WANT was sent: a changed token in the peer's HELLO is believed
  * @hello_answers: answers (or their absence) so far; op.c waits for a new one
  * @moving_since: jiffies
@@ -76,6 +78,7 @@ struct repath_conn {
 	struct repath_proc *proc;
 	struct repath_remote *remote;
 	struct repath_device *dev;
+	struct repath_qp *rqp;
 	u32 id;
 	u32 qpn;
 	u32 dest_qpn;
@@ -83,8 +86,8 @@ struct repath_conn {
 	struct repath_addr addr;
 	u64 token;
 	u64 peer_token;
+	bool dead;
 	bool moving;
-	bool has_qp;
 	bool must_reset;
 	bool connected_tx;
 	bool connected_rx;
@@ -92,6 +95,7 @@ struct repath_conn {
 	bool hello_acked;
 	bool hello_again;
 	u8 hello_tries;
+	unsigned long hello_at;
 	bool expect_token;
 	u32 hello_answers;
 	unsigned long moving_since;
@@ -111,21 +115,25 @@ void repath_conn_adopt(struct repath_proc *proc);
 /* The process has left: all its connections go; GONE is sent for those that were moving. */
 void repath_conn_proc_left(struct repath_proc *proc);
 
+/* Any context that may sleep. */
 void repath_conn_put(struct repath_conn *conn);
 
 /* All that follows: under repath_conn_mutex. Found objects are valid while it is held. */
 struct repath_conn *repath_conn_by_id(u32 id);
 struct repath_conn *repath_conn_by_token(u64 token);
 struct repath_conn *repath_conn_by_qp(struct repath_device *dev, u32 qpn);
-struct repath_conn *repath_conn_create(struct repath_proc *proc, struct repath_device *dev,
-				       u32 qpn, u32 dest_qpn, const struct repath_addr *addr);
+struct repath_conn *repath_conn_create(struct repath_proc *proc, struct repath_qp *rqp,
+				       u32 dest_qpn, const struct repath_addr *addr);
 void repath_conn_destroy(struct repath_conn *conn);
 void repath_conn_set_remote(struct repath_conn *conn, u64 cookie);
-void repath_conn_rebind(struct repath_conn *conn, struct repath_device *dev, u32 qpn);
+void repath_conn_rebind(struct repath_conn *conn, struct repath_qp *rqp, u32 port, u32 sgid_index);
+bool repath_conn_is_peer(const struct repath_conn *conn, u32 qpn, const u8 gid[16]);
+void repath_conn_update_ready(struct repath_conn *conn);
 void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, u32 qpn);
 /* A message of @type was sent (@tx) or accepted: keeps moving, and may destroy @conn. */
 void repath_conn_message(struct repath_conn *conn, u8 type, u32 flags, bool tx);
 /* Calls @fn for each connection until it returns non-zero; @fn may destroy its connection. */
+struct repath_conn *repath_conn_get(struct repath_conn *conn);
 int repath_conn_for_each(int (*fn)(struct repath_conn *conn, void *arg), void *arg);
 /* How many connections of @proc there are, and how many of them are moving. Takes the mutex. */
 void repath_conn_count(struct repath_proc *proc, u32 *count, u32 *moving);

@@ -3,43 +3,54 @@
 #ifndef REPATH_OP_H
 #define REPATH_OP_H
 
-#include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/pid.h>
 #include <linux/sched.h>
-#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
 #include <uapi/ib_repath.h>
 
 struct genl_info;
+struct net;
 struct netlink_callback;
-struct repath_conn;
+struct pid_namespace;
 struct repath_device;
 struct repath_proc;
 struct sk_buff;
 
-/* Protects the list of operations and all their fields. Taken before repath_conn_mutex. */
+/*
+ * Protects the list of operations and all their fields. Taken before repath_conn_mutex; nobody
+ * waits for the network or for a process under it.
+ */
 extern struct mutex repath_op_mutex;
 
 #define REPATH_STAGES (REPATH_STAGE_ABORT + 1)
+#define REPATH_OP_TIMEOUT_MS 30000	/* of each phase, unless the administrator says another */
 
 /**
  * struct repath_op_proc - one process inside an operation
  * @node: in repath_op::procs
- * @proc: the process; holds a reference
+ * @proc: the process; holds a reference. NULL: it left after the operation's end
+ * @tgid: of the process; holds a reference
+ * @comm: of the process
  * @stage: the last one that it has reported
  * @err: positive errno it reported, 0 for none
  * @answered: it has answered the question that the operation waits for now
- * @stage_ns: since the operation's start; 0: not reached
+ * @stage_ns: since the operation's start; 0: not reached. That of REPATH_STAGE_NONE: when it
+ *	was asked to resume
  * @counters: as reported last
+ * @counted: @counters were reported
  * @reason: with @err
  */
 struct repath_op_proc {
 	struct list_head node;
 	struct repath_proc *proc;
+	struct pid *tgid;
+	char comm[TASK_COMM_LEN];
 	u8 stage;
 	u32 err;
 	bool answered;
+	bool counted;
 	u64 stage_ns[REPATH_STAGES];
 	struct repath_counters counters;
 	char reason[REPATH_REASON_MAX];
@@ -49,21 +60,25 @@ struct repath_op_proc {
  * struct repath_op - one operation
  * @node: in the list, oldest first
  * @id: never used twice
- * @kind: enum repath_op_kind
+ * @kind: enum repath_op_kind: what was asked last
  * @state: enum repath_op_state
  * @dev: the device that is, or was, suspended; holds a reference
  * @new_dev: where RESUME goes; holds a reference
- * @net: namespace of the administrator who started it
+ * @net: namespace of the administrator who started it; held
+ * @ns: PIDs in events and reasons are of this namespace; held
  * @procs: struct repath_op_proc
- * @work: advances the operation; also the deadline
+ * @nprocs: entries of @procs
  * @started_ns: CLOCK_BOOTTIME
- * @timeout_ms: of the current phase
+ * @timeout_ms: of each phase
  * @deadline: of the current phase, jiffies
  * @hello_deadline: until when peers may answer HELLO, jiffies
  * @err: positive errno of a failure
- * @force: see SUSPEND
- * @dry_run: see SUSPEND
+ * @force: goes on although processes without the shim or unready peers are there
+ * @dry_run: ends after the check
+ * @checked: the device was looked at
+ * @helloed: HELLO was said again to peers that are not READY
  * @asked: EV_CHECK was sent
+ * @killed: with @force: who has the device open without the shim got SIGKILL
  * @pinned: the module is held while processes are suspended
  * @dev_gone: @dev was removed
  * @reason: for a person
@@ -77,8 +92,9 @@ struct repath_op {
 	struct repath_device *dev;
 	struct repath_device *new_dev;
 	struct net *net;
+	struct pid_namespace *ns;
 	struct list_head procs;
-	struct delayed_work work;
+	u32 nprocs;
 	u64 started_ns;
 	u32 timeout_ms;
 	unsigned long deadline;
@@ -86,32 +102,65 @@ struct repath_op {
 	u32 err;
 	bool force;
 	bool dry_run;
+	bool checked;
+	bool helloed;
 	bool asked;
+	bool killed;
 	bool pinned;
 	bool dev_gone;
 	char reason[REPATH_REASON_MAX];
-	char dev_name[64];
+	char dev_name[IB_DEVICE_NAME_MAX];
 };
 
 int repath_op_init(void);
 void repath_op_exit(void);
 
-/* SUSPEND, RESUME, ABORT (administrator), REPLY (shim). None waits. */
+/* SUSPEND, RESUME, ABORT (administrator), REPLY (shim), OP_GET: op_cmd.c. None waits. */
 int repath_op_suspend_cmd(struct sk_buff *skb, struct genl_info *info);
 int repath_op_resume_cmd(struct sk_buff *skb, struct genl_info *info);
 int repath_op_abort_cmd(struct sk_buff *skb, struct genl_info *info);
 int repath_op_reply_cmd(struct sk_buff *skb, struct genl_info *info);
-/* OP_GET */
 int repath_op_get_doit(struct sk_buff *skb, struct genl_info *info);
 int repath_op_dump(struct sk_buff *skb, struct netlink_callback *cb);
 
-/* What makes an operation go on. All may sleep, none waits for the network. */
+/* What makes operations go on. The first two take no lock and do not sleep; the others do. */
 void repath_op_ctx_gone(struct repath_device *dev);
+void repath_op_conn_changed(void);
 void repath_op_device_removed(struct repath_device *dev);
 void repath_op_proc_left(struct repath_proc *proc);
-void repath_op_conn_changed(void);
 
 /* The operation that the device is in, 0 for none: DEVICE_GET. Takes the mutex. */
 u32 repath_op_of_device(struct repath_device *dev);
+
+/* The machine itself (op.c): under repath_op_mutex. */
+struct repath_op *repath_op_start(struct repath_device *dev, struct net *net,
+				  struct pid_namespace *ns, u32 timeout_ms, bool force, bool dry_run);
+int repath_op_resume(struct repath_op *op, struct repath_device *dev, u32 timeout_ms);
+int repath_op_abort(struct repath_op *op);
+void repath_op_reply(struct repath_op *op, struct repath_op_proc *p, u8 stage, u32 err,
+		     const char *reason, const struct repath_counters *counters);
+unsigned long repath_op_run(void);
+struct repath_op *repath_op_find(u32 id);
+struct repath_op *repath_op_next(u32 after);
+struct repath_op *repath_op_on(const struct repath_device *dev);
+struct repath_op_proc *repath_op_proc_find(struct repath_op *op, const struct repath_proc *proc);
+struct repath_op_proc *repath_op_proc_add(struct repath_op *op, struct repath_proc *proc);
+bool repath_op_is_final(const struct repath_op *op);
+const char *repath_op_state_name(u8 state);
+void repath_op_say(struct repath_op *op, u32 err, const char *fmt, ...) __printf(3, 4);
+
+/* What it asks (op_check.c): 0, -EAGAIN: not yet known, or why not, said in @op. */
+int repath_op_check_device(struct repath_op *op);
+int repath_op_check_conns(struct repath_op *op);
+int repath_op_check_again(struct repath_op *op);
+bool repath_op_is_released(struct repath_op *op);
+void repath_op_kill_foreign(struct repath_op *op);
+
+/* What it says (op_event.c). */
+int repath_op_tell(struct repath_op *op, struct repath_op_proc *p, u8 cmd);
+void repath_op_event(struct repath_op *op);
+int repath_op_fill(struct sk_buff *skb, struct repath_op *op, struct pid_namespace *ns,
+		   bool as_fits);
+size_t repath_op_fill_size(const struct repath_op *op);
 
 #endif /* REPATH_OP_H */

@@ -12,6 +12,11 @@
 struct sk_buff;
 struct genl_info;
 
+/* The module's version, as MODULE_VERSION() and VERSION on the netlink interface have it. */
+#ifndef REPATH_VERSION
+#define REPATH_VERSION "0.1"
+#endif
+
 /**
  * struct repath_proc - a registered process
  * @kref: the table holds one; connections and operations hold one each
@@ -60,6 +65,8 @@ void repath_proc_released(struct net *net, u32 portid);
 struct repath_proc *repath_proc_add(struct net *net, u32 portid, struct pid *tgid,
 				    const char *comm);
 void repath_proc_leave(struct repath_proc *proc);
+
+int repath_proc_send(struct repath_proc *proc, struct sk_buff *skb, void *hdr);
 
 /* "PID 12 (ib_write_bw)" as the module's own reasons say it. */
 #define REPATH_PROC_FMT "PID %d (%s)"

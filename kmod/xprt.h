@@ -72,6 +72,9 @@ void repath_xprt_remove_device(struct repath_device *dev);
 int repath_xprt_send(struct repath_device *dev, const struct repath_addr *to, u64 order, u8 type,
 		     void *data, u32 len, repath_xprt_done_fn done, void *arg);
 
+/* Messages of the device that are not answered yet: who releases it waits for none to be left. */
+bool repath_xprt_busy(struct repath_device *dev);
+
 /* Number and error of enum repath_peer_status as a positive errno for EV_PEER_SENT. */
 int repath_xprt_status_errno(u8 status);
 

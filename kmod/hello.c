@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * HELLO. Its sender is not known for sure, so what it says is weighed: its token is sent back to
+ * nobody, and own tokens go only to where the queue pair itself is connected to. See
+ * docs/protocol.md, "Identity of a connection".
+ */
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_cache.h>
+#include <repath_peer.h>
+
+#include "conn.h"
+#include "device.h"
+#include "hello.h"
+#include "op.h"
+#include "proc.h"
+#include "track.h"
+
+#define EARLY_MAX	256		/* HELLOs that came before their queue pair was connected */
+#define EARLY_AGE	(60 * HZ)
+#define SILENT_MAX	64		/* ports that did not answer */
+#define SILENT_AGE	(5 * HZ)
+#define BUSY_TRIES	10
+#define BUSY_PERIOD	(HZ / 5)
+#define ASK_PERIOD	HZ		/* a changed token is checked back no more often */
+
+/**
+ * struct early - a HELLO that is kept
+ * @node: in @earlies, oldest first
+ * @dev: on which it came; compared only
+ * @at: jiffies
+ * @hello: itself
+ */
+struct early {
+	struct list_head node;
+	const struct repath_device *dev;
+	unsigned long at;
+	struct repath_hello hello;
+};
+
+/**
+ * struct silent - a port that did not answer
+ * @dev: own device; compared only
+ * @port: own port
+ * @gid: the port
+ * @at: jiffies
+ */
+struct silent {
+	const struct repath_device *dev;
+	u32 port;
+	union ib_gid gid;
+	unsigned long at;
+};
+
+/* A HELLO to a queue pair of this host: done by a work item, since the sender holds the mutex. */
+struct local_hello {
+	struct work_struct work;
+	struct repath_device *dev;
+	struct repath_conn *conn;
+	struct repath_hello hello;
+};
+
+/* Protected by repath_conn_mutex. */
+static LIST_HEAD(earlies);
+static unsigned int early_count;
+static struct silent silents[SILENT_MAX];
+static unsigned int silent_next;
+
+static struct workqueue_struct *hello_wq;
+static struct delayed_work busy_work;
+
+/* --- ports that do not answer --- */
+
+static struct silent *silent_find(const struct repath_device *dev, u32 port,
+				  const union ib_gid *gid)
+{
+	struct silent *s;
+
+	for (s = silents; s < silents + SILENT_MAX; s++)
+		if (s->dev && s->dev == dev && s->port == port &&
+		    !memcmp(&s->gid, gid, sizeof(*gid)))
+			return s;
+	return NULL;
+}
+
+static bool is_silent(const struct repath_conn *conn)
+{
+	struct silent *s = silent_find(conn->dev, conn->addr.port, &conn->addr.dgid);
+
+	return s && time_before(jiffies, s->at + SILENT_AGE);
+}
+
+static void silent_add(const struct repath_conn *conn)
+{
+	struct silent *s = silent_find(conn->dev, conn->addr.port, &conn->addr.dgid);
+
+	/* Ports that are known by LID alone all look alike. */
+	if (!memchr_inv(&conn->addr.dgid, 0, sizeof(conn->addr.dgid)))
+		return;
+	if (!s) {
+		s = &silents[silent_next++ % SILENT_MAX];
+		s->dev = conn->dev;
+		s->port = conn->addr.port;
+		s->gid = conn->addr.dgid;
+	}
+	s->at = jiffies;
+}
+
+static void silent_forget(const u8 gid[16])
+{
+	struct silent *s;
+
+	for (s = silents; s < silents + SILENT_MAX; s++)
+		if (!memcmp(&s->gid, gid, sizeof(s->gid)))
+			s->dev = NULL;
+}
+
+/* --- HELLOs that came early --- */
+
+static void early_drop(struct early *e)
+{
+	list_del(&e->node);
+	early_count--;
+	kfree_sensitive(e);
+}
+
+static u8 early_keep(const struct repath_device *dev, const struct repath_hello *hello)
+{
+	struct early *e, *next;
+
+	list_for_each_entry_safe(e, next, &earlies, node)
+		if (time_after(jiffies, e->at + EARLY_AGE) ||
+		    (e->dev == dev && e->hello.dst_qpn == hello->dst_qpn &&
+		     e->hello.src_qpn == hello->src_qpn &&
+		     !memcmp(e->hello.src_gid, hello->src_gid, sizeof(hello->src_gid))))
+			early_drop(e);
+	if (early_count >= EARLY_MAX)
+		return REPATH_PEER_BUSY;
+	e = kzalloc(sizeof(*e), GFP_KERNEL);
+	if (!e)
+		return REPATH_PEER_BUSY;
+	e->dev = dev;
+	e->at = jiffies;
+	e->hello = *hello;
+	list_add_tail(&e->node, &earlies);
+	early_count++;
+	return REPATH_PEER_PENDING;
+}
+
+static void believe(struct repath_conn *conn, const struct repath_hello *hello)
+{
+	conn->peer_token = be64_to_cpu(hello->token);
+	conn->expect_token = false;
+	repath_conn_set_remote(conn, be64_to_cpu(hello->cookie));
+	/* Whoever does not want this end's token has it. */
+	if (!(be32_to_cpu(hello->flags) & REPATH_HELLO_WANT))
+		conn->hello_acked = true;
+	repath_conn_update_ready(conn);
+}
+
+/**
+ * repath_hello_early - take the HELLO that came before the connection was there
+ * @conn: new connection
+ *
+ * Context: repath_conn_mutex held.
+ */
+void repath_hello_early(struct repath_conn *conn)
+{
+	struct early *e, *next;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	list_for_each_entry_safe(e, next, &earlies, node) {
+		if (e->dev != conn->dev || be32_to_cpu(e->hello.dst_qpn) != conn->qpn)
+			continue;
+		if (time_before(jiffies, e->at + EARLY_AGE) &&
+		    repath_conn_is_peer(conn, be32_to_cpu(e->hello.src_qpn), e->hello.src_gid))
+			believe(conn, &e->hello);
+		/* What else came for this number was meant for a connection that is not this one. */
+		early_drop(e);
+	}
+}
+
+/* --- sending --- */
+
+static void hello_answered(struct repath_conn *conn, int err, u8 status)
+{
+	mutex_lock(&repath_conn_mutex);
+	conn->hello_busy = false;
+	conn->hello_answers++;
+	if (conn->dead)
+		goto unlock;
+	if (err) {
+		silent_add(conn);
+		if (!conn->hello_acked)
+			conn->state = REPATH_CONN_NO_ANSWER;
+	} else if (status == REPATH_PEER_BUSY && conn->hello_tries < BUSY_TRIES) {
+		conn->hello_tries++;
+		mod_delayed_work(hello_wq, &busy_work, BUSY_PERIOD);
+		goto unlock;
+	} else if (status == REPATH_PEER_OK) {
+		conn->hello_acked = true;
+		if (conn->state != REPATH_CONN_GONE && conn->state != REPATH_CONN_READY)
+			conn->state = REPATH_CONN_NEW;
+		repath_conn_update_ready(conn);
+	} else if (conn->state != REPATH_CONN_READY && conn->state != REPATH_CONN_GONE) {
+		conn->state = status == REPATH_PEER_PENDING ? REPATH_CONN_NEW :
+			      status == REPATH_PEER_NO_SHIM ? REPATH_CONN_NO_SHIM :
+							      REPATH_CONN_NO_ANSWER;
+	}
+	conn->hello_tries = 0;
+	if (conn->hello_again && !conn->hello_acked && !err)
+		repath_hello_start(conn, true);
+	conn->hello_again = false;
+unlock:
+	mutex_unlock(&repath_conn_mutex);
+	repath_op_conn_changed();
+	repath_conn_put(conn);
+}
+
+static void wire_done(void *arg, int err, u8 status)
+{
+	hello_answered(arg, err, status);
+}
+
+static void local_work(struct work_struct *work)
+{
+	struct local_hello *local = container_of(work, struct local_hello, work);
+	u8 status = repath_hello_receive(local->dev, &local->hello, sizeof(local->hello));
+
+	hello_answered(local->conn, 0, status);
+	repath_device_put(local->dev);
+	kfree_sensitive(local);
+}
+
+/* The device of this host that has a GID; only within the network that the sender's device is in. */
+static struct repath_device *local_device(const struct repath_conn *conn)
+{
+	struct net *net = repath_device_net(conn->dev);
+	const struct ib_gid_attr *attr;
+	struct repath_device *dev;
+	enum ib_gid_type type;
+
+	if (!memchr_inv(&conn->addr.dgid, 0, sizeof(conn->addr.dgid)))
+		return NULL;
+	repath_device_for_each(dev, net) {
+		if (!net_eq(repath_device_net(dev), net) || !repath_device_use(dev))
+			continue;
+		attr = ERR_PTR(-ENOENT);
+		for (type = IB_GID_TYPE_IB; type < IB_GID_TYPE_SIZE && IS_ERR(attr); type++)
+			attr = rdma_find_gid(dev->ibdev, &conn->addr.dgid, type, NULL);
+		if (!IS_ERR(attr))
+			rdma_put_gid_attr(attr);
+		repath_device_unuse(dev);
+		if (!IS_ERR(attr))
+			return dev;
+	}
+	return NULL;
+}
+
+static int own_gid(const struct repath_conn *conn, u8 gid[16])
+{
+	union ib_gid own;
+	int err;
+
+	if (!repath_device_use(conn->dev))
+		return -ENODEV;
+	err = rdma_query_gid(conn->dev->ibdev, conn->addr.port, conn->addr.sgid_index, &own);
+	repath_device_unuse(conn->dev);
+	if (!err)
+		memcpy(gid, own.raw, sizeof(own));
+	return err;
+}
+
+static int hello_send(struct repath_conn *conn)
+{
+	struct local_hello *local;
+	struct repath_hello *hello;
+	struct repath_device *dev;
+	int err;
+
+	hello = kvzalloc(sizeof(*hello), GFP_KERNEL);
+	if (!hello)
+		return -ENOMEM;
+	err = own_gid(conn, hello->src_gid);
+	if (err) {
+		kvfree(hello);
+		return err;
+	}
+	hello->src_qpn = cpu_to_be32(conn->qpn);
+	hello->dst_qpn = cpu_to_be32(conn->dest_qpn);
+	hello->token = cpu_to_be64(conn->token);
+	hello->cookie = cpu_to_be64(conn->proc->cookie);
+	if (!conn->peer_token || conn->expect_token)
+		hello->flags = cpu_to_be32(REPATH_HELLO_WANT);
+
+	dev = local_device(conn);
+	if (!dev) {
+		repath_conn_get(conn);
+		err = repath_xprt_send(conn->dev, &conn->addr, 0, REPATH_MSG_HELLO, hello,
+				       sizeof(*hello), wire_done, conn);
+		if (err)
+			repath_conn_put(conn);
+		return err;
+	}
+	local = kzalloc(sizeof(*local), GFP_KERNEL);
+	if (local) {
+		INIT_WORK(&local->work, local_work);
+		local->dev = dev;
+		local->conn = repath_conn_get(conn);
+		local->hello = *hello;
+		queue_work(hello_wq, &local->work);
+	} else {
+		repath_device_put(dev);
+	}
+	kvfree(hello);
+	return local ? 0 : -ENOMEM;
+}
+
+/**
+ * repath_hello_start - tell the peer this end's token, and ask for its
+ * @conn: connection
+ * @force: although its port did not answer a moment ago
+ *
+ * Nothing is waited for: the answer changes the connection's state.
+ *
+ * Context: repath_conn_mutex held.
+ */
+void repath_hello_start(struct repath_conn *conn, bool force)
+{
+	lockdep_assert_held(&repath_conn_mutex);
+	if (conn->hello_busy) {
+		conn->hello_again = true;
+		return;
+	}
+	if (!force && is_silent(conn)) {
+		conn->state = REPATH_CONN_NO_ANSWER;
+		return;
+	}
+	conn->hello_busy = true;
+	conn->hello_at = jiffies;
+	if (!hello_send(conn))
+		return;
+	conn->hello_busy = false;
+	conn->hello_answers++;
+	if (conn->state == REPATH_CONN_NEW)
+		conn->state = REPATH_CONN_NO_ANSWER;
+}
+
+static int busy_again(struct repath_conn *conn, void *arg)
+{
+	if (conn->hello_tries && !conn->hello_busy)
+		repath_hello_start(conn, true);
+	return 0;
+}
+
+static void busy_expire(struct work_struct *work)
+{
+	mutex_lock(&repath_conn_mutex);
+	repath_conn_for_each(busy_again, NULL);
+	mutex_unlock(&repath_conn_mutex);
+}
+
+/* --- receiving --- */
+
+static u8 no_connection(struct repath_device *dev, const struct repath_hello *hello)
+{
+	struct repath_qp *rqp = repath_qp_find(dev, be32_to_cpu(hello->dst_qpn));
+	struct repath_proc *proc = NULL;
+	u8 status;
+
+	if (!rqp)
+		return early_keep(dev, hello);
+	if (rqp->kernel)
+		status = REPATH_PEER_NO_SHIM;
+	else if (!repath_qp_is_connected_type(rqp))
+		status = REPATH_PEER_NO_QP;
+	else if (!(proc = repath_proc_find(rqp->pid)))
+		status = REPATH_PEER_NO_SHIM;
+	else
+		status = early_keep(dev, hello);
+	repath_proc_put(proc);
+	repath_qp_put(rqp);
+	return status;
+}
+
+static u8 weigh(struct repath_device *dev, const struct repath_hello *hello)
+{
+	struct repath_conn *conn = repath_conn_by_qp(dev, be32_to_cpu(hello->dst_qpn));
+
+	if (!conn)
+		return no_connection(dev, hello);
+	if (!repath_conn_is_peer(conn, be32_to_cpu(hello->src_qpn), hello->src_gid))
+		return REPATH_PEER_NO_QP;
+
+	if (conn->peer_token && conn->peer_token != be64_to_cpu(hello->token) &&
+	    !conn->expect_token) {
+		/*
+		 * The peer's module was loaded anew, or somebody lies. Ask at the place where the
+		 * queue pair is connected to. While moving, words count only with the known token.
+		 */
+		if (conn->moving)
+			return REPATH_PEER_BAD_TOKEN;
+		if (time_after(jiffies, conn->hello_at + ASK_PERIOD) || !conn->hello_at) {
+			conn->expect_token = true;
+			repath_hello_start(conn, true);
+		}
+		return REPATH_PEER_PENDING;
+	}
+	believe(conn, hello);
+	if (be32_to_cpu(hello->flags) & REPATH_HELLO_WANT)
+		repath_hello_start(conn, true);
+	return REPATH_PEER_OK;
+}
+
+/**
+ * repath_hello_receive - a HELLO has come in
+ * @dev: on which device
+ * @data: struct repath_hello
+ * @len: bytes
+ *
+ * Context: may sleep, takes repath_conn_mutex.
+ * Return: enum repath_peer_status.
+ */
+u8 repath_hello_receive(struct repath_device *dev, const void *data, u32 len)
+{
+	const struct repath_hello *hello = data;
+	u8 status;
+
+	if (len != sizeof(*hello) || !hello->token || !hello->cookie)
+		return REPATH_PEER_MALFORMED;
+	mutex_lock(&repath_conn_mutex);
+	silent_forget(hello->src_gid);
+	status = weigh(dev, hello);
+	mutex_unlock(&repath_conn_mutex);
+	repath_op_conn_changed();
+	return status;
+}
+
+/**
+ * repath_hello_device_removed - forget what was kept for a device
+ * @dev: device
+ */
+void repath_hello_device_removed(struct repath_device *dev)
+{
+	struct early *e, *next;
+	struct silent *s;
+
+	mutex_lock(&repath_conn_mutex);
+	list_for_each_entry_safe(e, next, &earlies, node)
+		if (e->dev == dev)
+			early_drop(e);
+	for (s = silents; s < silents + SILENT_MAX; s++)
+		if (s->dev == dev)
+			s->dev = NULL;
+	mutex_unlock(&repath_conn_mutex);
+}
+
+int repath_hello_init(void)
+{
+	INIT_DELAYED_WORK(&busy_work, busy_expire);
+	hello_wq = alloc_workqueue("repath_hello", WQ_UNBOUND, 0);
+	return hello_wq ? 0 : -ENOMEM;
+}
+
+/* No device, no notes: nothing starts a HELLO any more. What was kept went with its device. */
+void repath_hello_exit(void)
+{
+	cancel_delayed_work_sync(&busy_work);
+	destroy_workqueue(hello_wq);
+}

@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Messages from shim to shim. A message names connections; this end's module adds the tokens, the
+ * other end's takes them off, so a process can speak for its own connections only.
+ */
+#include <linux/atomic.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_cache.h>
+#include <repath_peer.h>
+
+#include "conn.h"
+#include "device.h"
+#include "netlink.h"
+#include "peer.h"
+#include "proc.h"
+#include "track.h"
+
+/**
+ * struct out_letter - a message under way
+ * @work: delivers it on this host
+ * @proc: who sent it and is told of its end; NULL: nobody is. Holds a reference
+ * @peer_id: to whom, as @proc knows it
+ * @type: enum repath_msg
+ * @msg_id: @proc's number
+ * @data: the message, for @work
+ * @len: bytes
+ */
+struct out_letter {
+	struct work_struct work;
+	struct repath_proc *proc;
+	u32 peer_id;
+	u8 type;
+	u64 msg_id;
+	void *data;
+	u32 len;
+};
+
+static struct workqueue_struct *local_wq;
+static atomic64_t bad_tokens = ATOMIC64_INIT(0);
+
+u64 repath_peer_bad_tokens(void)
+{
+	return atomic64_read(&bad_tokens);
+}
+
+/* --- sending --- */
+
+static void tell_sent(struct out_letter *letter, int err)
+{
+	struct sk_buff *skb;
+	void *hdr;
+
+	skb = repath_nl_msg_new(REPATH_CMD_EV_PEER_SENT, NLMSG_DEFAULT_SIZE, &hdr);
+	if (!skb)
+		return;
+	if (nla_put_u32(skb, REPATH_A_PEER_ID, letter->peer_id) ||
+	    nla_put_u8(skb, REPATH_A_MSG_TYPE, letter->type) ||
+	    nla_put_u64_64bit(skb, REPATH_A_MSG_ID, letter->msg_id, REPATH_A_PAD) ||
+	    nla_put_u32(skb, REPATH_A_ERRNO, err)) {
+		nlmsg_free(skb);
+		return;
+	}
+	repath_proc_send(letter->proc, skb, hdr);
+}
+
+static void letter_done(void *arg, int err, u8 status)
+{
+	struct out_letter *letter = arg;
+
+	if (letter->proc)
+		tell_sent(letter, err ? -err : repath_xprt_status_errno(status));
+	repath_proc_put(letter->proc);
+	kfree(letter);
+}
+
+static void local_deliver(struct work_struct *work)
+{
+	struct out_letter *letter = container_of(work, struct out_letter, work);
+	u8 status = repath_peer_receive(NULL, letter->type, letter->data, letter->len);
+
+	kvfree(letter->data);
+	letter_done(letter, 0, status);
+}
+
+/* Where a connection's end is now. */
+static void own_port(const struct repath_conn *conn, struct repath_wire_msg *wire)
+{
+	struct ib_port_attr port;
+	union ib_gid gid;
+
+	if (!repath_device_use(conn->dev))
+		return;
+	if (!rdma_query_gid(conn->dev->ibdev, conn->addr.port, conn->addr.sgid_index, &gid))
+		memcpy(wire->src_gid, gid.raw, sizeof(gid));
+	if (rdma_cap_ib_sa(conn->dev->ibdev, conn->addr.port) &&
+	    !ib_query_port(conn->dev->ibdev, conn->addr.port, &port))
+		wire->src_lid = cpu_to_be32(port.lid);
+	repath_device_unuse(conn->dev);
+}
+
+static void fill_rec(struct repath_wire_rec *to, const struct repath_conn_rec *from,
+		     const struct repath_conn *conn)
+{
+	to->dst_token = cpu_to_be64(conn->peer_token);
+	to->src_token = cpu_to_be64(conn->token);
+	to->qpn = cpu_to_be32(from->qpn);
+	to->psn = cpu_to_be32(from->psn);
+	to->flags = cpu_to_be32(from->flags);
+	to->count = cpu_to_be64(from->count);
+}
+
+/*
+ * Sends @wire by the way that @conn goes. @proc: who wants to know, or NULL.
+ * @wire is taken over in every case.
+ */
+static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 type, u64 msg_id,
+		       struct repath_wire_msg *wire, u32 len)
+{
+	struct out_letter *letter;
+	struct repath_proc *local;
+	int err;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	letter = kzalloc(sizeof(*letter), GFP_KERNEL);
+	if (!letter) {
+		kvfree(wire);
+		return -ENOMEM;
+	}
+	letter->proc = proc ? repath_proc_get(proc) : NULL;
+	letter->peer_id = conn->remote->id;
+	letter->type = type;
+	letter->msg_id = msg_id;
+
+	local = repath_proc_find_cookie(conn->remote->cookie);
+	if (local) {
+		repath_proc_put(local);
+		INIT_WORK(&letter->work, local_deliver);
+		letter->data = wire;
+		letter->len = len;
+		queue_work(local_wq, &letter->work);
+		return 0;
+	}
+	err = repath_xprt_send(conn->dev, &conn->addr, conn->remote->cookie, type, wire, len,
+			       letter_done, letter);
+	if (err) {
+		repath_proc_put(letter->proc);
+		kfree(letter);
+	}
+	return err;
+}
+
+static struct repath_wire_msg *wire_new(const struct repath_conn *conn, u32 nconns, u32 blob_len,
+					u32 *len)
+{
+	struct repath_wire_msg *wire;
+
+	*len = sizeof(*wire) + nconns * sizeof(struct repath_wire_rec) + blob_len;
+	wire = kvzalloc(*len, GFP_KERNEL);
+	if (!wire)
+		return NULL;
+	wire->nconns = cpu_to_be32(nconns);
+	wire->blob_len = cpu_to_be32(blob_len);
+	wire->dst_cookie = cpu_to_be64(conn->remote->cookie);
+	wire->src_cookie = cpu_to_be64(conn->proc->cookie);
+	own_port(conn, wire);
+	return wire;
+}
+
+/**
+ * repath_peer_send_gone - say for a process that its end of a connection is gone
+ * @conn: connection
+ *
+ * Context: repath_conn_mutex held.
+ */
+void repath_peer_send_gone(struct repath_conn *conn)
+{
+	struct repath_conn_rec rec = { .qpn = conn->qpn, .flags = REPATH_REC_DEAD };
+	struct repath_wire_msg *wire;
+	u32 len;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	if (!conn->remote)
+		return;
+	wire = wire_new(conn, 1, 0, &len);
+	if (!wire)
+		return;
+	fill_rec((struct repath_wire_rec *)(wire + 1), &rec, conn);
+	letter_send(conn, NULL, REPATH_MSG_GONE, 0, wire, len);
+}
+
+/* --- PEER_SEND --- */
+
+/* A request, looked through. */
+struct request {
+	struct genl_info *info;
+	struct repath_proc *proc;
+	u32 peer_id;
+	u8 type;
+	u64 msg_id;
+	const struct repath_conn_rec *recs;
+	u32 nconns;
+	const void *blob;
+	u32 blob_len;
+	struct repath_device *dev;
+	u32 port;
+	u32 sgid_index;
+};
+
+static int parse(struct request *rq)
+{
+	struct genl_info *info = rq->info;
+	struct nlattr **a = info->attrs;
+
+	if (GENL_REQ_ATTR_CHECK(info, REPATH_A_PEER_ID) ||
+	    GENL_REQ_ATTR_CHECK(info, REPATH_A_MSG_TYPE) ||
+	    GENL_REQ_ATTR_CHECK(info, REPATH_A_MSG_ID) ||
+	    GENL_REQ_ATTR_CHECK(info, REPATH_A_CONNS))
+		return -EINVAL;
+	rq->peer_id = nla_get_u32(a[REPATH_A_PEER_ID]);
+	rq->type = nla_get_u8(a[REPATH_A_MSG_TYPE]);
+	rq->msg_id = nla_get_u64(a[REPATH_A_MSG_ID]);
+	if (rq->type < REPATH_MSG_PREPARE || rq->type >= __REPATH_MSG_MAX) {
+		GENL_SET_ERR_MSG(info, "a shim does not send messages of this type");
+		return -EINVAL;
+	}
+	rq->recs = nla_data(a[REPATH_A_CONNS]);
+	rq->nconns = nla_len(a[REPATH_A_CONNS]) / sizeof(*rq->recs);
+	if (!rq->nconns || rq->nconns > REPATH_CONNS_MAX ||
+	    nla_len(a[REPATH_A_CONNS]) % sizeof(*rq->recs)) {
+		GENL_SET_ERR_MSG(info, "CONNS: 1 to 1024 records of struct repath_conn_rec");
+		return -EINVAL;
+	}
+	if (a[REPATH_A_BLOB]) {
+		rq->blob = nla_data(a[REPATH_A_BLOB]);
+		rq->blob_len = nla_len(a[REPATH_A_BLOB]);
+		if (rq->blob_len > REPATH_BLOB_MAX) {
+			GENL_SET_ERR_MSG(info, "BLOB: at most 32768 bytes");
+			return -EINVAL;
+		}
+	}
+	if (!a[REPATH_A_DEV_INDEX])
+		return 0;
+	if (rq->type != REPATH_MSG_INFO || !a[REPATH_A_PORT] || !a[REPATH_A_SGID_INDEX]) {
+		GENL_SET_ERR_MSG(info, "DEV_INDEX, PORT and SGID_INDEX go together, and with INFO");
+		return -EINVAL;
+	}
+	rq->port = nla_get_u32(a[REPATH_A_PORT]);
+	rq->sgid_index = nla_get_u32(a[REPATH_A_SGID_INDEX]);
+	rq->dev = repath_device_get_by_index(genl_info_net(info),
+					     nla_get_u32(a[REPATH_A_DEV_INDEX]));
+	if (!rq->dev || !rdma_is_port_valid(rq->dev->ibdev, rq->port)) {
+		GENL_SET_ERR_MSG(info, "no such device or port");
+		return -ENODEV;
+	}
+	return 0;
+}
+
+/* The connection of a record, if the process may speak for it to this peer. */
+static struct repath_conn *conn_of(const struct request *rq, u32 id)
+{
+	struct repath_conn *conn = repath_conn_by_id(id);
+
+	if (!conn || conn->proc != rq->proc || !conn->remote || conn->remote->id != rq->peer_id)
+		return NULL;
+	return conn;
+}
+
+/* INFO: the connection goes on with another queue pair, which must be the process's own. */
+static int bind(const struct request *rq, struct repath_conn *conn, u32 qpn)
+{
+	struct repath_qp *rqp = repath_qp_find(rq->dev, qpn);
+	int err = 0;
+
+	if (!rqp || rqp->pid != rq->proc->tgid || !repath_qp_is_connected_type(rqp)) {
+		GENL_SET_ERR_MSG(rq->info, "INFO names a queue pair that is not the process's own");
+		err = -EPERM;
+	} else {
+		repath_conn_rebind(conn, rqp, rq->port, rq->sgid_index);
+	}
+	if (rqp)
+		repath_qp_put(rqp);
+	return err;
+}
+
+static int send_locked(const struct request *rq)
+{
+	struct repath_conn *conn, *way = NULL;
+	struct repath_wire_rec *recs;
+	struct repath_wire_msg *wire;
+	u32 i, len;
+	int err;
+
+	for (i = 0; i < rq->nconns; i++) {
+		conn = conn_of(rq, rq->recs[i].conn_id);
+		if (!conn) {
+			GENL_SET_ERR_MSG(rq->info, "no such connection to this peer");
+			return -ENOENT;
+		}
+		if (rq->dev) {
+			err = bind(rq, conn, rq->recs[i].qpn);
+			if (err)
+				return err;
+		}
+		if (!way || (READ_ONCE(conn->dev->xprt) && !READ_ONCE(way->dev->xprt)))
+			way = conn;
+	}
+
+	wire = wire_new(way, rq->nconns, rq->blob_len, &len);
+	if (!wire)
+		return -ENOMEM;
+	recs = (struct repath_wire_rec *)(wire + 1);
+	for (i = 0; i < rq->nconns; i++)
+		fill_rec(recs + i, rq->recs + i, repath_conn_by_id(rq->recs[i].conn_id));
+	memcpy(recs + rq->nconns, rq->blob, rq->blob_len);
+	err = letter_send(way, rq->proc, rq->type, rq->msg_id, wire, len);
+	if (err == -ENODEV)
+		GENL_SET_ERR_MSG(rq->info, "the connection's device is gone, or has no CM");
+	if (err)
+		return err;
+
+	for (i = 0; i < rq->nconns; i++) {
+		/* Again by number: a record may come twice, and the first one may end it. */
+		conn = repath_conn_by_id(rq->recs[i].conn_id);
+		if (conn)
+			repath_conn_message(conn, rq->type, rq->recs[i].flags, true);
+	}
+	return 0;
+}
+
+/**
+ * repath_peer_send_cmd - PEER_SEND
+ * @skb: request
+ * @info: request
+ *
+ * The answer says whether the message is on its way; EV_PEER_SENT says how it ended.
+ */
+int repath_peer_send_cmd(struct sk_buff *skb, struct genl_info *info)
+{
+	struct request rq = { .info = info };
+	int err;
+
+	rq.proc = repath_proc_of(info);
+	if (!rq.proc)
+		return -EPERM;
+	err = parse(&rq);
+	if (!err) {
+		mutex_lock(&repath_conn_mutex);
+		err = send_locked(&rq);
+		mutex_unlock(&repath_conn_mutex);
+	}
+	if (rq.dev)
+		repath_device_put(rq.dev);
+	repath_proc_put(rq.proc);
+	return err;
+}
+
+/* --- receiving --- */
+
+static struct repath_conn *conn_of_wire(const struct repath_wire_rec *rec,
+					const struct repath_proc *proc, u64 src_cookie)
+{
+	struct repath_conn *conn = repath_conn_by_token(be64_to_cpu(rec->dst_token));
+
+	if (!conn || conn->proc != proc || !conn->peer_token ||
+	    conn->peer_token != be64_to_cpu(rec->src_token) || !conn->remote ||
+	    conn->remote->cookie != src_cookie)
+		return NULL;
+	return conn;
+}
+
+static int tell_msg(struct repath_proc *proc, u32 peer_id, u8 type, u64 msg_id,
+		    const struct repath_conn_rec *recs, u32 nconns, const u8 gid[16], u32 lid,
+		    const void *blob, u32 blob_len)
+{
+	struct sk_buff *skb;
+	void *hdr;
+
+	skb = repath_nl_msg_new(REPATH_CMD_EV_PEER_MSG,
+				nconns * sizeof(*recs) + blob_len + 256, &hdr);
+	if (!skb)
+		return -ENOMEM;
+	if (nla_put_u32(skb, REPATH_A_PEER_ID, peer_id) ||
+	    nla_put_u8(skb, REPATH_A_MSG_TYPE, type) ||
+	    nla_put_u64_64bit(skb, REPATH_A_MSG_ID, msg_id, REPATH_A_PAD) ||
+	    nla_put(skb, REPATH_A_CONNS, nconns * sizeof(*recs), recs) ||
+	    nla_put(skb, REPATH_A_DGID, 16, gid) || nla_put_u32(skb, REPATH_A_DLID, lid) ||
+	    (blob_len && nla_put(skb, REPATH_A_BLOB, blob_len, blob))) {
+		nlmsg_free(skb);
+		return -EMSGSIZE;
+	}
+	return repath_proc_send(proc, skb, hdr);
+}
+
+/* Sizes add up, nothing is left over. */
+static bool well_formed(const struct repath_wire_msg *wire, u8 type, u32 len)
+{
+	u32 nconns, blob_len;
+
+	if (type < REPATH_MSG_PREPARE || type >= __REPATH_MSG_MAX || len < sizeof(*wire))
+		return false;
+	nconns = be32_to_cpu(wire->nconns);
+	blob_len = be32_to_cpu(wire->blob_len);
+	return nconns && nconns <= REPATH_CONNS_MAX && blob_len <= REPATH_BLOB_MAX &&
+	       len == sizeof(*wire) + nconns * sizeof(struct repath_wire_rec) + blob_len;
+}
+
+static u8 receive_locked(struct repath_proc *proc, u8 type, const struct repath_wire_msg *wire,
+			 struct repath_conn_rec *recs)
+{
+	const struct repath_wire_rec *in = (const struct repath_wire_rec *)(wire + 1);
+	u32 i, n = 0, nconns = be32_to_cpu(wire->nconns), lid = be32_to_cpu(wire->src_lid);
+	u32 peer_id = 0;
+	struct repath_conn *conn;
+
+	for (i = 0; i < nconns; i++) {
+		conn = conn_of_wire(in + i, proc, be64_to_cpu(wire->src_cookie));
+		if (!conn) {
+			atomic64_inc(&bad_tokens);
+			continue;
+		}
+		peer_id = conn->remote->id;
+		recs[n++] = (struct repath_conn_rec){
+			.conn_id = conn->id,
+			.qpn = be32_to_cpu(in[i].qpn),
+			.psn = be32_to_cpu(in[i].psn),
+			.flags = be32_to_cpu(in[i].flags),
+			.count = be64_to_cpu(in[i].count),
+		};
+	}
+	if (!n)
+		return REPATH_PEER_BAD_TOKEN;
+
+	/* What the shim can not take now comes again; what it has, is acted on before it can answer. */
+	if (tell_msg(proc, peer_id, type, 0, recs, n, wire->src_gid, lid, in + nconns,
+		     be32_to_cpu(wire->blob_len)))
+		return REPATH_PEER_BUSY;
+	for (i = 0; i < n; i++) {
+		conn = repath_conn_by_id(recs[i].conn_id);
+		if (!conn)
+			continue;
+		if (type == REPATH_MSG_INFO)
+			repath_conn_readdress(conn, wire->src_gid, lid, recs[i].qpn);
+		repath_conn_message(conn, type, recs[i].flags, false);
+	}
+	return REPATH_PEER_OK;
+}
+
+/**
+ * repath_peer_receive - a whole message has come in
+ * @dev: on which device, NULL if it did not leave this host
+ * @type: enum repath_msg
+ * @data: struct repath_wire_msg and what follows it
+ * @len: bytes
+ *
+ * Context: may sleep, takes repath_conn_mutex.
+ * Return: enum repath_peer_status.
+ */
+u8 repath_peer_receive(struct repath_device *dev, u8 type, const void *data, u32 len)
+{
+	const struct repath_wire_msg *wire = data;
+	struct repath_conn_rec *recs;
+	struct repath_proc *proc;
+	u8 status;
+
+	if (!well_formed(wire, type, len))
+		return REPATH_PEER_MALFORMED;
+	proc = repath_proc_find_cookie(be64_to_cpu(wire->dst_cookie));
+	if (!proc) {
+		atomic64_inc(&bad_tokens);
+		return REPATH_PEER_BAD_TOKEN;
+	}
+	recs = kvmalloc_array(be32_to_cpu(wire->nconns), sizeof(*recs), GFP_KERNEL);
+	if (recs) {
+		mutex_lock(&repath_conn_mutex);
+		status = receive_locked(proc, type, wire, recs);
+		mutex_unlock(&repath_conn_mutex);
+	} else {
+		status = REPATH_PEER_BUSY;
+	}
+	kvfree(recs);
+	repath_proc_put(proc);
+	return status;
+}
+
+/**
+ * repath_peer_tell_gone - tell a process that the other end of its connection is gone
+ * @conn: connection
+ *
+ * Context: repath_conn_mutex held.
+ */
+void repath_peer_tell_gone(struct repath_conn *conn)
+{
+	struct repath_conn_rec rec = {
+		.conn_id = conn->id,
+		.qpn = conn->dest_qpn,
+		.flags = REPATH_REC_DEAD,
+	};
+
+	lockdep_assert_held(&repath_conn_mutex);
+	/* Told again at the next opportunity if its socket is full. */
+	if (tell_msg(conn->proc, conn->remote->id, REPATH_MSG_GONE, 0, &rec, 1,
+		     conn->addr.dgid.raw, conn->addr.dlid, NULL, 0))
+		return;
+	repath_conn_message(conn, REPATH_MSG_GONE, REPATH_REC_DEAD, false);
+}
+
+int repath_peer_init(void)
+{
+	/* Ordered: messages of one process to another arrive as they were sent. */
+	local_wq = alloc_ordered_workqueue("repath_peer", 0);
+	return local_wq ? 0 : -ENOMEM;
+}
+
+/* Nobody can send any more; what is on its way is delivered to nobody. */
+void repath_peer_exit(void)
+{
+	destroy_workqueue(local_wq);
+}
