@@ -88,10 +88,13 @@ class _Boot:
 
 
 class Bed:
-    """Guests and networks of one test. Use it as a context manager."""
+    """Guests and networks of one test, also as a context manager.
 
-    def __init__(self, files=None):
-        """@files: {path in the guests: path here} beyond what the build made."""
+    kernel: the Kernel that its guests boot; files: {path in the guests: path here}, put there
+    beyond what the build made, to be filled before the first guest boots.
+    """
+
+    def __init__(self):
         self.directory = RUN_DIRECTORY
         self.kernel = Kernel()
         self.networks = Networks()
@@ -99,7 +102,7 @@ class Bed:
         self.qemus = []
         self.last_words = {}            # of killed guests: name -> complaints
         self.expected_log_patterns = []
-        self._files = files
+        self.files = {}
         self._macs = 0
         self._vmlinux = self._initrd = None
 
@@ -153,7 +156,7 @@ class Bed:
         with open(self._initrd, "wb") as out:
             with open(image.base(self.kernel), "rb") as base:
                 shutil.copyfileobj(base, out)
-            out.write(image.overlay(self.kernel, self._files))
+            out.write(image.overlay(self.kernel, self.files))
 
     def new_mac(self):
         self._macs += 1

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+import tarfile
 import tempfile
 
 import cpio
@@ -98,8 +99,9 @@ def _fill_modules(archive, kernel, work):
             archive.copy(path, os.path.relpath(path, work), executable=False)
 
 
-def _cached(name, make):
-    """CACHE/name, made by make(temporary path) if it is not there; safe against two at once."""
+def cached(name, make):
+    """CACHE/@name: if it is not there, make(path, directory for its work) makes it first.
+    Two at once do no harm to each other."""
     path = os.path.join(CACHE, name)
     if not os.path.exists(path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -107,17 +109,34 @@ def _cached(name, make):
         with tempfile.TemporaryDirectory(dir=os.path.dirname(path)) as work:
             made = os.path.join(work, "made")
             make(made, work)
-            os.rename(made, path)
+            try:
+                os.rename(made, path)
+            except OSError:
+                if not os.path.exists(path):    # not just made by somebody else
+                    raise
     return path
 
 
-def _stamp(paths):
-    """A hash over names, sizes and times of @paths: cheap, and enough to see a new package."""
+def stamp(paths):
+    """A digest of names, sizes and times of @paths: cheap, and enough to see a new package."""
     digest = hashlib.sha256()
     for path in sorted(paths):
         st = os.stat(path)
         digest.update(f"{path} {st.st_size} {st.st_mtime_ns}\n".encode())
-    return digest
+    return digest.hexdigest()[:16]
+
+
+def extract(package, folder, target):
+    """Unpack the files of one @folder of a source @package (a tar archive) into @target."""
+    with tarfile.open(package) as tar:
+        inside = False
+        for member in tar:
+            if os.path.dirname(member.name) == folder and member.isfile():
+                inside = True
+                member.name = os.path.basename(member.name)
+                tar.extract(member, target)
+            elif inside and not member.name.startswith(folder):
+                break       # the rest of a kernel's source is long
 
 
 def vmlinux(kernel):
@@ -125,9 +144,8 @@ def vmlinux(kernel):
     def make(made, _):
         with open(made, "wb") as f:
             f.write(kernel.uncompressed())
-    stamp = _stamp([kernel.image]).hexdigest()[:16]
     try:
-        return _cached(f"kernel/{kernel.release}-{stamp}/vmlinux", make)
+        return cached(f"kernel/{kernel.release}-{stamp([kernel.image])}/vmlinux", make)
     except (ValueError, EOFError, OSError, kernels.lzma.LZMAError):
         return kernel.image
 
@@ -136,17 +154,14 @@ def base(kernel):
     """The base initramfs for @kernel."""
     inputs = [_find_tool(name) for name in TOOLS] + PLUGINS
     inputs += [os.path.join(kernel.modules, f) for f in kernel.module_files(MODULES)]
-    digest = _stamp(inputs)
-    for source in ("guest/guestd.c", "guest/init", "image.py", "cpio.py"):
-        with open(os.path.join(HERE, source), "rb") as f:
-            digest.update(f.read())
+    inputs += [os.path.join(HERE, f) for f in ("guest/guestd.c", "guest/init", "image.py", "cpio.py")]
 
     def make(made, work):
         archive = cpio.Archive()
         _fill(archive, kernel, work)
         with open(made, "wb") as f:
             f.write(archive.bytes())
-    return _cached(f"image/{kernel.release}-{digest.hexdigest()[:16]}.cpio", make)
+    return cached(f"image/{kernel.release}-{stamp(inputs)}.cpio", make)
 
 
 def built_files(kernel):
@@ -168,10 +183,10 @@ def built_files(kernel):
     return files
 
 
-def overlay(kernel, extra=None):
+def overlay(kernel, extra):
     """The second archive, as bytes: what was built, @extra files, and their libraries."""
     archive = cpio.Archive()
-    files = {**built_files(kernel), **(extra or {})}
+    files = {**built_files(kernel), **extra}
     for target, source in files.items():
         archive.copy(source, target)
     programs = [p for t, p in files.items() if t.startswith(("usr/bin/", LIBRARIES))]

@@ -10,8 +10,6 @@
 import json
 import time
 
-SHIM = "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libibrepath.so"
-
 
 def last_json(text):
     """The last line of @text that is a JSON object."""
@@ -32,7 +30,7 @@ class Pair:
     """An rcheck server and its client.
 
     options: the traffic, told to the client; each_options: for both ends;
-    env: before both commands, such as SHIM; port: TCP.
+    env: before both commands, such as move.SHIM; port: TCP.
     """
 
     def __init__(self, server, client, options="", each_options="-i 0.5 --numbers", env="",

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Moving a process from one RDMA device to another, as the move tests do it.
+
+    def test(bed):
+        a, b = bed.guests("a", "b")
+        with moving(a, b) as mover:
+            pair = Pair(a, b, "-q 16", env=SHIM)
+            pair.wait_running()
+            mover.swap(b)           # or mover.migrate(b)
+            pair.wait_progress()
+            pair.finish()
+
+A move always changes the NIC (MAC, IP) and burns numbers at the destination, and fails if a QPN,
+a key or a GID comes back, or if no send request was under way when the gate closed.
+"""
+
+import contextlib
+import json
+
+# What the processes write about their real and virtual numbers; read when a test fails.
+LOG = "/tmp/shim.log"
+SHIM = f"LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libibrepath.so REPATH_LOG=info:{LOG}"
+
+
+def repath(guest, arguments, timeout=60):
+    """`repath -j ARGUMENTS` as (status, object or None, everything that it wrote)."""
+    job = guest.start(f"repath -j {arguments}")
+    job.wait(timeout, check=False)
+    found = None
+    for line in job.output().splitlines():
+        if line.startswith(("{", "[")):
+            found = json.loads(line)
+    return job.status, found, job.output()
+
+
+def resources(guest, kind):
+    """Rows of `rdma resource show` that belong to processes."""
+    text = guest.run(f"rdma -j -dd resource show {kind}")
+    return [row for row in json.loads(text or "[]") if "pid" in row]
+
+
+def numbers(guest, comm, device="rxe0"):
+    """The real numbers of all processes called @comm: {"qpn": {...}, "lkey":, "rkey":, "gid":}"""
+    qps = [row for row in resources(guest, "qp") if row["comm"] == comm]
+    mrs = [row for row in resources(guest, "mr") if row["comm"] == comm]
+    assert qps and mrs, f"{guest} has no {comm} with queue pairs and regions"
+    gids = guest.run(f"cat /sys/class/infiniband/{device}/ports/1/gids/[01]").split()
+    return {
+        "qpn": {row["lqpn"] for row in qps},
+        "lkey": {row["lkey"] for row in mrs},
+        "rkey": {row["rkey"] for row in mrs},
+        "gid": set(gids),
+    }
+
+
+def as_int(values):
+    return {int(value, 0) if isinstance(value, str) and value.startswith("0x") else
+            int(value, 16) if isinstance(value, str) else value for value in values}
+
+
+class Mover:
+    """Suspends, changes the device under a process, resumes; remembers what it saw."""
+
+    def __init__(self, comm="rcheck"):
+        self.comm = comm
+        self.moves = 0
+        self.suspended = []     # the operations as `repath` told them, in order
+        self.resumed = []
+
+    def suspend(self, guest, device="rxe0", timeout=30):
+        status, op, text = repath(guest, f"suspend {device} timeout {timeout}", timeout + 30)
+        assert status == 0 and op["state"] == "suspended", f"suspend: {status}\n{text}"
+        self.suspended.append(op)
+        return op
+
+    def resume(self, guest, op, device="rxe0", timeout=30):
+        status, op, text = repath(guest, f"resume {op['op']} on {device} timeout {timeout}",
+                                  timeout + 30)
+        assert status == 0 and op["state"] == "resumed", f"resume: {status}\n{text}"
+        self.resumed.append(op)
+        return op
+
+    def release(self, guest):
+        """rxe and NIC go away: nobody may hold the device."""
+        guest.rxe_del("rxe0")
+        guest.unplug(guest.nics[0])
+
+    def new_device(self, guest):
+        """Another NIC and another rxe0, on which other numbers are given out."""
+        self.moves += 1
+        nic = guest.plug("rdma", ip=f"10.0.0.{guest.number + 10 * self.moves}")
+        guest.rxe_add("rxe0", nic)
+        self.burn(guest)
+
+    def burn(self, guest):
+        """Queue pairs and regions of no use: what comes after has numbers never seen before."""
+        count = 40 * self.moves + 1
+        guest.run(f"holdqp -b -d rxe0 -q {count} -m {2 * count}")
+
+    def swap(self, guest, inflight=True):
+        """Within one guest: NIC and rxe deleted, others added."""
+        return self._move(guest, lambda: None, inflight)
+
+    def migrate(self, guest, inflight=True):
+        """With a live migration in between."""
+        return self._move(guest, guest.migrate, inflight)
+
+    def _move(self, guest, between, inflight):
+        before = numbers(guest, self.comm)
+        op = self.suspend(guest)
+        if inflight:
+            self.check_inflight(op)
+        self.release(guest)
+        between()
+        self.new_device(guest)
+        op = self.resume(guest, op)
+        self.check_numbers(before, numbers(guest, self.comm))
+        return op
+
+    def check_inflight(self, op):
+        counters = [process.get("counters", {}) for process in op["processes"]]
+        count = sum(c.get("send-inflight", 0) for c in counters)
+        print(f"  {count} send requests under way when the gate closed", flush=True)
+        assert count > 0, f"nothing was under way: {op}"
+
+    @staticmethod
+    def check_numbers(before, after):
+        for kind, old in before.items():
+            same = old & after[kind]
+            assert not same, f"{kind} {same} is the same after the move: it proves nothing"
+
+    def report(self):
+        for op in self.suspended + self.resumed:
+            stages = {k: round(v, 1) for p in op["processes"]
+                      for k, v in p.get("reached-ms", {}).items()}
+            print(f"  {op['kind']} {op['dev']}: {op.get('stages') or stages} ms", flush=True)
+
+
+@contextlib.contextmanager
+def moving(*guests, comm="rcheck"):
+    """The module in all guests; on failure, what everybody says about it is printed."""
+    for guest in guests:
+        guest.load_repath()
+    mover = Mover(comm)
+    try:
+        yield mover
+        mover.report()
+    except Exception:
+        for guest in guests:
+            explain(guest)
+        raise
+
+
+def explain(guest):
+    """Print what the parts know."""
+    if not guest.alive:
+        return
+    text = guest.run(f"repath status; repath process; repath connection; repath qp; "
+                     f"tail -n 40 {LOG}; dmesg | tail -n 15", check=False)
+    print(f"--- {guest}\n{text}", flush=True)
