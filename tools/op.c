@@ -55,7 +55,9 @@ static struct json_object *op_process_object(struct nlattr *nest)
 		if (nla_type(a) != REPATH_A_STAGE_NS)
 			continue;
 		door_nest(a, stage);
-		if (stage[REPATH_A_OP_STAGE] && stage[REPATH_A_NS])
+		/* "None" marks where a resume began; the watcher knows that by itself. */
+		if (stage[REPATH_A_OP_STAGE] && stage[REPATH_A_NS] &&
+		    nla_get_u8(stage[REPATH_A_OP_STAGE]) != REPATH_STAGE_NONE)
 			out_millis(stages, name_of(NAMES_STAGE,
 						   nla_get_u8(stage[REPATH_A_OP_STAGE])),
 				   nla_get_u64(stage[REPATH_A_NS]));

@@ -72,11 +72,11 @@ int cmd_qp(struct door *door, struct args *a)
 		else if (take(a, "port"))
 			nla_put_u32(msg, REPATH_A_PORT, take_u32(a, "port", 1, 254));
 		else if (take(a, "pid"))
-			nla_put_u32(msg, REPATH_A_PID, take_u32(a, "PID", 0, 1 << 22));
+			nla_put_u32(msg, REPATH_A_PID, take_u32(a, "PID", 1, 1 << 22));
 		else if (take(a, "qpn"))
 			nla_put_u32(msg, REPATH_A_QPN, take_u32(a, "QPN", 0, 0xffffff));
 		else if (take(a, "dlid"))
-			nla_put_u32(msg, REPATH_A_DLID, take_u32(a, "LID", 0, UINT32_MAX));
+			nla_put_u32(msg, REPATH_A_DLID, take_u32(a, "LID", 1, UINT32_MAX));
 		else if (take(a, "dgid"))
 			put_gid(msg, a);
 		else if (take(a, "state"))
