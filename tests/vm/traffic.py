@@ -26,6 +26,23 @@ def json_lines(text, key):
     return [line for line in lines if key in line]
 
 
+def messages(job):
+    """How many messages an rcheck or fdcheck has reported so far."""
+    lines = json_lines(job.output(), "msgs")
+    return lines[-1].get("msgs", 0) if lines else 0
+
+
+def wait_more(jobs, count, timeout=60):
+    """Wait until each of @jobs has reported @count messages more than now."""
+    goals = {job: messages(job) + count for job in jobs}
+    end = time.monotonic() + timeout
+    for job, goal in goals.items():
+        while messages(job) < goal:
+            if not job.running or time.monotonic() > end:
+                raise AssertionError(f"no {count} messages more:\n{job.output()[-3000:]}")
+            time.sleep(0.1)
+
+
 class Pair:
     """An rcheck server and its client.
 
@@ -51,26 +68,9 @@ class Pair:
         for job in self.jobs:
             job.wait_for(r'"rate":[1-9]', timeout)
 
-    def progress(self, job):
-        """Messages that @job has reported so far."""
-        lines = json_lines(job.output(), "rate")
-        return lines[-1]["msgs"] if lines else 0
-
     def wait_progress(self, messages=200, timeout=60):
-        """Both ends report that many more messages from now on, or @timeout."""
-        for job in self.jobs:
-            self._wait_beyond(job, self.progress(job) + messages, timeout)
-
-    @staticmethod
-    def _wait_beyond(job, count, timeout):
-        end = time.monotonic() + timeout
-        while True:
-            lines = json_lines(job.output(), "rate")
-            if lines and lines[-1]["msgs"] >= count:
-                return
-            if not job.running or time.monotonic() > end:
-                raise AssertionError(f"no {count} messages:\n{job.output()[-3000:]}")
-            time.sleep(0.1)
+        """Both ends report that many more messages from now on."""
+        wait_more(self.jobs, messages, timeout)
 
     def numbers(self, job):
         """What rcheck has printed about its numbers: {"start": ..., "end": ...}."""

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""A mover or a peer is killed at each stage of a move: the operation comes to an end, the other
+process ends too instead of hanging, the device is free, and a new pair can be moved."""
+
+import time
+
+from move import SHIM, moving, repath
+from traffic import Pair
+
+TIMEOUT = 900
+FINAL = ("suspended", "resumed", "failed", "parked", "checked")
+
+
+def kill(guest):
+    guest.run("kill -9 $(pidof rcheck)")
+
+
+def freeze(guest):
+    guest.run("kill -STOP $(pidof rcheck)")
+
+
+def thaw(guest):
+    guest.run("kill -CONT $(pidof rcheck)", check=False)
+
+
+def start(guest, words):
+    status, op, text = repath(guest, f"{words} nowait")
+    assert status == 0, text
+    return op["op"]
+
+
+def wait_final(guest, op, timeout=60):
+    """The operation does not hang."""
+    end = time.monotonic() + timeout
+    while True:
+        status, found, text = repath(guest, f"status {op}")
+        if status or (found and found["state"] in FINAL):
+            return found["state"] if found else None
+        assert time.monotonic() < end, f"operation {op} hangs:\n{text}"
+        time.sleep(0.05)
+
+
+def clean_up(mover_guest, op, pair):
+    """Nothing is left of the pair, and the devices are free: of processes, and of the operation."""
+    for job in pair.jobs:
+        job.wait(60, check=False)
+    if wait_final(mover_guest, op) in ("suspended", "parked"):
+        start(mover_guest, f"resume {op} timeout 10")
+        wait_final(mover_guest, op)
+    for guest in (pair.client_guest, pair.server_guest):
+        guest.wait_until("! pidof rcheck")
+        guest.rxe_del("rxe0")
+        guest.rxe_add("rxe0")
+
+
+def test(bed):
+    a, b = bed.guests("a", "b")
+    port = 18600
+
+    def pair():
+        nonlocal port
+        port += 1
+        made = Pair(a, b, "-q 4 -n 8 -b -k 4", "-i 0.2 --stall 30", env=SHIM, port=port)
+        made.wait_running()
+        return made
+
+    with moving(a, b) as mover:
+        # Held at a stage by a process that does not answer, then killed there. b is the mover.
+        for victim, frozen in ((b, b), (b, a), (a, a)):
+            print(f"  checking: {victim} killed, {frozen} frozen", flush=True)
+            both = pair()
+            freeze(frozen)
+            op = start(b, "suspend rxe0 timeout 8")
+            time.sleep(0.5)
+            kill(victim)
+            thaw(frozen)
+            clean_up(b, op, both)
+        # Killed a while after the beginning: gates, drain, reset, release.
+        for victim in (b, a):
+            for delay in (0, 0.03, 0.06, 0.1, 0.15, 0.25):
+                print(f"  suspending: {victim} killed after {delay} s", flush=True)
+                both = pair()
+                op = start(b, "suspend rxe0 timeout 8")
+                time.sleep(delay)
+                kill(victim)
+                clean_up(b, op, both)
+        # Suspended.
+        for victim in (b, a):
+            print(f"  suspended: {victim} killed", flush=True)
+            both = pair()
+            op = mover.suspend(b)["op"]
+            kill(victim)
+            clean_up(b, op, both)
+        # Resuming, the peer does not answer.
+        for victim in (b, a):
+            print(f"  resuming: {victim} killed, peer frozen", flush=True)
+            both = pair()
+            op = mover.suspend(b)["op"]
+            freeze(a)
+            start(b, f"resume {op} timeout 8")
+            time.sleep(0.5)
+            kill(victim)
+            thaw(a)
+            clean_up(b, op, both)
+        for victim in (b, a):
+            for delay in (0, 0.05, 0.1):
+                print(f"  resuming: {victim} killed after {delay} s", flush=True)
+                both = pair()
+                op = mover.suspend(b)["op"]
+                start(b, f"resume {op} timeout 8")
+                time.sleep(delay)
+                kill(victim)
+                clean_up(b, op, both)
+
+        both = pair()
+        mover.swap(b)
+        both.wait_progress()
+        both.finish()
