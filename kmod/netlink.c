@@ -239,13 +239,11 @@ static const struct genl_ops repath_ops[] = {
 	}, {
 		REPATH_OP(QP_GET, repath_qp_get_policy),
 		.doit	= repath_qp_doit,
-		.start	= repath_qp_dump_start,
 		.dumpit	= repath_qp_dumpit,
 		.done	= repath_qp_dump_done,
 	}, {
 		REPATH_OP(PROCESS_GET, repath_process_get_policy),
 		.doit	= repath_process_doit,
-		.start	= repath_process_dump_start,
 		.dumpit	= repath_process_dumpit,
 		.done	= repath_process_dump_done,
 	}, {

@@ -40,11 +40,9 @@ int repath_fill_device(struct sk_buff *skb, struct repath_device *dev);
 /* netlink_dump.c, for the table of operations */
 int repath_version_doit(struct sk_buff *skb, struct genl_info *info);
 int repath_qp_doit(struct sk_buff *skb, struct genl_info *info);
-int repath_qp_dump_start(struct netlink_callback *cb);
 int repath_qp_dumpit(struct sk_buff *skb, struct netlink_callback *cb);
 int repath_qp_dump_done(struct netlink_callback *cb);
 int repath_process_doit(struct sk_buff *skb, struct genl_info *info);
-int repath_process_dump_start(struct netlink_callback *cb);
 int repath_process_dumpit(struct sk_buff *skb, struct netlink_callback *cb);
 int repath_process_dump_done(struct netlink_callback *cb);
 int repath_device_doit(struct sk_buff *skb, struct genl_info *info);

@@ -219,7 +219,7 @@ static int collect_qp(struct repath_qp *rqp, void *arg)
 	return err;
 }
 
-int repath_qp_dump_start(struct netlink_callback *cb)
+static int qp_dump_begin(struct netlink_callback *cb)
 {
 	struct repath_qp_filter filter;
 	struct dump *dump;
@@ -239,8 +239,15 @@ int repath_qp_dump_start(struct netlink_callback *cb)
 	return err;
 }
 
+/*
+ * The collection is made by the first dumpit() rather than by start(): there 6.1 has no extack.
+ */
 int repath_qp_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 {
+	int err = cb->args[0] ? 0 : qp_dump_begin(cb);
+
+	if (err)
+		return err;
 	return dump_tell(skb, cb, REPATH_CMD_QP_GET, fill_qp);
 }
 
@@ -362,7 +369,7 @@ static int collect_users(struct nlattr **attrs, struct user_collector *to,
 	return err;
 }
 
-int repath_process_dump_start(struct netlink_callback *cb)
+static int process_dump_begin(struct netlink_callback *cb)
 {
 	struct user_collector to = { .net = sock_net(cb->skb->sk) };
 	int err;
@@ -380,6 +387,10 @@ int repath_process_dump_start(struct netlink_callback *cb)
 
 int repath_process_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 {
+	int err = cb->args[0] ? 0 : process_dump_begin(cb);
+
+	if (err)
+		return err;
 	return dump_tell(skb, cb, REPATH_CMD_PROCESS_GET, fill_process);
 }
 

@@ -13,7 +13,7 @@ def test(bed):
 
     inside = json.loads(a.run("unshare -p -f repath -j qp"))
     assert len(inside) == len(tracking.qps(a)), inside
-    assert not [qp for qp in inside if "pid" in qp or qp["comm"] == "holdqp"], inside
+    assert not [qp for qp in inside if "pid" in qp or qp.get("comm") == "holdqp"], inside
     assert json.loads(a.run("unshare -p -f repath -j process")) == []
 
     # Shared: every network namespace sees every device.

@@ -10,9 +10,9 @@ def test(bed):
     a.load_repath()
     b.load_repath()
     # Sleeping on events, and for so many rounds that it does not end by itself.
-    server = a.start("exec ibv_rc_pingpong -e -g 1 -n 10000000")
+    server = a.start("exec stdbuf -oL ibv_rc_pingpong -e -g 1 -n 10000000")
     server.wait_for("local address")
-    client = b.start("exec ibv_rc_pingpong -e -g 1 -n 10000000 10.0.0.1")
+    client = b.start("exec stdbuf -oL ibv_rc_pingpong -e -g 1 -n 10000000 10.0.0.1")
     client.wait_for("remote address")
     for guest in (a, b):
         guest.wait_until("repath qp state RTS | grep -q 'type RC'", 20)
