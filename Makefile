@@ -30,7 +30,7 @@ TOOLS :=
 APPS :=
 UNIT :=
 -include libshim/Makefile.inc tools/Makefile.inc tests/apps/Makefile.inc tests/unit/Makefile.inc
--include tests/bench/Makefile.inc
+-include tests/bench/Makefile.inc kmod/tests/Makefile.inc
 
 .PHONY: setup module shim tools apps unit guest-files
 setup:
