@@ -117,7 +117,7 @@ void rp_drain_step(struct rp_conn *c)
 			retire_all(qp);
 		else	/* the queue pair failed; its completions have told the application */
 			rp_log(RP_LOG_ERR, "QP 0x%x failed while it was drained: %s",
-			       qp->qp.qp_num, ibv_wc_status_str(qp->marker_status));
+			       qp->qp.qp_num, rp_real.ibv_wc_status_str(qp->marker_status));
 		drained(c, false);
 		return;
 	}

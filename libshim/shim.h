@@ -123,6 +123,8 @@ int rp_evfd_wait(struct rp_evfd *e);
  * @lkeys: virtual to real local keys; NULL while @epoch is 0
  * @sgid_map: virtual to real GID index by port (from 0); NULL: the same
  * @immovable: objects that forbid a move
+ * @max_qp_wr, @max_cqe: the device's limits, which our extra depth respects
+ * @srq_qps: queue pairs with an SRQ, by real QPN (qp.c)
  */
 struct rp_context {
 	struct verbs_context vctx;
@@ -139,6 +141,10 @@ struct rp_context {
 	struct ibv_gid_entry *gids;	/* the GID table as it was before the first move (recreate.c) */
 	int ngids;
 	atomic_int immovable[RP_IMM_N];
+	int max_qp_wr, max_cqe;
+
+	struct rp_lock srq_qps_lock;
+	struct rp_qp *srq_qps[64];
 
 	struct rp_lock objects;		/* the lists below */
 	struct list_head pds, mrs, channels, cqs, qps, srqs;
@@ -152,17 +158,21 @@ struct rp_context {
 	struct rp_move *move;		/* move.c's; NULL when nothing goes on */
 };
 
+enum rp_pd_kind { RP_PD_PLAIN, RP_PD_PARENT };
+
 struct rp_pd {
 	struct ibv_pd pd;
 	struct ibv_pd *real;
+	enum rp_pd_kind kind;
 	struct list_node node;
 };
 
-enum rp_mr_how { RP_MR_REG, RP_MR_IOVA, RP_MR_IOVA2, RP_MR_OTHER };
+enum rp_mr_how { RP_MR_REG, RP_MR_IOVA, RP_MR_IOVA2, RP_MR_NULL, RP_MR_OTHER };
 
 /**
  * struct rp_mr - a memory region
  * @mr: lkey and rkey as the application knows them for ever
+ * @pin: of RP_MR_OTHER, the enum rp_immovable that it is counted as, or -1
  */
 struct rp_mr {
 	struct ibv_mr mr;
@@ -170,6 +180,7 @@ struct rp_mr {
 	enum rp_mr_how how;
 	uint64_t iova;
 	unsigned int access;
+	int pin;
 	struct list_node node;
 };
 
@@ -187,7 +198,8 @@ struct rp_channel {
  * @soft: completions that were taken from the device and not yet polled by the application,
  *	oldest first; a ring that grows; already translated
  * @armed: 1 + solicited_only as last asked for and not yet reported
- * @markers: markers on their way
+ * @extra: entries that the device has beyond cq.cqe
+ * @moderation: as last set by ibv_modify_cq
  */
 struct rp_cq {
 	union {
@@ -199,8 +211,9 @@ struct rp_cq {
 	struct rp_lock lock;
 	struct ibv_wc *soft;
 	unsigned int soft_head, soft_n, soft_size;
-	int armed;
-	int markers;
+	atomic_int armed;
+	int extra;
+	struct ibv_modify_cq_attr moderation;
 	struct rp_channel *channel;
 	struct list_node soft_event;
 	bool soft_event_queued;
@@ -208,7 +221,8 @@ struct rp_cq {
 	unsigned int comp_events_unacked;	/* under cq.mutex, cq.cond */
 	unsigned int async_events_unacked;
 	struct list_node node;
-	void *ex;			/* state of the extended poll interface (cq_ex.c) */
+	bool is_ex, pinned;
+	struct rp_cq_ex *ex;		/* state of the extended poll interface (cq_ex.c) */
 };
 
 enum rp_slot_kind { RP_SLOT_SEND, RP_SLOT_RECV, RP_SLOT_SRQ, RP_SLOT_MARKER };
@@ -239,6 +253,7 @@ struct rp_slot {
  * Numbers are absolute and never wrap: retired <= submitted <= head <= retired + size - 1.
  * @size: slots, one more than the queue's depth, so that slot retired - 1 is still there
  * @stride: bytes from slot to slot (slot, SGEs, inline data)
+ * @next: the slot of @head, so that posting needs no division
  * @max_sge, @max_inline: what a slot has room for
  * @head: next to be posted by the application
  * @submitted: next to be given to the device
@@ -246,6 +261,7 @@ struct rp_slot {
  */
 struct rp_ring {
 	char *slots;
+	char *next;
 	unsigned int size, stride, max_sge, max_inline;
 	uint64_t head, submitted;
 	_Atomic uint64_t retired;
@@ -267,6 +283,13 @@ static inline struct rp_slot *rp_ring_slot(const struct rp_ring *r, uint64_t ind
  * @init: as asked for at creation, with our pd, CQs and SRQ
  * @attr, @attr_mask: everything set by ibv_modify_qp since RESET, virtual values
  * @recvs_done: messages that consumed a receive, since the last RESET by the application
+ * @sq_extra: send requests that the device has beyond init.cap.max_send_wr
+ * @readdressed: the device's AV or destination is not what the application set
+ * @ex: made by create_qp_ex; @has_ops: with send_ops_flags, so that it has ibv_wr_*
+ * @has_recv: has a receive queue of its own
+ * @pin: enum rp_immovable that it is counted as, or -1; @rdmacm: and as RP_IMM_RDMACM
+ * @scratch: requests with real keys, for the device
+ * @next_hashed: in ctx->srq_qps
  * @conn: the module's connection while a move goes on (conn.c), else NULL
  */
 struct rp_qp {
@@ -276,22 +299,28 @@ struct rp_qp {
 	};
 	struct ibv_qp *real;
 	struct rp_lock lock;
-	bool gate, recv_gate, swallow;
+	bool gate, recv_gate;
+	atomic_bool swallow;
 	bool xlate;			/* keys must be translated: ctx->lkeys or rkeys is set */
 	struct rp_keymap *rkeys;
 	struct rp_ring sq, rq;
 	atomic_uint_fast64_t recvs_done;
 	struct rp_slot marker;
-	bool marker_done;
-	int marker_status;		/* enum ibv_wc_status */
+	atomic_bool marker_done;
+	atomic_int marker_status;	/* enum ibv_wc_status */
 	pthread_mutex_t control;
 	struct ibv_qp_init_attr_ex init;
 	struct ibv_qp_attr attr;
 	int attr_mask;
 	unsigned int async_events_unacked;
+	unsigned int sq_extra;
+	bool readdressed, ex, has_ops, has_recv, rdmacm;
+	int pin;
+	struct rp_scratch *scratch;
+	struct rp_qp *next_hashed;
 	struct rp_conn *conn;
 	struct list_node node;
-	void *wr_batch;			/* ibv_wr_*: state of the batch being built (wr.c) */
+	struct rp_batch *batch;		/* ibv_wr_*: what is being built (wr.c) */
 };
 
 extern struct rp_lock rp_contexts_lock;

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Devices. One ibv_device of ours stands for a name for ever, so that pointers from one list are good
+ * in the next, as they are with libibverbs; what it refers to follows the last list.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "objects.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* all below, and rp_device.real */
+static struct list_head devices = { { &devices.n, &devices.n } };
+static struct ibv_device **held;	/* the last real list: keeps its devices alive */
+
+static struct rp_device *find(const char *name)
+{
+	struct rp_device *d;
+
+	list_for_each(d, &devices, node)
+		if (!strncmp(d->dev.name, name, sizeof(d->dev.name)))
+			return d;
+	return NULL;
+}
+
+static struct rp_device *device_get(struct ibv_device *real)
+{
+	struct rp_device *d = find(real->name);
+
+	if (!d) {
+		d = calloc(1, sizeof(*d));
+		if (!d)
+			return NULL;
+		list_add_tail(&devices, &d->node);
+	}
+	d->dev = *real;
+	d->real = real;
+	return d;
+}
+
+/* Takes over a fresh real list. */
+static void hold(struct ibv_device **list)
+{
+	struct rp_device *d;
+	int i;
+
+	list_for_each(d, &devices, node) {
+		struct ibv_device *now = NULL;
+
+		for (i = 0; list[i]; i++)
+			if (!strncmp(d->dev.name, list[i]->name, sizeof(d->dev.name)))
+				now = list[i];
+		d->real = now;
+		if (now)
+			d->dev = *now;
+	}
+	if (held)
+		RP_REAL_VOID(rp_real.ibv_free_device_list(held));
+	held = list;
+}
+
+struct ibv_device **ibv_get_device_list(int *num_devices)
+{
+	struct ibv_device **real, **list;
+	int n = 0, i;
+
+	if (RP_PASSING)
+		return rp_real.ibv_get_device_list(num_devices);
+	if (num_devices)
+		*num_devices = 0;
+	pthread_mutex_lock(&lock);
+	real = RP_REAL(rp_real.ibv_get_device_list(&n));
+	if (!real) {
+		pthread_mutex_unlock(&lock);
+		return NULL;
+	}
+	list = calloc(n + 1, sizeof(*list));
+	for (i = 0; list && i < n; i++) {
+		struct rp_device *d = device_get(real[i]);
+
+		if (!d) {
+			free(list);
+			list = NULL;
+			break;
+		}
+		list[i] = &d->dev;
+	}
+	hold(real);
+	pthread_mutex_unlock(&lock);
+	if (!list)
+		errno = ENOMEM;
+	else if (num_devices)
+		*num_devices = n;
+	return list;
+}
+
+void ibv_free_device_list(struct ibv_device **list)
+{
+	if (RP_PASSING)
+		rp_real.ibv_free_device_list(list);
+	else
+		free(list);
+}
+
+struct rp_device *rp_device_of(struct ibv_device *real)
+{
+	struct rp_device *d;
+
+	pthread_mutex_lock(&lock);
+	d = find(real->name);
+	if (!d) {
+		d = device_get(real);
+		if (d)
+			d->real = NULL;	/* not ours to keep: the next list says */
+	}
+	pthread_mutex_unlock(&lock);
+	return d;
+}
+
+void rp_device_refresh(struct rp_device *dev)
+{
+	struct ibv_device **real;
+
+	(void)dev;
+	pthread_mutex_lock(&lock);
+	real = RP_REAL(rp_real.ibv_get_device_list(NULL));
+	if (real)
+		hold(real);
+	pthread_mutex_unlock(&lock);
+}
+
+static struct rp_device *to_rp_device(struct ibv_device *d)
+{
+	struct rp_device *dev = (struct rp_device *)d;
+
+	if (!dev->real)
+		rp_device_refresh(dev);
+	return dev;
+}
+
+const char *ibv_get_device_name(struct ibv_device *device)
+{
+	if (RP_PASSING)
+		return rp_real.ibv_get_device_name(device);
+	return device->name;
+}
+
+__be64 ibv_get_device_guid(struct ibv_device *device)
+{
+	struct ibv_device *real;
+
+	if (RP_PASSING)
+		return rp_real.ibv_get_device_guid(device);
+	real = to_rp_device(device)->real;
+	return real ? RP_REAL(rp_real.ibv_get_device_guid(real)) : 0;
+}
+
+int ibv_get_device_index(struct ibv_device *device)
+{
+	struct ibv_device *real;
+
+	if (RP_PASSING)
+		return rp_real.ibv_get_device_index(device);
+	real = to_rp_device(device)->real;
+	return real ? RP_REAL(rp_real.ibv_get_device_index(real)) : -1;
+}

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Memory regions and the translation of local keys. A key is what the device gave until the context
+ * has moved; a region that is registered later keeps its real key too, unless a live region has it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "objects.h"
+
+#define KEY_TRIES 64
+#define REMOTE_ACCESS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+static struct rp_context *ctx_of(const struct rp_mr *mr)
+{
+	return to_rp_context(mr->mr.context);
+}
+
+/* Registers for @mr, whose public part is filled in. */
+static struct ibv_mr *register_real(struct rp_mr *mr)
+{
+	struct rp_context *ctx = ctx_of(mr);
+	struct ibv_pd *pd = real_pd(mr->mr.pd);
+
+	switch (mr->how) {
+	case RP_MR_REG:
+		return RP_REAL(rp_real.ibv_reg_mr(pd, mr->mr.addr, mr->mr.length, mr->access));
+	case RP_MR_IOVA:
+		return RP_REAL(rp_real.ibv_reg_mr_iova(pd, mr->mr.addr, mr->mr.length, mr->iova,
+						       mr->access));
+	case RP_MR_IOVA2:
+		return RP_REAL(rp_real.ibv_reg_mr_iova2(pd, mr->mr.addr, mr->mr.length, mr->iova,
+							mr->access));
+	case RP_MR_NULL:
+		if (RP_HAS_SLOT(ctx, alloc_null_mr))
+			return RP_REAL(RP_SLOT(ctx, alloc_null_mr)(pd));
+		break;
+	case RP_MR_OTHER:
+		break;
+	}
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+/* Does a live region of this process bear one of these keys? */
+static bool keys_taken(struct rp_context *ctx, const struct ibv_mr *real)
+{
+	struct rp_mr *mr;
+	bool taken = false;
+
+	rp_lock(&ctx->objects);
+	list_for_each(mr, &ctx->mrs, node)
+		if (mr->mr.lkey == real->lkey || mr->mr.rkey == real->rkey) {
+			taken = true;
+			break;
+		}
+	rp_unlock(&ctx->objects);
+	return taken;
+}
+
+/* As register_real(), with keys that are nobody's. */
+static struct ibv_mr *register_free_keys(struct rp_mr *mr)
+{
+	struct ibv_mr *held[KEY_TRIES], *real = NULL;
+	int n = 0, saved;
+
+	if (!ctx_of(mr)->epoch)
+		return register_real(mr);
+	while (n < KEY_TRIES) {
+		real = register_real(mr);
+		if (!real || !keys_taken(ctx_of(mr), real))
+			break;
+		held[n++] = real;
+		real = NULL;
+		errno = EAGAIN;
+	}
+	saved = errno;
+	while (n)
+		RP_REAL(rp_real.ibv_dereg_mr(held[--n]));
+	errno = saved;
+	return real;
+}
+
+struct rp_keymap *rp_context_lkeys(struct rp_context *ctx)
+{
+	struct rp_keymap *map;
+	struct rp_mr *mr;
+	size_t n = 0;
+
+	rp_lock(&ctx->objects);
+	list_for_each(mr, &ctx->mrs, node)
+		n++;
+	map = rp_keymap_new(n);
+	if (map)
+		list_for_each(mr, &ctx->mrs, node)
+			if (mr->real)
+				rp_keymap_add(map, mr->mr.lkey, mr->real->lkey);
+	rp_unlock(&ctx->objects);
+	return map;
+}
+
+int rp_lkeys_publish(struct rp_context *ctx)
+{
+	static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+	struct rp_keymap *map, *old;
+	struct rp_srq *srq;
+	struct rp_qp *qp;
+
+	if (!ctx->epoch)
+		return 0;
+	pthread_mutex_lock(&one_at_a_time);
+	map = rp_context_lkeys(ctx);
+	if (!map) {
+		pthread_mutex_unlock(&one_at_a_time);
+		return -ENOMEM;
+	}
+	old = __atomic_exchange_n(&ctx->lkeys, map, __ATOMIC_ACQ_REL);
+	/* Whoever still looks into the old one holds the lock under which it posts. */
+	rp_lock(&ctx->objects);
+	list_for_each(qp, &ctx->qps, node) {
+		rp_lock(&qp->lock);
+		rp_unlock(&qp->lock);
+	}
+	list_for_each(srq, &ctx->srqs, node) {
+		rp_lock(&srq->pool.lock);
+		rp_unlock(&srq->pool.lock);
+	}
+	rp_unlock(&ctx->objects);
+	rp_keymap_free(old);
+	pthread_mutex_unlock(&one_at_a_time);
+	return 0;
+}
+
+static struct ibv_mr *fail(struct rp_mr *mr)
+{
+	int saved = errno;
+
+	free(mr);
+	errno = saved;
+	return NULL;
+}
+
+/* @mr->real is there: the rest. */
+static struct ibv_mr *finish(struct rp_context *ctx, struct rp_mr *mr, struct ibv_mr *real)
+{
+	mr->real = real;
+	mr->mr.addr = real->addr;
+	mr->mr.length = real->length;
+	mr->mr.handle = real->handle;
+	mr->mr.lkey = real->lkey;
+	mr->mr.rkey = real->rkey;
+	rp_link(ctx, &ctx->mrs, &mr->node);
+	if (rp_lkeys_publish(ctx)) {
+		rp_unlink(ctx, &mr->node);
+		RP_REAL(rp_real.ibv_dereg_mr(real));
+		mr->real = NULL;
+		errno = ENOMEM;
+		return NULL;
+	}
+	return &mr->mr;
+}
+
+static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+			  unsigned int access, enum rp_mr_how how)
+{
+	struct rp_context *ctx = to_rp_context(pd->context);
+	struct rp_mr *mr = calloc(1, sizeof(*mr));
+	struct ibv_mr *real, *ret = NULL;
+
+	if (!mr)
+		return NULL;
+	mr->mr.context = pd->context;
+	mr->mr.pd = pd;
+	mr->mr.addr = addr;
+	mr->mr.length = length;
+	mr->how = how;
+	mr->iova = iova;
+	mr->access = access;
+	rp_verbs_enter(ctx);
+	real = register_free_keys(mr);
+	if (real)
+		ret = finish(ctx, mr, real);
+	rp_verbs_leave(ctx);
+	if (!ret)
+		return fail(mr);
+	/* Without locks: it waits for the peers. */
+	if (ctx->epoch && (access & REMOTE_ACCESS))
+		rp_peer_new_mr(mr);
+	return ret;
+}
+
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	if (RP_PASSING)
+		return rp_real.ibv_reg_mr(pd, addr, length, access);
+	return reg(pd, addr, length, (uintptr_t)addr, access, RP_MR_REG);
+}
+
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+			       int access)
+{
+	if (RP_PASSING)
+		return rp_real.ibv_reg_mr_iova(pd, addr, length, iova, access);
+	return reg(pd, addr, length, iova, access, RP_MR_IOVA);
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				unsigned int access)
+{
+	if (RP_PASSING)
+		return rp_real.ibv_reg_mr_iova2(pd, addr, length, iova, access);
+	return reg(pd, addr, length, iova, access, RP_MR_IOVA2);
+}
+
+struct ibv_mr *rp_alloc_null_mr(struct ibv_pd *pd)
+{
+	return reg(pd, NULL, 0, 0, 0, RP_MR_NULL);
+}
+
+/* Regions that are not made again: @real was made by the caller, within the verb. */
+static struct ibv_mr *wrap_other(struct rp_context *ctx, struct ibv_pd *pd, struct ibv_mr *real,
+				 int pin)
+{
+	struct rp_mr *mr = calloc(1, sizeof(*mr));
+	struct ibv_mr *ret;
+
+	if (!mr)
+		return NULL;
+	mr->how = RP_MR_OTHER;
+	mr->mr.context = pd->context;
+	mr->mr.pd = pd;
+	mr->pin = pin;
+	ret = finish(ctx, mr, real);
+	if (!ret)
+		return fail(mr);
+	if (pin >= 0)
+		rp_pin(ctx, pin);
+	return ret;
+}
+
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+				 int fd, int access)
+{
+	struct rp_context *ctx = to_rp_context(pd->context);
+	struct ibv_mr *real, *ret = NULL;
+
+	if (RP_PASSING)
+		return rp_real.ibv_reg_dmabuf_mr(pd, offset, length, iova, fd, access);
+	rp_verbs_enter(ctx);
+	real = RP_REAL(rp_real.ibv_reg_dmabuf_mr(real_pd(pd), offset, length, iova, fd, access));
+	if (real) {
+		ret = wrap_other(ctx, pd, real, RP_IMM_DMABUF_MR);
+		if (!ret)
+			RP_REAL(rp_real.ibv_dereg_mr(real));
+	}
+	rp_verbs_leave(ctx);
+	return ret;
+}
+
+struct ibv_mr *rp_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
+			    unsigned int access)
+{
+	struct rp_context *ctx = to_rp_context(pd->context);
+	struct ibv_mr *real, *ret = NULL;
+
+	rp_verbs_enter(ctx);
+	real = RP_REAL(RP_SLOT(ctx, reg_dm_mr)(real_pd(pd), ((struct rp_dm *)dm)->real, offset,
+					       length, access));
+	if (real) {
+		/* The device memory itself is what can not be moved. */
+		ret = wrap_other(ctx, pd, real, -1);
+		if (!ret)
+			RP_REAL(rp_real.ibv_dereg_mr(real));
+	}
+	rp_verbs_leave(ctx);
+	return ret;
+}
+
+struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	struct rp_context *ctx = to_rp_context(pd->context);
+	struct ibv_mr *real, *ret = NULL;
+
+	if (RP_PASSING)
+		return rp_real.ibv_import_mr(pd, handle);
+	rp_verbs_enter(ctx);
+	real = RP_REAL(rp_real.ibv_import_mr(real_pd(pd), handle));
+	if (real) {
+		ret = wrap_other(ctx, pd, real, RP_IMM_IMPORTED);
+		if (!ret)
+			RP_REAL_VOID(rp_real.ibv_unimport_mr(real));
+	}
+	rp_verbs_leave(ctx);
+	return ret;
+}
+
+void ibv_unimport_mr(struct ibv_mr *ibmr)
+{
+	struct rp_context *ctx = to_rp_context(ibmr->context);
+	struct rp_mr *mr = to_rp_mr(ibmr);
+
+	if (RP_PASSING) {
+		rp_real.ibv_unimport_mr(ibmr);
+		return;
+	}
+	rp_verbs_enter(ctx);
+	rp_unlink(ctx, &mr->node);
+	RP_REAL_VOID(rp_real.ibv_unimport_mr(mr->real));
+	rp_unpin(ctx, RP_IMM_IMPORTED);
+	rp_verbs_leave(ctx);
+	free(mr);
+}
+
+int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		 int access)
+{
+	struct rp_context *ctx = to_rp_context(ibmr->context);
+	struct rp_mr *mr = to_rp_mr(ibmr);
+	uint32_t lkey, rkey;
+	int ret;
+
+	if (RP_PASSING)
+		return rp_real.ibv_rereg_mr(ibmr, flags, pd, addr, length, access);
+	rp_verbs_enter(ctx);
+	lkey = mr->real->lkey;
+	rkey = mr->real->rkey;
+	ret = RP_REAL(rp_real.ibv_rereg_mr(mr->real, flags, real_pd(pd), addr, length, access));
+	if (!ret || ret == IBV_REREG_MR_ERR_DO_FORK_OLD) {
+		if (flags & IBV_REREG_MR_CHANGE_PD)
+			mr->mr.pd = pd;
+		if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+			mr->mr.addr = addr;
+			mr->mr.length = length;
+			mr->iova = (uintptr_t)addr;
+		}
+		if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+			mr->access = access;
+	}
+	if (!ctx->epoch) {
+		mr->mr.lkey = mr->real->lkey;
+		mr->mr.rkey = mr->real->rkey;
+	} else if (lkey != mr->real->lkey && rp_lkeys_publish(ctx)) {
+		ret = IBV_REREG_MR_ERR_CMD;
+	}
+	rkey ^= mr->real->rkey;
+	rp_verbs_leave(ctx);
+	if (!ret && ctx->epoch && ((mr->access & REMOTE_ACCESS) || rkey))
+		rp_peer_new_mr(mr);
+	return ret;
+}
+
+int ibv_dereg_mr(struct ibv_mr *ibmr)
+{
+	struct rp_context *ctx;
+	struct rp_mr *mr;
+	int ret;
+
+	if (RP_PASSING)
+		return rp_real.ibv_dereg_mr(ibmr);
+	ctx = to_rp_context(ibmr->context);
+	mr = to_rp_mr(ibmr);
+	rp_verbs_enter(ctx);
+	rp_unlink(ctx, &mr->node);
+	ret = RP_REAL(rp_real.ibv_dereg_mr(mr->real));
+	if (ret) {
+		rp_link(ctx, &ctx->mrs, &mr->node);
+	} else {
+		rp_lkeys_publish(ctx);
+		if (mr->how == RP_MR_OTHER && mr->pin >= 0)
+			rp_unpin(ctx, mr->pin);
+	}
+	rp_verbs_leave(ctx);
+	if (!ret)
+		free(mr);
+	return ret;
+}
+
+int rp_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		 struct ibv_sge *sg, uint32_t n)
+{
+	struct rp_context *ctx = to_rp_context(pd->context);
+	struct ibv_sge *copy = n ? malloc(n * sizeof(*copy)) : NULL;
+	uint32_t i;
+	int ret = 0;
+
+	if (n && !copy)
+		return ENOMEM;
+	rp_verbs_enter(ctx);
+	for (i = 0; i < n && !ret; i++) {
+		copy[i] = sg[i];
+		if (ctx->lkeys && !rp_keymap_find(ctx->lkeys, sg[i].lkey, &copy[i].lkey))
+			ret = EINVAL;
+	}
+	if (!ret)
+		ret = RP_REAL(RP_SLOT(ctx, advise_mr)(real_pd(pd), advice, flags, copy, n));
+	rp_verbs_leave(ctx);
+	free(copy);
+	return ret;
+}
+
+int rp_mr_release(struct rp_mr *mr)
+{
+	int ret = RP_REAL(rp_real.ibv_dereg_mr(mr->real));
+
+	if (ret)
+		return -ret;
+	mr->real = NULL;
+	return 0;
+}
+
+int rp_mr_recreate(struct rp_mr *mr)
+{
+	mr->real = register_real(mr);
+	return mr->real ? 0 : rp_minus_errno();
+}

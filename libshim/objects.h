@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the files of the verbs half share: objects that are not moved in this release, and how a
+ * wrapper enters and leaves libibverbs.
+ */
+#ifndef RP_OBJECTS_H
+#define RP_OBJECTS_H
+
+#include <errno.h>
+
+#include "shim.h"
+
+/* Inside libibverbs, or switched off: handles are real ones. */
+#define RP_PASSING unlikely(rp_depth || rp_disabled)
+
+/* The real context's entry in struct verbs_context; the caller knows that it is there. */
+#define RP_SLOT(ctx, op) (verbs_get_ctx_op((ctx)->real, op)->op)
+#define RP_HAS_SLOT(ctx, op) (verbs_get_ctx_op((ctx)->real, op) != NULL)
+
+/* Control verbs wait here while their context is away. */
+static inline void rp_verbs_enter(struct rp_context *ctx)
+{
+	pthread_rwlock_rdlock(&ctx->verbs);
+}
+
+static inline void rp_verbs_leave(struct rp_context *ctx)
+{
+	int saved = errno;
+
+	pthread_rwlock_unlock(&ctx->verbs);
+	errno = saved;
+}
+
+static inline void rp_pin(struct rp_context *ctx, enum rp_immovable what)
+{
+	atomic_fetch_add(&ctx->immovable[what], 1);
+}
+
+static inline void rp_unpin(struct rp_context *ctx, enum rp_immovable what)
+{
+	atomic_fetch_sub(&ctx->immovable[what], 1);
+}
+
+static inline void rp_link(struct rp_context *ctx, struct list_head *head, struct list_node *n)
+{
+	rp_lock(&ctx->objects);
+	list_add_tail(head, n);
+	rp_unlock(&ctx->objects);
+}
+
+static inline void rp_unlink(struct rp_context *ctx, struct list_node *n)
+{
+	rp_lock(&ctx->objects);
+	list_del(n);
+	rp_unlock(&ctx->objects);
+}
+
+/* Waits as libibverbs does in every destroy: until all events of the object are acknowledged. */
+static inline void rp_wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond,
+				 const unsigned int *unacked)
+{
+	pthread_mutex_lock(mutex);
+	while (*unacked)
+		pthread_cond_wait(cond, mutex);
+	pthread_mutex_unlock(mutex);
+}
+
+/* -errno of a verb that returns NULL or -1 and sets errno. */
+static inline int rp_minus_errno(void)
+{
+	return errno ? -errno : -EIO;
+}
+
+/**
+ * struct rp_pool - slots of receives that do not complete in the order in which they were posted
+ */
+struct rp_pool {
+	struct rp_lock lock;
+	struct rp_context *ctx;
+	struct rp_slot *free;
+	struct rp_chunk *chunks;
+};
+
+void rp_pool_init(struct rp_pool *p, struct rp_context *ctx);
+void rp_pool_free(struct rp_pool *p);
+/* Posts a list with slots as wr_ids through @post; as the verb does. */
+int rp_pool_post(struct rp_pool *p, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad,
+		 int (*post)(void *arg, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad),
+		 void *arg);
+void rp_pool_completed(struct rp_slot *slot, struct ibv_wc *wc);
+
+struct rp_srq {
+	struct ibv_srq srq;
+	struct ibv_srq *real;
+	struct rp_pool pool;
+	struct rp_cq *cq;		/* XRC */
+	bool xrc;
+	unsigned int async_events_unacked;
+	struct list_node node;
+};
+
+struct rp_wq {
+	struct ibv_wq wq;
+	struct ibv_wq *real;
+	struct rp_pool pool;
+	unsigned int async_events_unacked;
+};
+
+struct rp_rwq_ind_table {
+	struct ibv_rwq_ind_table tbl;
+	struct ibv_rwq_ind_table *real;
+};
+
+struct rp_td {
+	struct ibv_td td;
+	struct ibv_td *real;
+};
+
+struct rp_xrcd {
+	struct ibv_xrcd xrcd;
+	struct ibv_xrcd *real;
+};
+
+struct rp_ah {
+	struct ibv_ah ah;
+	struct ibv_ah *real;
+};
+
+struct rp_mw {
+	struct ibv_mw mw;
+	struct ibv_mw *real;
+};
+
+struct rp_dm {
+	struct ibv_dm dm;
+	struct ibv_dm *real;
+	bool imported;
+};
+
+struct rp_counters_obj {
+	struct ibv_counters counters;
+	struct ibv_counters *real;
+};
+
+struct rp_flow {
+	struct ibv_flow flow;
+	struct ibv_flow *real;
+};
+
+struct rp_flow_action {
+	struct ibv_flow_action action;
+	struct ibv_flow_action *real;
+};
+
+static inline struct rp_srq *to_rp_srq(struct ibv_srq *s) { return (struct rp_srq *)s; }
+static inline struct ibv_pd *real_pd(struct ibv_pd *p) { return p ? to_rp_pd(p)->real : NULL; }
+static inline struct ibv_cq *real_cq(struct ibv_cq *c) { return c ? to_rp_cq(c)->real : NULL; }
+static inline struct ibv_srq *real_srq(struct ibv_srq *s) { return s ? to_rp_srq(s)->real : NULL; }
+static inline struct ibv_td *real_td(struct ibv_td *t)
+{
+	return t ? ((struct rp_td *)t)->real : NULL;
+}
+static inline struct ibv_xrcd *real_xrcd(struct ibv_xrcd *x)
+{
+	return x ? ((struct rp_xrcd *)x)->real : NULL;
+}
+static inline struct ibv_ah *real_ah(struct ibv_ah *a)
+{
+	return a ? ((struct rp_ah *)a)->real : NULL;
+}
+static inline struct ibv_mw *real_mw(struct ibv_mw *m)
+{
+	return m ? ((struct rp_mw *)m)->real : NULL;
+}
+static inline struct ibv_mr *real_mr(struct ibv_mr *m) { return m ? to_rp_mr(m)->real : NULL; }
+
+/* device.c */
+struct rp_device *rp_device_of(struct ibv_device *real);
+void rp_device_refresh(struct rp_device *dev);
+
+/* async.c */
+void rp_async_free(struct rp_context *ctx);
+
+/* query.c: GID indexes are the application's on one side, the device's on the other */
+int rp_real_sgid(const struct rp_context *ctx, int port, int index);
+int rp_virtual_sgid(const struct rp_context *ctx, int port, int index);
+
+/* channel.c */
+void rp_channel_take_events(struct rp_channel *ch);	/* real events become soft ones */
+void rp_channel_forget_cq(struct rp_cq *cq);		/* before it is freed */
+
+/* cq.c; the caller holds cq->lock */
+bool rp_wc_translate(struct ibv_wc *wc);	/* false: not for the application */
+int rp_cq_take(struct rp_cq *cq);	/* harvest without telling the channel */
+bool rp_cq_soft_pop(struct rp_cq *cq, struct ibv_wc *wc);
+/* Takes the completions of a queue pair that is destroyed or reset, unless this thread is within
+ * start_poll ... end_poll on the CQ: false. */
+bool rp_cq_sweep(struct rp_cq *cq);
+
+/* cq_ex.c */
+int rp_cq_ex_init(struct rp_cq *cq);
+void rp_cq_ex_fill(struct rp_cq *cq);
+void rp_cq_ex_free(struct rp_cq *cq);
+bool rp_cq_in_session(const struct rp_cq *cq);	/* of this thread */
+void rp_cq_ex_bury(struct rp_cq *cq, struct rp_qp *qp);
+
+/* qp.c */
+void rp_qp_free(struct rp_qp *qp);
+/* A receive from an SRQ: counts it, and gives the completion our number. */
+void rp_qp_srq_completion(struct rp_context *ctx, struct ibv_wc *wc);
+
+/* post.c */
+void rp_qp_reset_rings(struct rp_qp *qp);
+int rp_ring_alloc(struct rp_ring *r, unsigned int depth, unsigned int max_sge,
+		  unsigned int max_inline, enum rp_slot_kind kind, void *owner);
+
+/* Posts the bind of a type 1 window, which takes a slot of the send queue. */
+int rp_qp_post_bind(struct rp_qp *qp, const struct ibv_mw_bind *bind,
+		    int (*post)(struct rp_qp *qp, void *arg, struct ibv_mw_bind *bind), void *arg);
+
+/* Posts a list of @n, all of it or nothing where the queue has no room or a request is malformed. */
+int rp_qp_post_batch(struct rp_qp *qp, struct ibv_send_wr *wr, unsigned int n);
+
+/* wr.c */
+int rp_wr_init(struct rp_qp *qp);
+void rp_wr_free(struct rp_qp *qp);
+
+/* mr.c: after a change in the set of keys while ctx->epoch > 0 */
+int rp_lkeys_publish(struct rp_context *ctx);
+
+/* The functions behind the inline verbs, in the slots of every context that we hand out. */
+struct ibv_mw *rp_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int rp_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+int rp_dealloc_mw(struct ibv_mw *mw);
+int rp_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int rp_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+int rp_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int rp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int rp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+int rp_query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *attr, size_t len);
+int rp_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		 struct ibv_sge *sg, uint32_t n);
+struct ibv_mr *rp_alloc_null_mr(struct ibv_pd *pd);
+int rp_read_counters(struct ibv_counters *c, uint64_t *values, uint32_t n, uint32_t flags);
+int rp_attach_counters_point_flow(struct ibv_counters *c, struct ibv_counter_attach_attr *attr,
+				  struct ibv_flow *flow);
+struct ibv_counters *rp_create_counters(struct ibv_context *c, struct ibv_counters_init_attr *a);
+int rp_destroy_counters(struct ibv_counters *c);
+struct ibv_mr *rp_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
+			    unsigned int access);
+struct ibv_dm *rp_alloc_dm(struct ibv_context *c, struct ibv_alloc_dm_attr *attr);
+int rp_free_dm(struct ibv_dm *dm);
+int rp_modify_flow_action_esp(struct ibv_flow_action *a, struct ibv_flow_action_esp_attr *attr);
+int rp_destroy_flow_action(struct ibv_flow_action *a);
+struct ibv_flow_action *rp_create_flow_action_esp(struct ibv_context *c,
+						  struct ibv_flow_action_esp_attr *attr);
+int rp_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
+struct ibv_pd *rp_alloc_parent_domain(struct ibv_context *c,
+				      struct ibv_parent_domain_init_attr *attr);
+int rp_dealloc_td(struct ibv_td *td);
+struct ibv_td *rp_alloc_td(struct ibv_context *c, struct ibv_td_init_attr *attr);
+int rp_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
+int rp_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *op, struct ibv_ops_wr **bad);
+int rp_destroy_rwq_ind_table(struct ibv_rwq_ind_table *t);
+struct ibv_rwq_ind_table *rp_create_rwq_ind_table(struct ibv_context *c,
+						  struct ibv_rwq_ind_table_init_attr *attr);
+int rp_destroy_wq(struct ibv_wq *wq);
+int rp_modify_wq(struct ibv_wq *wq, struct ibv_wq_attr *attr);
+struct ibv_wq *rp_create_wq(struct ibv_context *c, struct ibv_wq_init_attr *attr);
+int rp_query_rt_values(struct ibv_context *c, struct ibv_values_ex *values);
+struct ibv_cq_ex *rp_create_cq_ex(struct ibv_context *c, struct ibv_cq_init_attr_ex *attr);
+int rp_query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex_input *input,
+		       struct ibv_device_attr_ex *attr, size_t size);
+int rp_destroy_flow(struct ibv_flow *flow);
+struct ibv_flow *rp_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr);
+struct ibv_qp *rp_open_qp(struct ibv_context *c, struct ibv_qp_open_attr *attr);
+struct ibv_qp *rp_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *attr);
+int rp_get_srq_num(struct ibv_srq *srq, uint32_t *num);
+struct ibv_srq *rp_create_srq_ex(struct ibv_context *c, struct ibv_srq_init_attr_ex *attr);
+struct ibv_xrcd *rp_open_xrcd(struct ibv_context *c, struct ibv_xrcd_init_attr *attr);
+int rp_close_xrcd(struct ibv_xrcd *xrcd);
+
+#endif /* RP_OBJECTS_H */

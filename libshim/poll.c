@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Polling. A completion's wr_id is the address of its slot, which says whose it is. */
+#include "objects.h"
+
+/* Under the lock of the CQ that reports the ring; requests complete in the order of posting. */
+static inline void retire(struct rp_ring *r, const struct rp_slot *s)
+{
+	uint64_t next = s->index + 1;
+
+	if (likely(next > atomic_load_explicit(&r->retired, memory_order_relaxed)))
+		atomic_store_explicit(&r->retired, next, memory_order_release);
+}
+
+/* After a move of either end: what else in a completion is the device's number. */
+static void translate_moved(const struct rp_qp *qp, struct ibv_wc *wc)
+{
+	if (wc->src_qp && qp->qp.qp_type == IBV_QPT_RC)
+		wc->src_qp = qp->attr.dest_qp_num;
+}
+
+static void marker_back(struct rp_qp *qp, const struct ibv_wc *wc)
+{
+	atomic_store(&qp->marker_status, wc->status);
+	atomic_store(&qp->marker_done, true);
+}
+
+bool rp_wc_translate(struct ibv_wc *wc)
+{
+	struct rp_slot *s = (struct rp_slot *)(uintptr_t)wc->wr_id;
+	struct rp_qp *qp = s->owner;
+
+	if (likely(s->kind <= RP_SLOT_RECV)) {
+		if (unlikely(wc->status == IBV_WC_WR_FLUSH_ERR) && atomic_load(&qp->swallow))
+			return false;
+		if (s->kind == RP_SLOT_SEND) {
+			retire(&qp->sq, s);
+			if (unlikely(s->hidden) && wc->status == IBV_WC_SUCCESS)
+				return false;
+		} else {
+			retire(&qp->rq, s);
+			if (likely(wc->status == IBV_WC_SUCCESS))
+				atomic_fetch_add_explicit(&qp->recvs_done, 1,
+							  memory_order_relaxed);
+		}
+		wc->wr_id = s->wr_id;
+		wc->qp_num = qp->qp.qp_num;
+		if (unlikely(qp->readdressed))
+			translate_moved(qp, wc);
+		return true;
+	}
+	if (s->kind == RP_SLOT_MARKER) {
+		marker_back(qp, wc);
+		return false;
+	}
+	rp_pool_completed(s, wc);
+	return true;
+}
+
+int rp_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
+{
+	struct rp_cq *cq = to_rp_cq(ibcq);
+	int got = 0, ret, i, kept;
+
+	rp_lock(&cq->lock);
+	if (unlikely(cq->soft_n))
+		while (got < n && rp_cq_soft_pop(cq, &wc[got]))
+			got++;
+	while (got < n && likely(cq->real != NULL)) {
+		ret = cq->real->context->ops.poll_cq(cq->real, n - got, wc + got);
+		if (ret <= 0) {
+			if (unlikely(ret < 0) && !got)
+				got = ret;
+			break;
+		}
+		for (i = kept = 0; i < ret; i++) {
+			if (unlikely(!rp_wc_translate(&wc[got + i])))
+				continue;
+			if (unlikely(kept != i))
+				wc[got + kept] = wc[got + i];
+			kept++;
+		}
+		got += kept;
+		/* Where some were hidden there may be more: fewer than asked for means empty. */
+		if (likely(kept == ret))
+			break;
+	}
+	rp_unlock(&cq->lock);
+	return got;
+}

@@ -1,0 +1,628 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Posting. Every request is logged in a slot of its ring, from where it is given to the device and
+ * from where it is given again after a move.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "objects.h"
+
+#define SCRATCH 16	/* requests translated at once */
+
+/* Requests with real keys, after a move. */
+struct rp_scratch {
+	unsigned int max_sge;
+	struct ibv_send_wr send[SCRATCH];
+	struct ibv_recv_wr recv[SCRATCH];
+	struct ibv_sge sge[];
+};
+
+static inline struct ibv_sge *slot_sge(struct rp_slot *s)
+{
+	return (struct ibv_sge *)(s + 1);
+}
+
+static inline struct rp_slot *slot_of_send(struct ibv_send_wr *wr)
+{
+	return (struct rp_slot *)((char *)wr - offsetof(struct rp_slot, send));
+}
+
+static inline struct rp_slot *slot_of_recv(struct ibv_recv_wr *wr)
+{
+	return (struct rp_slot *)((char *)wr - offsetof(struct rp_slot, recv));
+}
+
+int rp_ring_alloc(struct rp_ring *r, unsigned int depth, unsigned int max_sge,
+		  unsigned int max_inline, enum rp_slot_kind kind, void *owner)
+{
+	unsigned int i, sges = max_sge ? max_sge : 1;
+
+	memset(r, 0, sizeof(*r));
+	r->size = depth + 1;
+	r->max_sge = sges;
+	r->max_inline = max_inline;
+	r->stride = (sizeof(struct rp_slot) + sges * sizeof(struct ibv_sge) + max_inline + 63) &
+		    ~63u;
+	if (posix_memalign((void **)&r->slots, 64, (size_t)r->size * r->stride)) {
+		r->slots = NULL;
+		return -ENOMEM;
+	}
+	memset(r->slots, 0, (size_t)r->size * r->stride);
+	for (i = 0; i < r->size; i++) {
+		struct rp_slot *s = rp_ring_slot(r, i);
+
+		s->kind = kind;
+		s->owner = owner;
+	}
+	r->next = r->slots;
+	return 0;
+}
+
+static inline bool has_room(const struct rp_ring *r, unsigned int n)
+{
+	return r->head + n - atomic_load_explicit(&r->retired, memory_order_acquire) < r->size;
+}
+
+static inline bool ring_full(const struct rp_ring *r)
+{
+	return !has_room(r, 1);
+}
+
+static inline void ring_advance(struct rp_ring *r)
+{
+	r->head++;
+	r->next += r->stride;
+	if (unlikely(r->next == r->slots + (size_t)r->size * r->stride))
+		r->next = r->slots;
+}
+
+/* Takes back what the device did not accept. */
+static void ring_rollback(struct rp_ring *r)
+{
+	r->head = r->submitted;
+	r->next = (char *)rp_ring_slot(r, r->head);
+	r->sends = r->head ? rp_ring_slot(r, r->head - 1)->sends : 0;
+}
+
+static inline bool consumes_receive(enum ibv_wr_opcode op)
+{
+	const unsigned int set = 1u << IBV_WR_SEND | 1u << IBV_WR_SEND_WITH_IMM |
+				 1u << IBV_WR_SEND_WITH_INV | 1u << IBV_WR_RDMA_WRITE_WITH_IMM;
+
+	return (unsigned int)op < 32 && (set >> op & 1);
+}
+
+static int copy_inline(const struct rp_ring *r, struct rp_slot *s, const struct ibv_send_wr *wr)
+{
+	char *data = (char *)(slot_sge(s) + r->max_sge);
+	size_t len = 0;
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++) {
+		if (len + wr->sg_list[i].length > r->max_inline)
+			return EINVAL;
+		memcpy(data + len, (void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
+		len += wr->sg_list[i].length;
+	}
+	if (wr->num_sge) {
+		slot_sge(s)[0] = (struct ibv_sge){ .addr = (uintptr_t)data, .length = len };
+		s->send.num_sge = 1;
+	}
+	return 0;
+}
+
+/* Handles of objects that are not moved: the device's own go into the log. */
+static void unwrap_handles(const struct rp_qp *qp, struct ibv_send_wr *wr)
+{
+	if (wr->opcode == IBV_WR_BIND_MW) {
+		wr->bind_mw.mw = real_mw(wr->bind_mw.mw);
+		wr->bind_mw.bind_info.mr = real_mr(wr->bind_mw.bind_info.mr);
+	} else if (qp->qp.qp_type == IBV_QPT_UD) {
+		wr->wr.ud.ah = real_ah(wr->wr.ud.ah);
+	}
+}
+
+static inline int log_send(struct rp_qp *qp, const struct ibv_send_wr *wr)
+{
+	struct rp_ring *r = &qp->sq;
+	struct rp_slot *s = (struct rp_slot *)r->next;
+	struct ibv_sge *sge = slot_sge(s);
+	int i, ret;
+
+	if (unlikely((unsigned int)wr->num_sge > r->max_sge))
+		return EINVAL;
+	s->send = *wr;
+	s->send.wr_id = (uintptr_t)s;
+	s->send.next = NULL;
+	s->send.sg_list = sge;
+	s->wr_id = wr->wr_id;
+	s->index = r->head;
+	s->hidden = !(qp->init.sq_sig_all || (wr->send_flags & IBV_SEND_SIGNALED));
+	if (unlikely(wr->send_flags & IBV_SEND_INLINE)) {
+		ret = copy_inline(r, s, wr);
+		if (ret)
+			return ret;
+	} else {
+		for (i = 0; i < wr->num_sge; i++)
+			sge[i] = wr->sg_list[i];
+	}
+	if (unlikely(qp->qp.qp_type == IBV_QPT_UD || wr->opcode == IBV_WR_BIND_MW))
+		unwrap_handles(qp, &s->send);
+	r->sends += consumes_receive(wr->opcode);
+	s->sends = r->sends;
+	ring_advance(r);
+	return 0;
+}
+
+static inline int log_recv(struct rp_qp *qp, const struct ibv_recv_wr *wr)
+{
+	struct rp_ring *r = &qp->rq;
+	struct rp_slot *s = (struct rp_slot *)r->next;
+	struct ibv_sge *sge = slot_sge(s);
+	int i;
+
+	if (unlikely((unsigned int)wr->num_sge > r->max_sge))
+		return EINVAL;
+	s->recv.wr_id = (uintptr_t)s;
+	s->recv.next = NULL;
+	s->recv.sg_list = sge;
+	s->recv.num_sge = wr->num_sge;
+	s->wr_id = wr->wr_id;
+	s->index = r->head;
+	for (i = 0; i < wr->num_sge; i++)
+		sge[i] = wr->sg_list[i];
+	ring_advance(r);
+	return 0;
+}
+
+static struct rp_scratch *scratch_of(struct rp_qp *qp)
+{
+	unsigned int max = qp->sq.max_sge > qp->rq.max_sge ? qp->sq.max_sge : qp->rq.max_sge;
+
+	if (!qp->scratch) {
+		qp->scratch = calloc(1, sizeof(*qp->scratch) +
+				     (size_t)SCRATCH * max * sizeof(struct ibv_sge));
+		if (qp->scratch)
+			qp->scratch->max_sge = max;
+	}
+	return qp->scratch;
+}
+
+static bool real_sges(const struct rp_keymap *lkeys, struct ibv_sge *to,
+		      const struct ibv_sge *from, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++) {
+		to[i] = from[i];
+		/* A region that is gone: refused, since its number may be another's by now. */
+		if (lkeys && !rp_keymap_find(lkeys, from[i].lkey, &to[i].lkey) && from[i].length)
+			return false;
+	}
+	return true;
+}
+
+static uint32_t payload(const struct ibv_send_wr *wr)
+{
+	uint32_t len = 0;
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++)
+		len += wr->sg_list[i].length;
+	return len;
+}
+
+static bool real_rkey(const struct rp_qp *qp, struct ibv_send_wr *wr)
+{
+	uint32_t *key;
+
+	switch (wr->opcode) {
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+	case IBV_WR_RDMA_READ:
+	case IBV_WR_ATOMIC_WRITE:
+		key = &wr->wr.rdma.rkey;
+		break;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		key = &wr->wr.atomic.rkey;
+		break;
+	case IBV_WR_SEND_WITH_INV:
+		key = &wr->invalidate_rkey;
+		break;
+	default:
+		return true;
+	}
+	/* Of a request without payload the key is not looked at (IBA 1.2.1 vol 1, C9-88). */
+	return rp_keymap_find(qp->rkeys, *key, key) || !payload(wr);
+}
+
+static bool real_send(const struct rp_qp *qp, struct ibv_send_wr *to, struct ibv_sge *sge,
+		      const struct rp_keymap *lkeys, const struct ibv_send_wr *from)
+{
+	*to = *from;
+	if (!(from->send_flags & IBV_SEND_INLINE)) {
+		to->sg_list = sge;
+		if (!real_sges(lkeys, sge, from->sg_list, from->num_sge))
+			return false;
+	}
+	return !qp->rkeys || real_rkey(qp, to);
+}
+
+static const struct rp_keymap *lkeys_of(const struct rp_qp *qp)
+{
+	return __atomic_load_n(&to_rp_context(qp->qp.context)->lkeys, __ATOMIC_ACQUIRE);
+}
+
+/* With keys translated, SCRATCH at a time. */
+static int submit_sends_moved(struct rp_qp *qp)
+{
+	struct rp_scratch *x = scratch_of(qp);
+	struct rp_ring *r = &qp->sq;
+
+	if (!x)
+		return ENOMEM;
+	while (r->submitted < r->head) {
+		struct ibv_send_wr *bad = NULL;
+		uint64_t first = r->submitted;
+		int n = 0, ret = 0, unknown = 0;
+
+		while (n < SCRATCH && first + n < r->head) {
+			struct rp_slot *s = rp_ring_slot(r, first + n);
+
+			if (!real_send(qp, &x->send[n], &x->sge[n * x->max_sge], lkeys_of(qp),
+				       &s->send)) {
+				rp_log(RP_LOG_ERR, "QP 0x%x: a request has a key that is not known",
+				       qp->qp.qp_num);
+				unknown = EINVAL;
+				break;
+			}
+			x->send[n].next = NULL;
+			if (n)
+				x->send[n - 1].next = &x->send[n];
+			n++;
+		}
+		r->submitted += n;
+		if (n)
+			ret = qp->real->context->ops.post_send(qp->real, x->send, &bad);
+		if (ret) {
+			r->submitted = first + (bad ? bad - x->send : 0);
+			return ret;
+		}
+		if (unknown)
+			return unknown;
+	}
+	return 0;
+}
+
+int rp_qp_submit_sends(struct rp_qp *qp)
+{
+	struct rp_ring *r = &qp->sq;
+	struct ibv_send_wr *bad = NULL;
+	uint64_t i, first = r->submitted;
+	int ret;
+
+	if (first == r->head)
+		return 0;
+	if (!qp->real)
+		return ENODEV;
+	if (unlikely(qp->xlate) && !rp_no_remap)
+		return submit_sends_moved(qp);
+	for (i = first; i + 1 < r->head; i++)
+		rp_ring_slot(r, i)->send.next = &rp_ring_slot(r, i + 1)->send;
+	rp_ring_slot(r, i)->send.next = NULL;
+	r->submitted = r->head;
+	ret = qp->real->context->ops.post_send(qp->real, &rp_ring_slot(r, first)->send, &bad);
+	if (unlikely(ret))
+		r->submitted = bad ? slot_of_send(bad)->index : first;
+	return ret;
+}
+
+static int submit_recvs_moved(struct rp_qp *qp)
+{
+	struct rp_scratch *x = scratch_of(qp);
+	struct rp_ring *r = &qp->rq;
+
+	if (!x)
+		return ENOMEM;
+	while (r->submitted < r->head) {
+		struct ibv_recv_wr *bad = NULL;
+		uint64_t first = r->submitted;
+		int n = 0, ret = 0, unknown = 0;
+
+		while (n < SCRATCH && first + n < r->head) {
+			struct rp_slot *s = rp_ring_slot(r, first + n);
+
+			x->recv[n] = s->recv;
+			x->recv[n].sg_list = &x->sge[n * x->max_sge];
+			if (!real_sges(lkeys_of(qp), x->recv[n].sg_list, s->recv.sg_list,
+				       s->recv.num_sge)) {
+				unknown = EINVAL;
+				break;
+			}
+			x->recv[n].next = NULL;
+			if (n)
+				x->recv[n - 1].next = &x->recv[n];
+			n++;
+		}
+		r->submitted += n;
+		if (n)
+			ret = qp->real->context->ops.post_recv(qp->real, x->recv, &bad);
+		if (ret) {
+			r->submitted = first + (bad ? bad - x->recv : 0);
+			return ret;
+		}
+		if (unknown)
+			return unknown;
+	}
+	return 0;
+}
+
+int rp_qp_submit_recvs(struct rp_qp *qp)
+{
+	struct rp_ring *r = &qp->rq;
+	struct ibv_recv_wr *bad = NULL;
+	uint64_t i, first = r->submitted;
+	int ret;
+
+	if (first == r->head)
+		return 0;
+	if (!qp->real)
+		return ENODEV;
+	if (unlikely(qp->xlate) && !rp_no_remap)
+		return submit_recvs_moved(qp);
+	for (i = first; i + 1 < r->head; i++)
+		rp_ring_slot(r, i)->recv.next = &rp_ring_slot(r, i + 1)->recv;
+	rp_ring_slot(r, i)->recv.next = NULL;
+	r->submitted = r->head;
+	ret = qp->real->context->ops.post_recv(qp->real, &rp_ring_slot(r, first)->recv, &bad);
+	if (unlikely(ret))
+		r->submitted = bad ? slot_of_recv(bad)->index : first;
+	return ret;
+}
+
+/*
+ * The ring is full of requests whose completions lie in the CQ: takes them, which makes room where
+ * the device has it already. Drops qp->lock meanwhile: the CQ's comes first.
+ */
+static bool make_room(struct rp_qp *qp, struct rp_ring *r, struct ibv_cq *cq)
+{
+	if (!cq)
+		return false;
+	rp_unlock(&qp->lock);
+	rp_cq_sweep(to_rp_cq(cq));
+	rp_lock(&qp->lock);
+	return !ring_full(r);
+}
+
+static int post_send_list(struct rp_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct rp_ring *r = &qp->sq;
+	bool swept = false;
+	int ret, err;
+
+	while (wr) {
+		struct ibv_send_wr *from = wr;
+		uint64_t first = r->head;
+
+		err = 0;
+		for (; wr && !ring_full(r) && !err; wr = err ? wr : wr->next)
+			err = log_send(qp, wr);
+		if (!qp->gate) {
+			ret = rp_qp_submit_sends(qp);
+			if (ret) {
+				for (; first < r->submitted; first++)
+					from = from->next;
+				ring_rollback(r);
+				*bad = from;
+				return ret;
+			}
+		}
+		if (!err && wr && (swept || !make_room(qp, r, qp->qp.send_cq)))
+			err = ENOMEM;
+		swept = true;
+		if (err) {
+			*bad = wr;
+			return err;
+		}
+	}
+	return 0;
+}
+
+int rp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct rp_qp *qp = to_rp_qp(ibqp);
+	struct rp_ring *r = &qp->sq;
+	struct ibv_send_wr *real_bad;
+	int ret;
+
+	rp_lock(&qp->lock);
+	if (likely(!wr->next) && likely(!(qp->gate | qp->xlate)) && likely(!ring_full(r))) {
+		struct rp_slot *s = (struct rp_slot *)r->next;
+
+		ret = log_send(qp, wr);
+		if (likely(!ret)) {
+			r->submitted = r->head;
+			ret = qp->real->context->ops.post_send(qp->real, &s->send, &real_bad);
+			if (unlikely(ret)) {
+				r->submitted--;
+				ring_rollback(r);
+			}
+		}
+		if (unlikely(ret))
+			*bad = wr;
+	} else {
+		ret = post_send_list(qp, wr, bad);
+	}
+	rp_unlock(&qp->lock);
+	return ret;
+}
+
+int rp_qp_post_batch(struct rp_qp *qp, struct ibv_send_wr *wr, unsigned int n)
+{
+	struct rp_ring *r = &qp->sq;
+	struct ibv_send_wr *bad;
+	int ret = ENOMEM;
+
+	rp_lock(&qp->lock);
+	if (!has_room(r, n))
+		make_room(qp, r, qp->qp.send_cq);
+	if (has_room(r, n))
+		ret = post_send_list(qp, wr, &bad);
+	rp_unlock(&qp->lock);
+	return ret;
+}
+
+static int post_recv_list(struct rp_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct rp_ring *r = &qp->rq;
+	bool swept = false;
+	int ret, err;
+
+	while (wr) {
+		struct ibv_recv_wr *from = wr;
+		uint64_t first = r->head;
+
+		err = 0;
+		for (; wr && !ring_full(r) && !err; wr = err ? wr : wr->next)
+			err = log_recv(qp, wr);
+		if (!qp->recv_gate) {
+			ret = rp_qp_submit_recvs(qp);
+			if (ret) {
+				for (; first < r->submitted; first++)
+					from = from->next;
+				ring_rollback(r);
+				*bad = from;
+				return ret;
+			}
+		}
+		if (!err && wr && (swept || !make_room(qp, r, qp->qp.recv_cq)))
+			err = ENOMEM;
+		swept = true;
+		if (err) {
+			*bad = wr;
+			return err;
+		}
+	}
+	return 0;
+}
+
+int rp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct rp_qp *qp = to_rp_qp(ibqp);
+	int ret;
+
+	if (unlikely(!qp->rq.slots)) {	/* it has an SRQ, or does not receive */
+		*bad = wr;
+		return EINVAL;
+	}
+	rp_lock(&qp->lock);
+	ret = post_recv_list(qp, wr, bad);
+	rp_unlock(&qp->lock);
+	return ret;
+}
+
+int rp_qp_post_bind(struct rp_qp *qp, const struct ibv_mw_bind *bind,
+		    int (*post)(struct rp_qp *qp, void *arg, struct ibv_mw_bind *bind), void *arg)
+{
+	struct rp_ring *r = &qp->sq;
+	struct ibv_send_wr wr = {
+		.wr_id = bind->wr_id, .opcode = IBV_WR_BIND_MW, .send_flags = bind->send_flags,
+	};
+	struct ibv_mw_bind b = *bind;
+	int ret = ENOMEM;
+
+	rp_lock(&qp->lock);
+	if (!ring_full(r) || make_room(qp, r, qp->qp.send_cq)) {
+		b.wr_id = (uintptr_t)r->next;
+		b.bind_info.mr = real_mr(bind->bind_info.mr);
+		log_send(qp, &wr);
+		r->submitted = r->head;
+		ret = post(qp, arg, &b);
+		if (ret) {
+			r->submitted--;
+			ring_rollback(r);
+		}
+	}
+	rp_unlock(&qp->lock);
+	return ret;
+}
+
+int rp_qp_post_marker(struct rp_qp *qp)
+{
+	struct rp_slot *s = &qp->marker;
+	struct ibv_send_wr *bad;
+
+	s->kind = RP_SLOT_MARKER;
+	s->owner = qp;
+	s->send = (struct ibv_send_wr){
+		.wr_id = (uintptr_t)s,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	return qp->real->context->ops.post_send(qp->real, &s->send, &bad);
+}
+
+static enum ibv_wc_opcode wc_opcode(enum ibv_wr_opcode op)
+{
+	switch (op) {
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return IBV_WC_RDMA_WRITE;
+	case IBV_WR_RDMA_READ:
+		return IBV_WC_RDMA_READ;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		return IBV_WC_COMP_SWAP;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return IBV_WC_FETCH_ADD;
+	case IBV_WR_LOCAL_INV:
+		return IBV_WC_LOCAL_INV;
+	case IBV_WR_BIND_MW:
+		return IBV_WC_BIND_MW;
+	case IBV_WR_TSO:
+		return IBV_WC_TSO;
+	case IBV_WR_ATOMIC_WRITE:
+		return IBV_WC_ATOMIC_WRITE;
+	default:
+		return IBV_WC_SEND;
+	}
+}
+
+void rp_qp_reset_rings(struct rp_qp *qp)
+{
+	struct rp_ring *rings[] = { &qp->sq, &qp->rq };
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		rings[i]->head = rings[i]->submitted = rings[i]->sends = 0;
+		atomic_store(&rings[i]->retired, 0);
+		rings[i]->next = rings[i]->slots;
+	}
+	atomic_store(&qp->recvs_done, 0);
+}
+
+void rp_qp_settle_send(struct rp_qp *qp, uint64_t index, enum ibv_wc_status status)
+{
+	struct rp_slot *s = rp_ring_slot(&qp->sq, index);
+	struct ibv_wc wc = {
+		.wr_id = s->wr_id, .status = status, .opcode = wc_opcode(s->send.opcode),
+		.byte_len = payload(&s->send), .qp_num = qp->qp.qp_num,
+	};
+
+	atomic_store(&qp->sq.retired, index + 1);
+	if (!s->hidden || status != IBV_WC_SUCCESS)
+		rp_cq_soft_push(to_rp_cq(qp->qp.send_cq), &wc);
+}
+
+void rp_qp_settle_recv(struct rp_qp *qp, uint64_t index, enum ibv_wc_status status)
+{
+	struct rp_slot *s = rp_ring_slot(&qp->rq, index);
+	struct ibv_wc wc = {
+		.wr_id = s->wr_id, .status = status, .opcode = IBV_WC_RECV,
+		.qp_num = qp->qp.qp_num,
+	};
+
+	atomic_store(&qp->rq.retired, index + 1);
+	rp_cq_soft_push(to_rp_cq(qp->qp.recv_cq), &wc);
+}

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Queue pairs: creation and destruction, and making them anew after a move. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "objects.h"
+
+#define QPN_TRIES 64
+
+static struct rp_context *ctx_of(const struct rp_qp *qp)
+{
+	return to_rp_context(qp->qp.context);
+}
+
+/* Its queue pairs are bound to a CM id in the kernel, which does not move yet. */
+static bool is_librdmacm(void *return_address)
+{
+	Dl_info info;
+
+	return dladdr(return_address, &info) && info.dli_fname &&
+	       strstr(info.dli_fname, "librdmacm");
+}
+
+static int pin_of(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+		return -1;
+	case IBV_QPT_UC:
+		return RP_IMM_UC_QP;
+	case IBV_QPT_UD:
+		return RP_IMM_UD_QP;
+	case IBV_QPT_RAW_PACKET:
+		return RP_IMM_RAW_QP;
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return RP_IMM_XRC;
+	default:
+		return RP_IMM_DIRECT_VERBS;
+	}
+}
+
+/* The attributes with the provider's handles. */
+static struct ibv_qp_init_attr_ex real_init(struct rp_qp *qp)
+{
+	struct ibv_qp_init_attr_ex a = qp->init;
+
+	a.qp_context = qp;
+	a.send_cq = real_cq(a.send_cq);
+	a.recv_cq = real_cq(a.recv_cq);
+	a.srq = real_srq(a.srq);
+	a.pd = a.comp_mask & IBV_QP_INIT_ATTR_PD ? real_pd(a.pd) : NULL;
+	a.xrcd = a.comp_mask & IBV_QP_INIT_ATTR_XRCD ? real_xrcd(a.xrcd) : NULL;
+	if (a.comp_mask & IBV_QP_INIT_ATTR_IND_TABLE && a.rwq_ind_tbl)
+		a.rwq_ind_tbl = ((struct rp_rwq_ind_table *)a.rwq_ind_tbl)->real;
+	a.cap.max_send_wr += qp->sq_extra;
+	return a;
+}
+
+static struct ibv_qp *create_once(struct rp_qp *qp, struct ibv_qp_cap *cap)
+{
+	struct rp_context *ctx = ctx_of(qp);
+	struct ibv_qp_init_attr_ex a = real_init(qp);
+	struct ibv_qp *real;
+
+	if (!qp->ex)
+		real = RP_REAL(rp_real.ibv_create_qp(a.pd, (struct ibv_qp_init_attr *)&a));
+	else if (RP_HAS_SLOT(ctx, create_qp_ex))
+		real = RP_REAL(RP_SLOT(ctx, create_qp_ex)(ctx->real, &a));
+	else
+		return errno = EOPNOTSUPP, NULL;
+	*cap = a.cap;
+	return real;
+}
+
+/* Is the number one that the application knows another queue pair by? */
+static bool number_taken(const struct rp_qp *self, uint32_t qpn)
+{
+	struct rp_context *ctx;
+	struct rp_qp *qp;
+	bool taken = false;
+
+	rp_lock(&rp_contexts_lock);
+	list_for_each(ctx, &rp_contexts, node) {
+		rp_lock(&ctx->objects);
+		list_for_each(qp, &ctx->qps, node)
+			taken |= qp != self && ctx->epoch && qp->qp.qp_num == qpn;
+		rp_unlock(&ctx->objects);
+	}
+	rp_unlock(&rp_contexts_lock);
+	return taken;
+}
+
+/*
+ * A number that the application knows another queue pair by would connect a stranger to this one:
+ * held until there is a free one. Before the first move all numbers are the devices' own.
+ */
+static struct ibv_qp *create_real(struct rp_qp *qp, struct ibv_qp_cap *cap, bool moved)
+{
+	struct ibv_qp *held[QPN_TRIES], *real;
+	int n = 0, saved;
+
+	for (;;) {
+		real = create_once(qp, cap);
+		if (!real || !moved || real->qp_num == qp->qp.qp_num ||
+		    !number_taken(qp, real->qp_num))
+			break;
+		if (n == QPN_TRIES) {
+			rp_log(RP_LOG_ERR, "QP 0x%x has a number that was another's", real->qp_num);
+			break;
+		}
+		held[n++] = real;
+	}
+	saved = errno;
+	while (n)
+		RP_REAL(rp_real.ibv_destroy_qp(held[--n]));
+	errno = saved;
+	return real;
+}
+
+static struct rp_qp **hash_row(struct rp_context *ctx, uint32_t qpn)
+{
+	return &ctx->srq_qps[qpn % 64];
+}
+
+static void hash(struct rp_qp *qp)
+{
+	struct rp_context *ctx = ctx_of(qp);
+	struct rp_qp **row = hash_row(ctx, qp->real->qp_num);
+
+	rp_lock(&ctx->srq_qps_lock);
+	qp->next_hashed = *row;
+	*row = qp;
+	rp_unlock(&ctx->srq_qps_lock);
+}
+
+static void unhash(struct rp_qp *qp, uint32_t real_qpn)
+{
+	struct rp_context *ctx = ctx_of(qp);
+	struct rp_qp **at;
+
+	rp_lock(&ctx->srq_qps_lock);
+	for (at = hash_row(ctx, real_qpn); *at; at = &(*at)->next_hashed)
+		if (*at == qp) {
+			*at = qp->next_hashed;
+			break;
+		}
+	rp_unlock(&ctx->srq_qps_lock);
+}
+
+void rp_qp_srq_completion(struct rp_context *ctx, struct ibv_wc *wc)
+{
+	struct rp_qp *qp;
+
+	rp_lock(&ctx->srq_qps_lock);
+	for (qp = *hash_row(ctx, wc->qp_num); qp; qp = qp->next_hashed)
+		if (qp->real && qp->real->qp_num == wc->qp_num) {
+			if (wc->status == IBV_WC_SUCCESS)
+				atomic_fetch_add(&qp->recvs_done, 1);
+			wc->qp_num = qp->qp.qp_num;
+			break;
+		}
+	rp_unlock(&ctx->srq_qps_lock);
+}
+
+void rp_qp_free(struct rp_qp *qp)
+{
+	free(qp->sq.slots);
+	free(qp->rq.slots);
+	free(qp->scratch);
+	rp_wr_free(qp);
+	pthread_mutex_destroy(&qp->control);
+	free(qp);
+}
+
+/* The public part, and what follows from what the device gave. */
+static int set_up(struct rp_qp *qp, struct ibv_qp *real, const struct ibv_qp_cap *cap)
+{
+	struct ibv_qp_cap *have = &qp->init.cap;
+	int ret;
+
+	qp->real = real;
+	qp->qp.handle = real->handle;
+	qp->qp.qp_num = real->qp_num;
+	qp->qp.state = real->state;
+	*have = *cap;
+	have->max_send_wr -= qp->sq_extra < cap->max_send_wr ? qp->sq_extra : 0;
+	ret = rp_ring_alloc(&qp->sq, have->max_send_wr, have->max_send_sge, have->max_inline_data,
+			    RP_SLOT_SEND, qp);
+	if (!ret && qp->has_recv)
+		ret = rp_ring_alloc(&qp->rq, have->max_recv_wr, have->max_recv_sge, 0,
+				    RP_SLOT_RECV, qp);
+	if (!ret && qp->has_ops)
+		ret = rp_wr_init(qp);
+	return ret;
+}
+
+static struct ibv_qp *create(struct rp_context *ctx, struct ibv_pd *pd,
+			     const struct ibv_qp_init_attr_ex *attr, struct ibv_qp_cap *user_cap,
+			     bool ex, bool rdmacm)
+{
+	struct rp_qp *qp = calloc(1, sizeof(*qp));
+	struct ibv_qp_cap cap = { 0 };
+	struct ibv_qp *real;
+	int ret;
+
+	if (!qp)
+		return NULL;
+	qp->init = *attr;
+	qp->init.pd = pd;
+	qp->ex = ex;
+	qp->rdmacm = rdmacm;
+	qp->pin = pin_of(attr->qp_type);
+	qp->has_ops = ex && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS);
+	qp->has_recv = !attr->srq && attr->qp_type != IBV_QPT_XRC_SEND &&
+		       attr->qp_type != IBV_QPT_XRC_RECV &&
+		       !(ex && (attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE));
+	qp->qp.context = &ctx->vctx.context;
+	qp->qp.qp_context = attr->qp_context;
+	qp->qp.pd = pd;
+	qp->qp.send_cq = attr->send_cq;
+	qp->qp.recv_cq = attr->recv_cq;
+	qp->qp.srq = attr->srq;
+	qp->qp.qp_type = attr->qp_type;
+	pthread_mutex_init(&qp->qp.mutex, NULL);
+	pthread_cond_init(&qp->qp.cond, NULL);
+	pthread_mutex_init(&qp->control, NULL);
+
+	rp_verbs_enter(ctx);
+	if (attr->qp_type == IBV_QPT_RC &&
+	    attr->cap.max_send_wr + RP_SQ_EXTRA <= (uint32_t)ctx->max_qp_wr)
+		qp->sq_extra = RP_SQ_EXTRA;
+	real = create_real(qp, &cap, ctx->epoch > 0);
+	ret = real ? set_up(qp, real, &cap) : rp_minus_errno();
+	if (ret) {
+		if (real)
+			RP_REAL(rp_real.ibv_destroy_qp(real));
+	} else {
+		qp->xlate = ctx->lkeys != NULL;
+		if (qp->pin >= 0)
+			rp_pin(ctx, qp->pin);
+		if (rdmacm)
+			rp_pin(ctx, RP_IMM_RDMACM);
+		if (attr->srq)
+			hash(qp);
+		*user_cap = qp->init.cap;
+		rp_link(ctx, &ctx->qps, &qp->node);
+	}
+	rp_verbs_leave(ctx);
+	if (!ret)
+		return &qp->qp;
+	rp_qp_free(qp);
+	errno = -ret;
+	return NULL;
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex a = { 0 };
+
+	if (RP_PASSING)
+		return rp_real.ibv_create_qp(pd, attr);
+	memcpy(&a, attr, sizeof(*attr));
+	a.comp_mask = IBV_QP_INIT_ATTR_PD;
+	return create(to_rp_context(pd->context), pd, &a, &attr->cap, false,
+		      is_librdmacm(__builtin_return_address(0)));
+}
+
+struct ibv_qp *rp_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_pd *pd = attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL;
+
+	return create(to_rp_context(context), pd, attr, &attr->cap, true,
+		      is_librdmacm(__builtin_return_address(0)));
+}
+
+/* A queue pair of another process (XRC): its receives are an SRQ's. */
+struct ibv_qp *rp_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
+{
+	struct rp_context *ctx = to_rp_context(context);
+	struct ibv_qp_open_attr a = *attr;
+	struct rp_qp *qp = calloc(1, sizeof(*qp));
+	int saved;
+
+	if (!qp)
+		return NULL;
+	pthread_mutex_init(&qp->qp.mutex, NULL);
+	pthread_cond_init(&qp->qp.cond, NULL);
+	pthread_mutex_init(&qp->control, NULL);
+	qp->pin = RP_IMM_XRC;
+	a.qp_context = qp;
+	a.xrcd = attr->comp_mask & IBV_QP_OPEN_ATTR_XRCD ? real_xrcd(attr->xrcd) : NULL;
+	rp_verbs_enter(ctx);
+	qp->real = RP_REAL(RP_SLOT(ctx, open_qp)(ctx->real, &a));
+	if (qp->real) {
+		qp->qp.context = context;
+		qp->qp.qp_context = attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ?
+				    attr->qp_context : NULL;
+		qp->qp.handle = qp->real->handle;
+		qp->qp.qp_num = qp->real->qp_num;
+		qp->qp.qp_type = qp->real->qp_type;
+		qp->qp.state = qp->real->state;
+		qp->init.qp_context = qp->qp.qp_context;
+		qp->init.qp_type = qp->qp.qp_type;
+		rp_pin(ctx, RP_IMM_XRC);
+		rp_link(ctx, &ctx->qps, &qp->node);
+	}
+	rp_verbs_leave(ctx);
+	if (qp->real)
+		return &qp->qp;
+	saved = errno;
+	rp_qp_free(qp);
+	errno = saved;
+	return NULL;
+}
+
+/* All CQs of the queue pair swept; a CQ that this thread is reading is left: returned. */
+static struct rp_cq *sweep(struct rp_qp *qp)
+{
+	struct rp_cq *busy = NULL;
+
+	if (qp->qp.send_cq && !rp_cq_sweep(to_rp_cq(qp->qp.send_cq)))
+		busy = to_rp_cq(qp->qp.send_cq);
+	if (qp->qp.recv_cq && qp->qp.recv_cq != qp->qp.send_cq &&
+	    !rp_cq_sweep(to_rp_cq(qp->qp.recv_cq)))
+		busy = to_rp_cq(qp->qp.recv_cq);
+	return busy;
+}
+
+int ibv_destroy_qp(struct ibv_qp *ibqp)
+{
+	struct rp_qp *qp = to_rp_qp(ibqp);
+	struct rp_context *ctx;
+	struct rp_cq *busy;
+	uint32_t qpn;
+	int ret;
+
+	if (RP_PASSING)
+		return rp_real.ibv_destroy_qp(ibqp);
+	ctx = ctx_of(qp);
+	rp_verbs_enter(ctx);
+	rp_unlink(ctx, &qp->node);	/* so that the control thread finds it no more */
+	rp_peer_qp_gone(qp);
+	pthread_mutex_lock(&qp->control);
+	/* What the application could have polled stays readable; what comes until the queue pair
+	 * is gone points to slots that go with it. */
+	sweep(qp);
+	qpn = qp->real->qp_num;
+	ret = RP_REAL(rp_real.ibv_destroy_qp(qp->real));
+	pthread_mutex_unlock(&qp->control);
+	if (ret) {
+		rp_link(ctx, &ctx->qps, &qp->node);
+		rp_verbs_leave(ctx);
+		return ret;
+	}
+	busy = sweep(qp);
+	if (qp->qp.srq)
+		unhash(qp, qpn);
+	if (qp->pin >= 0)
+		rp_unpin(ctx, qp->pin);
+	if (qp->rdmacm)
+		rp_unpin(ctx, RP_IMM_RDMACM);
+	rp_verbs_leave(ctx);
+	rp_wait_acked(&ibqp->mutex, &ibqp->cond, &qp->async_events_unacked);
+	if (busy)
+		rp_cq_ex_bury(busy, qp);
+	else
+		rp_qp_free(qp);
+	return 0;
+}
+
+struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibqp)
+{
+	struct rp_qp *qp = to_rp_qp(ibqp);
+
+	if (RP_PASSING)
+		return rp_real.ibv_qp_to_qp_ex(ibqp);
+	return qp->has_ops ? &qp->qpx : NULL;
+}
+
+int rp_qp_release(struct rp_qp *qp)
+{
+	int ret;
+
+	rp_lock(&qp->lock);
+	ret = RP_REAL(rp_real.ibv_destroy_qp(qp->real));
+	if (!ret)
+		qp->real = NULL;
+	rp_unlock(&qp->lock);
+	return -ret;
+}
+
+int rp_qp_recreate(struct rp_qp *qp)
+{
+	struct ibv_qp_cap cap;
+	struct ibv_qp *real = create_real(qp, &cap, true);
+
+	if (!real)
+		return rp_minus_errno();
+	rp_lock(&qp->lock);
+	qp->real = real;
+	rp_unlock(&qp->lock);
+	return 0;
+}

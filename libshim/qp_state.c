@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Modifying and querying queue pairs. What the application sets is recorded as it set it. */
+#include <string.h>
+
+#include "objects.h"
+
+static void real_av(const struct rp_context *ctx, struct ibv_ah_attr *av)
+{
+	if (av->is_global)
+		av->grh.sgid_index = rp_real_sgid(ctx, av->port_num, av->grh.sgid_index);
+}
+
+static int modify(struct rp_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct rp_context *ctx = to_rp_context(qp->qp.context);
+	struct ibv_qp_attr a = *attr;
+
+	if (mask & IBV_QP_AV)
+		real_av(ctx, &a.ah_attr);
+	if (mask & IBV_QP_ALT_PATH)
+		real_av(ctx, &a.alt_ah_attr);
+	if (mask & IBV_QP_CAP)
+		a.cap.max_send_wr += qp->sq_extra;
+	return RP_REAL(rp_real.ibv_modify_qp(qp->real, &a, mask));
+}
+
+int rp_qp_modify_real(struct rp_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	int ret = modify(qp, attr, mask);
+
+	if (!ret && mask & (IBV_QP_AV | IBV_QP_DEST_QPN))
+		qp->readdressed = true;
+	/* Positive errno, or as in the oldest providers -1 and errno. */
+	return ret > 0 ? -ret : ret ? rp_minus_errno() : 0;
+}
+
+static void record(struct rp_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	struct ibv_qp_attr *to = &qp->attr;
+
+	if (mask & IBV_QP_STATE && a->qp_state == IBV_QPS_RESET) {
+		memset(to, 0, sizeof(*to));
+		qp->attr_mask = 0;
+		return;
+	}
+#define RECORD(bit, field) do { if (mask & (bit)) to->field = a->field; } while (0)
+	RECORD(IBV_QP_STATE, qp_state);
+	RECORD(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
+	RECORD(IBV_QP_ACCESS_FLAGS, qp_access_flags);
+	RECORD(IBV_QP_PKEY_INDEX, pkey_index);
+	RECORD(IBV_QP_PORT, port_num);
+	RECORD(IBV_QP_QKEY, qkey);
+	RECORD(IBV_QP_AV, ah_attr);
+	RECORD(IBV_QP_PATH_MTU, path_mtu);
+	RECORD(IBV_QP_TIMEOUT, timeout);
+	RECORD(IBV_QP_RETRY_CNT, retry_cnt);
+	RECORD(IBV_QP_RNR_RETRY, rnr_retry);
+	RECORD(IBV_QP_RQ_PSN, rq_psn);
+	RECORD(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	RECORD(IBV_QP_ALT_PATH, alt_ah_attr);
+	RECORD(IBV_QP_ALT_PATH, alt_pkey_index);
+	RECORD(IBV_QP_ALT_PATH, alt_port_num);
+	RECORD(IBV_QP_ALT_PATH, alt_timeout);
+	RECORD(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
+	RECORD(IBV_QP_SQ_PSN, sq_psn);
+	RECORD(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	RECORD(IBV_QP_PATH_MIG_STATE, path_mig_state);
+	RECORD(IBV_QP_CAP, cap);
+	RECORD(IBV_QP_DEST_QPN, dest_qp_num);
+	RECORD(IBV_QP_RATE_LIMIT, rate_limit);
+#undef RECORD
+	qp->attr_mask |= mask;
+}
+
+static void sweep(struct rp_qp *qp)
+{
+	if (qp->qp.send_cq)
+		rp_cq_sweep(to_rp_cq(qp->qp.send_cq));
+	if (qp->qp.recv_cq && qp->qp.recv_cq != qp->qp.send_cq)
+		rp_cq_sweep(to_rp_cq(qp->qp.recv_cq));
+}
+
+/*
+ * To RESET: completions of the old life are taken while their slots still mean them. A provider that
+ * removes them from the CQ on RESET finds none; reading them afterwards is what rxe allows anyway.
+ */
+static int modify_to_reset(struct rp_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	int ret;
+
+	sweep(qp);
+	ret = modify(qp, attr, mask);
+	if (ret)
+		return ret;
+	sweep(qp);
+	rp_lock(&qp->lock);
+	rp_qp_reset_rings(qp);
+	qp->readdressed = false;
+	rp_unlock(&qp->lock);
+	return 0;
+}
+
+int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
+{
+	struct rp_qp *qp = to_rp_qp(ibqp);
+	struct rp_context *ctx;
+	int ret;
+
+	if (RP_PASSING)
+		return rp_real.ibv_modify_qp(ibqp, attr, mask);
+	ctx = to_rp_context(ibqp->context);
+	rp_verbs_enter(ctx);
+	pthread_mutex_lock(&qp->control);
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		ret = modify_to_reset(qp, attr, mask);
+	else
+		ret = modify(qp, attr, mask);
+	if (!ret) {
+		record(qp, attr, mask);
+		if (mask & IBV_QP_STATE)
+			ibqp->state = attr->qp_state;
+		if (mask & IBV_QP_AV && mask & IBV_QP_DEST_QPN)
+			qp->readdressed = false;
+	}
+	pthread_mutex_unlock(&qp->control);
+	rp_verbs_leave(ctx);
+	return ret;
+}
+
+int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
+		 struct ibv_qp_init_attr *init)
+{
+	struct rp_qp *qp = to_rp_qp(ibqp);
+	struct rp_context *ctx;
+	int ret;
+
+	if (RP_PASSING)
+		return rp_real.ibv_query_qp(ibqp, attr, mask, init);
+	ctx = to_rp_context(ibqp->context);
+	rp_verbs_enter(ctx);
+	ret = RP_REAL(rp_real.ibv_query_qp(qp->real, attr, mask, init));
+	if (ret)
+		goto out;
+	if (mask & IBV_QP_STATE)
+		ibqp->state = attr->qp_state;
+	if (attr->cap.max_send_wr > qp->sq_extra)
+		attr->cap.max_send_wr -= qp->sq_extra;
+	if (init->cap.max_send_wr > qp->sq_extra)
+		init->cap.max_send_wr -= qp->sq_extra;
+	init->qp_context = qp->init.qp_context;
+	init->send_cq = qp->init.send_cq;
+	init->recv_cq = qp->init.recv_cq;
+	init->srq = qp->init.srq;
+	/* Of a queue pair that was connected anew: what the application connected. */
+	if (!qp->readdressed)
+		goto out;
+	attr->dest_qp_num = qp->attr.dest_qp_num;
+	attr->ah_attr = qp->attr.ah_attr;
+	attr->rq_psn = qp->attr.rq_psn;
+	attr->sq_psn = qp->attr.sq_psn;
+	attr->path_mtu = qp->attr.path_mtu;
+	attr->qp_access_flags = qp->attr.qp_access_flags;
+out:
+	rp_verbs_leave(ctx);
+	return ret;
+}
+
+int ibv_query_qp_data_in_order(struct ibv_qp *ibqp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	struct rp_context *ctx;
+	int ret;
+
+	if (RP_PASSING)
+		return rp_real.ibv_query_qp_data_in_order(ibqp, op, flags);
+	ctx = to_rp_context(ibqp->context);
+	rp_verbs_enter(ctx);
+	ret = RP_REAL(rp_real.ibv_query_qp_data_in_order(to_rp_qp(ibqp)->real, op, flags));
+	rp_verbs_leave(ctx);
+	return ret;
+}
+
+/* A verb on one queue pair that is neither recorded nor translated. */
+#define ON_QP(ibqp, call)						\
+	struct rp_context *ctx = to_rp_context((ibqp)->context);	\
+	struct rp_qp *qp = to_rp_qp(ibqp);				\
+	int ret;							\
+	rp_verbs_enter(ctx);						\
+	pthread_mutex_lock(&qp->control);				\
+	ret = RP_REAL(call);						\
+	pthread_mutex_unlock(&qp->control);				\
+	rp_verbs_leave(ctx)
+
+int ibv_set_ece(struct ibv_qp *ibqp, struct ibv_ece *ece)
+{
+	if (RP_PASSING)
+		return rp_real.ibv_set_ece(ibqp, ece);
+	ON_QP(ibqp, rp_real.ibv_set_ece(qp->real, ece));
+	return ret;
+}
+
+int ibv_query_ece(struct ibv_qp *ibqp, struct ibv_ece *ece)
+{
+	if (RP_PASSING)
+		return rp_real.ibv_query_ece(ibqp, ece);
+	ON_QP(ibqp, rp_real.ibv_query_ece(qp->real, ece));
+	return ret;
+}
+
+int rp_modify_qp_rate_limit(struct ibv_qp *ibqp, struct ibv_qp_rate_limit_attr *attr)
+{
+	ON_QP(ibqp, RP_SLOT(ctx, modify_qp_rate_limit)(qp->real, attr));
+	return ret;
+}
+
+int ibv_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid)
+{
+	if (RP_PASSING)
+		return rp_real.ibv_attach_mcast(ibqp, gid, lid);
+	ON_QP(ibqp, rp_real.ibv_attach_mcast(qp->real, gid, lid));
+	if (!ret)
+		rp_pin(ctx, RP_IMM_MCAST);
+	return ret;
+}
+
+int ibv_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid)
+{
+	if (RP_PASSING)
+		return rp_real.ibv_detach_mcast(ibqp, gid, lid);
+	ON_QP(ibqp, rp_real.ibv_detach_mcast(qp->real, gid, lid));
+	if (!ret)
+		rp_unpin(ctx, RP_IMM_MCAST);
+	return ret;
+}

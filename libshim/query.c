@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Questions about a device and its ports: answered by the device that is there now. */
+#include <string.h>
+
+#include "objects.h"
+
+int rp_real_sgid(const struct rp_context *ctx, int port, int index)
+{
+	if (port < 1 || port > 4 || !ctx->sgid_map[port - 1] || index < 0 ||
+	    index >= ctx->sgid_map_len)
+		return index;
+	return ctx->sgid_map[port - 1][index];
+}
+
+int rp_virtual_sgid(const struct rp_context *ctx, int port, int index)
+{
+	int i;
+
+	if (port < 1 || port > 4 || !ctx->sgid_map[port - 1])
+		return index;
+	for (i = 0; i < ctx->sgid_map_len; i++)
+		if (ctx->sgid_map[port - 1][i] == index)
+			return i;
+	return index;
+}
+
+#define QUERY(context, call)					\
+	struct rp_context *ctx = to_rp_context(context);	\
+	__typeof__(RP_REAL(call)) ret;				\
+	rp_verbs_enter(ctx);					\
+	ret = RP_REAL(call);					\
+	rp_verbs_leave(ctx)
+
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	if (RP_PASSING)
+		return rp_real.ibv_query_device(context, attr);
+	QUERY(context, rp_real.ibv_query_device(ctx->real, attr));
+	return ret;
+}
+
+int rp_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+		       struct ibv_device_attr_ex *attr, size_t size)
+{
+	QUERY(context, RP_HAS_SLOT(ctx, query_device_ex) ?
+	      RP_SLOT(ctx, query_device_ex)(ctx->real, input, attr, size) : EOPNOTSUPP);
+	return ret;
+}
+
+int rp_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+{
+	QUERY(context, RP_HAS_SLOT(ctx, query_rt_values) ?
+	      RP_SLOT(ctx, query_rt_values)(ctx->real, values) : EOPNOTSUPP);
+	return ret;
+}
+
+int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
+{
+	if (RP_PASSING)
+		return rp_real.ibv_query_port(context, port, attr);
+	QUERY(context, rp_real.ibv_query_port(ctx->real, port, attr));
+	return ret;
+}
+
+int rp_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
+		  size_t len)
+{
+	QUERY(context, RP_HAS_SLOT(ctx, query_port) ?
+	      RP_SLOT(ctx, query_port)(ctx->real, port, attr, len) : EOPNOTSUPP);
+	return ret;
+}
+
+int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
+{
+	if (RP_PASSING)
+		return rp_real.ibv_query_gid(context, port, index, gid);
+	QUERY(context, rp_real.ibv_query_gid(ctx->real, port, rp_real_sgid(ctx, port, index),
+					     gid));
+	return ret;
+}
+
+int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type)
+{
+	if (RP_PASSING)
+		return rp_real.ibv_query_gid_type(context, port, index, type);
+	QUERY(context, rp_real.ibv_query_gid_type(ctx->real, port, rp_real_sgid(ctx, port, index),
+						  type));
+	return ret;
+}
+
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
+		      struct ibv_gid_entry *entry, uint32_t flags, size_t size)
+{
+	if (RP_PASSING)
+		return rp_real._ibv_query_gid_ex(context, port, index, entry, flags, size);
+	QUERY(context, rp_real._ibv_query_gid_ex(ctx->real, port, rp_real_sgid(ctx, port, index),
+						 entry, flags, size));
+	if (!ret)
+		entry->gid_index = index;
+	return ret;
+}
+
+ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
+			     size_t max, uint32_t flags, size_t size)
+{
+	ssize_t i;
+
+	if (RP_PASSING)
+		return rp_real._ibv_query_gid_table(context, entries, max, flags, size);
+	QUERY(context, rp_real._ibv_query_gid_table(ctx->real, entries, max, flags, size));
+	for (i = 0; i < ret; i++) {
+		struct ibv_gid_entry *e = (void *)((char *)entries + i * size);
+
+		e->gid_index = rp_virtual_sgid(ctx, e->port_num, e->gid_index);
+	}
+	return ret;
+}
+
+int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
+{
+	if (RP_PASSING)
+		return rp_real.ibv_query_pkey(context, port, index, pkey);
+	QUERY(context, rp_real.ibv_query_pkey(ctx->real, port, index, pkey));
+	return ret;
+}
+
+int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
+{
+	if (RP_PASSING)
+		return rp_real.ibv_get_pkey_index(context, port, pkey);
+	QUERY(context, rp_real.ibv_get_pkey_index(ctx->real, port, pkey));
+	return ret;
+}
+
+int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
+				uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid)
+{
+	struct ibv_ah_attr real = *attr;
+
+	if (RP_PASSING)
+		return rp_real.ibv_resolve_eth_l2_from_gid(context, attr, mac, vid);
+	real.grh.sgid_index = rp_real_sgid(to_rp_context(context), attr->port_num,
+					   attr->grh.sgid_index);
+	QUERY(context, rp_real.ibv_resolve_eth_l2_from_gid(ctx->real, &real, mac, vid));
+	return ret;
+}
+
+int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc,
+			struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	if (RP_PASSING)
+		return rp_real.ibv_init_ah_from_wc(context, port, wc, grh, attr);
+	QUERY(context, rp_real.ibv_init_ah_from_wc(ctx->real, port, wc, grh, attr));
+	if (!ret && attr->is_global)
+		attr->grh.sgid_index = rp_virtual_sgid(ctx, port, attr->grh.sgid_index);
+	return ret;
+}

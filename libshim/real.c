@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "shim.h"
+
+struct rp_real_table rp_real_table;
+atomic_bool rp_real_resolved;
+__thread int rp_depth __attribute__((tls_model("initial-exec")));
+bool rp_disabled;
+bool rp_no_remap;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static _Noreturn void missing(void)
+{
+	fputs("libibrepath: the program calls a verb that the loaded libibverbs does not have\n",
+	      stderr);
+	abort();
+}
+
+/*
+ * By version: the unversioned name is whatever the library thinks newest. A libibverbs that was
+ * loaded with RTLD_LOCAL is not in RTLD_NEXT's scope, but it has a handle.
+ */
+static void *lookup(void **handle, const char *name, const char *node)
+{
+	void *sym = dlvsym(RTLD_NEXT, name, node);
+
+	if (sym)
+		return sym;
+	if (!*handle)
+		*handle = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	sym = *handle ? dlvsym(*handle, name, node) : NULL;
+	if (sym)
+		return sym;
+	rp_log(RP_LOG_INFO, "libibverbs has no %s@%s", name, node);
+	return (void *)missing;
+}
+
+static void resolve(void)
+{
+	void *handle = NULL;
+
+#define RP_WRAP(name, node) rp_real_table.name = lookup(&handle, #name, #node);
+#define RP_PASS(name, node)
+#define RP_PROVIDER(name, node)
+#include "verbs.def"
+#undef RP_WRAP
+#undef RP_PASS
+#undef RP_PROVIDER
+	rp_real_table.ibv_wc_status_str = lookup(&handle, "ibv_wc_status_str", "IBVERBS_1.1");
+	if (handle)
+		dlclose(handle);	/* whoever loaded it keeps it */
+	atomic_store_explicit(&rp_real_resolved, true, memory_order_release);
+}
+
+void rp_real_resolve(void)
+{
+	pthread_once(&once, resolve);
+}
+
+static bool env_is_set(const char *name)
+{
+	const char *v = getenv(name);
+
+	return v && *v && *v != '0';
+}
+
+static __attribute__((constructor)) void read_environment(void)
+{
+	rp_disabled = env_is_set("REPATH_DISABLE");
+	rp_no_remap = env_is_set("REPATH_NO_REMAP");
+}
