@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A libibverbs.so.1 without hardware, for tests: devices that are connected to each other inside
+ * one process. Its own verbs are those of infiniband/verbs.h; this is what a test can do to it.
+ *
+ * It is stricter than most hardware: a send slot is free again only when a completion at or
+ * behind it was polled, a full completion queue loses what comes, a connection needs matching
+ * PSNs, lkeys and rkeys are never equal.
+ */
+#ifndef MOCK_H
+#define MOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/**
+ * struct mock_plug - a device to be plugged; zero means the default
+ * @name: "mock2"
+ * @first_qpn, @first_key: where its numbers start; default: where no number has been before
+ * @gid_shift: empty entries in front of the GID table
+ * @no_ipv4: only the link-local GID is there
+ * @max_qp_wr, @max_cqe: the device's limits
+ * @down: the port is not ACTIVE
+ */
+struct mock_plug {
+	const char *name;
+	uint32_t first_qpn, first_key;
+	unsigned int gid_shift;
+	bool no_ipv4, down;
+	int max_qp_wr, max_cqe;
+};
+
+/* mock0 and mock1 are there from the beginning. 0 or an errno. */
+int mock_plug(const struct mock_plug *how);
+int mock_unplug(const char *name);		/* EBUSY while a context of it is open */
+void mock_port_up(const char *name);
+/* Adds the IPv4 GID of a device that was plugged without. */
+void mock_add_ipv4(const char *name);
+
+/* Each request is executed so long after it was posted, not before. */
+void mock_delay_us(unsigned int us);
+/* Requests wait, completions that are there can still be polled. */
+void mock_stall(bool stalled);
+/* Requests are executed at the responder but not completed at the requester (lost answers). */
+void mock_hold_acks(bool hold);
+/* How long a request may go unanswered before IBV_WC_RETRY_EXC_ERR; default 1000. */
+void mock_retry_ms(unsigned int ms);
+/* Calls of @function ("ibv_reg_mr", "ibv_create_qp", "post_send" ...): after @skip ones that
+ * are let through, @times ones fail with @err. */
+void mock_fail(const char *function, int err, unsigned int skip, unsigned int times);
+void mock_async_event(const char *device, int type);	/* a port event on all contexts */
+
+enum mock_object {
+	MOCK_CONTEXT, MOCK_PD, MOCK_MR, MOCK_CHANNEL, MOCK_CQ, MOCK_QP, MOCK_SRQ, MOCK_AH, MOCK_MW,
+	MOCK_OBJECTS
+};
+unsigned int mock_live(enum mock_object kind);
+unsigned int mock_live_total(void);
+unsigned int mock_cq_overruns(void);
+/* Messages of unknown queue pairs or with a wrong PSN. */
+unsigned int mock_strays(void);
+uint64_t mock_executed(void);
+/* The GID index of the last queue pair of a device that went to RTR. */
+int mock_last_sgid_index(const char *device);
+/* What a device was asked for, of the queue pair that was created last. */
+void mock_last_caps(uint32_t *max_send_wr, int *cqe);
+
+/*
+ * Null mode, from the next opened device on: post_send and post_recv keep the wr_id and return,
+ * poll_cq reports them. No thread, no lock: for counting instructions.
+ */
+void mock_null_mode(bool on);
+
+#endif /* MOCK_H */

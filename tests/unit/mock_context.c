@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "mock_state.h"
+
+/* The verbs that rxe has, and memory windows. */
+void mock_fill_context(struct mock_context *c)
+{
+	struct verbs_context *v = &c->vctx;
+	struct ibv_context *ctx = &v->context;
+	bool null = mock.null_mode;
+
+	v->sz = sizeof(*v);
+	v->query_port = mock_query_port;
+	v->query_device_ex = mock_query_device_ex;
+	v->create_qp_ex = mock_create_qp_ex;
+	v->create_cq_ex = mock_create_cq_ex;
+	v->create_srq_ex = mock_create_srq_ex;
+	v->get_srq_num = mock_get_srq_num;
+
+	ctx->device = &c->device->dev;
+	ctx->cmd_fd = -1;
+	ctx->async_fd = c->events.pipe[0];
+	ctx->num_comp_vectors = 1;
+	ctx->abi_compat = __VERBS_ABI_IS_EXTENDED;
+	pthread_mutex_init(&ctx->mutex, NULL);
+	ctx->ops._compat_query_device = ibv_query_device;
+	ctx->ops._compat_query_port = ibv_query_port;
+	ctx->ops.alloc_mw = mock_alloc_mw;
+	ctx->ops.bind_mw = mock_bind_mw;
+	ctx->ops.dealloc_mw = mock_dealloc_mw;
+	ctx->ops.poll_cq = null ? mock_null_poll_cq : mock_poll_cq;
+	ctx->ops.req_notify_cq = mock_req_notify_cq;
+	ctx->ops.post_srq_recv = mock_post_srq_recv;
+	ctx->ops.post_send = null ? mock_null_post_send : mock_post_send;
+	ctx->ops.post_recv = null ? mock_null_post_recv : mock_post_recv;
+}

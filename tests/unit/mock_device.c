@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "mock_state.h"
+
+/* Numbers of a new device start where none has been: far behind those of all before. */
+#define NUMBERS_APART 0x1000
+
+static int last_index;
+static uint32_t last_qpn = 0x100, last_key = 0x1000;
+
+struct mock_device *mock_find_device(const char *name)
+{
+	struct mock_device *d;
+
+	for (d = mock.devices; d; d = d->next)
+		if (d->plugged && !strcmp(d->dev.name, name))
+			return d;
+	return NULL;
+}
+
+static void put_device(struct mock_device *dev)
+{
+	struct mock_device **at;
+
+	if (--dev->refs)
+		return;
+	for (at = &mock.devices; *at != dev; at = &(*at)->next)
+		;
+	*at = dev->next;
+	free(dev);
+}
+
+static void add_gid(struct mock_device *d, int index, int type, bool ipv4)
+{
+	struct ibv_gid_entry *e = &d->gids[d->ngids++];
+
+	e->gid_index = index;
+	e->port_num = 1;
+	e->gid_type = type;
+	if (ipv4) {
+		e->gid.raw[10] = e->gid.raw[11] = 0xff;
+		e->gid.raw[12] = 10;
+		e->gid.raw[14] = d->index >> 8;
+		e->gid.raw[15] = d->index;
+	} else {
+		e->gid.raw[0] = 0xfe;
+		e->gid.raw[1] = 0x80;
+		e->gid.raw[8] = 2;
+		e->gid.raw[14] = d->index >> 8;
+		e->gid.raw[15] = d->index;
+	}
+}
+
+static int plug(const struct mock_plug *how)
+{
+	struct mock_device *d, **at;
+
+	if (mock_find_device(how->name))
+		return EEXIST;
+	d = mock_zalloc(sizeof(*d));
+	d->refs = 1;
+	d->index = ++last_index;
+	d->plugged = true;
+	d->dev.node_type = IBV_NODE_CA;
+	d->dev.transport_type = IBV_TRANSPORT_IB;
+	snprintf(d->dev.name, sizeof(d->dev.name), "%s", how->name);
+	snprintf(d->dev.dev_name, sizeof(d->dev.dev_name), "uverbs%d", d->index);
+	snprintf(d->dev.dev_path, sizeof(d->dev.dev_path), "/nonexistent/%s", d->dev.dev_name);
+	snprintf(d->dev.ibdev_path, sizeof(d->dev.ibdev_path), "/nonexistent/%s", d->dev.name);
+	last_qpn += NUMBERS_APART;
+	last_key += NUMBERS_APART;
+	d->next_qpn = how->first_qpn ? how->first_qpn : last_qpn;
+	d->next_key = how->first_key ? how->first_key : last_key << 8;
+	d->max_qp_wr = how->max_qp_wr ? how->max_qp_wr : 4096;
+	d->max_cqe = how->max_cqe ? how->max_cqe : 65536;
+	d->port = how->down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
+	d->last_sgid = -1;
+	add_gid(d, how->gid_shift, IBV_GID_TYPE_ROCE_V2, false);
+	if (!how->no_ipv4)
+		add_gid(d, how->gid_shift + 1, IBV_GID_TYPE_ROCE_V2, true);
+	for (at = &mock.devices; *at; at = &(*at)->next)
+		;
+	*at = d;
+	return 0;
+}
+
+int mock_plug(const struct mock_plug *how)
+{
+	int ret;
+
+	mock_lock();
+	ret = plug(how);
+	mock_unlock();
+	return ret;
+}
+
+static __attribute__((constructor)) void plug_defaults(void)
+{
+	mock_plug(&(struct mock_plug){ .name = "mock0" });
+	mock_plug(&(struct mock_plug){ .name = "mock1" });
+}
+
+int mock_unplug(const char *name)
+{
+	struct mock_device *d;
+	int ret = ENODEV;
+
+	mock_lock();
+	d = mock_find_device(name);
+	if (d) {
+		ret = d->contexts ? EBUSY : 0;
+		if (!ret) {
+			d->plugged = false;
+			put_device(d);
+		}
+	}
+	mock_unlock();
+	return ret;
+}
+
+void mock_port_up(const char *name)
+{
+	struct mock_device *d;
+
+	mock_lock();
+	d = mock_find_device(name);
+	if (d)
+		d->port = IBV_PORT_ACTIVE;
+	mock_unlock();
+}
+
+void mock_add_ipv4(const char *name)
+{
+	struct mock_device *d;
+
+	mock_lock();
+	d = mock_find_device(name);
+	if (d)
+		add_gid(d, d->gids[d->ngids - 1].gid_index + 1, IBV_GID_TYPE_ROCE_V2, true);
+	mock_unlock();
+}
+
+int mock_last_sgid_index(const char *name)
+{
+	struct mock_device *d;
+	int ret = -1;
+
+	mock_lock();
+	d = mock_find_device(name);
+	if (d)
+		ret = d->last_sgid;
+	mock_unlock();
+	return ret;
+}
+
+void mock_async_event(const char *name, int type)
+{
+	struct mock_context *c;
+
+	mock_lock();
+	for (c = mock.contexts; c; c = c->next)
+		if (!strcmp(c->device->dev.name, name))
+			mock_async(&c->vctx.context, type, (void *)(uintptr_t)1);
+	mock_unlock();
+}
+
+struct ibv_device **ibv_get_device_list(int *num)
+{
+	struct ibv_device **list;
+	struct mock_device *d;
+	int n = 0, err;
+
+	mock_lock();
+	err = mock_failing("ibv_get_device_list");
+	for (d = mock.devices; d; d = d->next)
+		n += d->plugged;
+	list = mock_zalloc((n + 1) * sizeof(*list));
+	n = 0;
+	for (d = mock.devices; d && !err; d = d->next)
+		if (d->plugged) {
+			d->refs++;
+			list[n++] = &d->dev;
+		}
+	mock_unlock();
+	if (err) {
+		free(list);
+		errno = err;
+		return NULL;
+	}
+	if (num)
+		*num = n;
+	return list;
+}
+
+void ibv_free_device_list(struct ibv_device **list)
+{
+	int i;
+
+	mock_lock();
+	for (i = 0; list[i]; i++)
+		put_device((struct mock_device *)list[i]);
+	mock_unlock();
+	free(list);
+}
+
+const char *ibv_get_device_name(struct ibv_device *device)
+{
+	return device->name;
+}
+
+__be64 ibv_get_device_guid(struct ibv_device *device)
+{
+	struct mock_device *d = (struct mock_device *)device;
+	union ibv_gid *g = &d->gids[0].gid;
+
+	return g->global.interface_id;
+}
+
+int ibv_get_device_index(struct ibv_device *device)
+{
+	return ((struct mock_device *)device)->index;
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct mock_device *d = (struct mock_device *)device;
+	struct mock_context *c = mock_zalloc(sizeof(*c));
+	int err;
+
+	mock_lock();
+	err = mock_failing("ibv_open_device");
+	if (!err && !d->plugged)
+		err = ENODEV;
+	if (!err)
+		err = mock_events_open(&c->events);
+	if (err) {
+		mock_unlock();
+		free(c);
+		errno = err;
+		return NULL;
+	}
+	c->device = d;
+	d->refs++;
+	d->contexts++;
+	mock_fill_context(c);
+	c->next = mock.contexts;
+	mock.contexts = c;
+	mock.live[MOCK_CONTEXT]++;
+	mock_start_worker();
+	mock_unlock();
+	return &c->vctx.context;
+}
+
+int ibv_close_device(struct ibv_context *context)
+{
+	struct mock_context *c = mock_context(context), **at;
+	struct mock_qp *qp;
+
+	mock_lock();
+	for (qp = mock.qps; qp; qp = qp->next)
+		if (qp->qp.context == context)
+			abort();	/* the tests' own order is wrong: release everything first */
+	for (at = &mock.contexts; *at != c; at = &(*at)->next)
+		;
+	*at = c->next;
+	c->device->contexts--;
+	put_device(c->device);
+	mock.live[MOCK_CONTEXT]--;
+	mock_events_close(&c->events);
+	mock_unlock();
+	free(c);
+	return 0;
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "mock_state.h"
+
+struct mock_qp *mock_find_qp(uint32_t qpn)
+{
+	struct mock_qp *qp;
+
+	for (qp = mock.qps; qp; qp = qp->next)
+		if (qp->qp.qp_num == qpn)
+			return qp;
+	return NULL;
+}
+
+static int check_init(struct ibv_context *c, const struct ibv_qp_init_attr *a)
+{
+	struct mock_device *d = mock_context(c)->device;
+
+	if (a->qp_type != IBV_QPT_RC && a->qp_type != IBV_QPT_UC && a->qp_type != IBV_QPT_UD)
+		return EOPNOTSUPP;
+	if (!a->send_cq || !a->recv_cq)
+		return EINVAL;
+	if (a->cap.max_send_wr > (uint32_t)d->max_qp_wr ||
+	    a->cap.max_recv_wr > (uint32_t)d->max_qp_wr ||
+	    a->cap.max_send_sge > MOCK_SGE || a->cap.max_recv_sge > MOCK_SGE ||
+	    a->cap.max_inline_data > MOCK_INLINE)
+		return EINVAL;
+	return 0;
+}
+
+/* Numbers are unique over all devices: that is how queue pairs find each other. */
+static uint32_t new_qpn(struct mock_device *d)
+{
+	uint32_t qpn;
+
+	do {
+		qpn = d->next_qpn++ & 0xffffff;
+	} while (qpn < 2 || mock_find_qp(qpn));
+	return qpn;
+}
+
+static struct mock_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
+{
+	struct ibv_context *c = pd->context;
+	struct mock_qp *qp;
+	int err;
+
+	mock_lock();
+	mock.asked_send_wr = a->cap.max_send_wr;
+	err = mock_failing("ibv_create_qp");
+	if (!err)
+		err = check_init(c, a);
+	if (err) {
+		mock_unlock();
+		errno = err;
+		return NULL;
+	}
+	qp = mock_zalloc(sizeof(*qp));
+	qp->init = *a;
+	qp->qp.context = c;
+	qp->qp.qp_context = a->qp_context;
+	qp->qp.pd = pd;
+	qp->qp.send_cq = a->send_cq;
+	qp->qp.recv_cq = a->recv_cq;
+	qp->qp.srq = a->srq;
+	qp->qp.qp_num = new_qpn(mock_context(c)->device);
+	qp->qp.state = IBV_QPS_RESET;
+	qp->qp.qp_type = a->qp_type;
+	pthread_mutex_init(&qp->qp.mutex, NULL);
+	pthread_cond_init(&qp->qp.cond, NULL);
+	qp->sq.size = a->cap.max_send_wr;
+	qp->sq.ring = mock_zalloc((qp->sq.size + 1) * sizeof(*qp->sq.ring));
+	qp->rq.size = a->srq ? 0 : a->cap.max_recv_wr;
+	qp->rq.max_sge = a->cap.max_recv_sge;
+	qp->rq.ring = mock_zalloc((qp->rq.size + 1) * sizeof(*qp->rq.ring));
+	qp->next = mock.qps;
+	mock.qps = qp;
+	((struct mock_pd *)pd)->users++;
+	((struct mock_cq *)a->send_cq)->users++;
+	((struct mock_cq *)a->recv_cq)->users++;
+	if (a->srq)
+		((struct mock_srq *)a->srq)->users++;
+	mock.live[MOCK_QP]++;
+	mock_unlock();
+	return qp;
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
+{
+	struct mock_qp *qp = create(pd, a);
+
+	return qp ? &qp->qp : NULL;
+}
+
+struct ibv_qp *mock_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *a)
+{
+	struct mock_qp *qp;
+
+	if (a->comp_mask & ~(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ||
+	    !(a->comp_mask & IBV_QP_INIT_ATTR_PD) || a->pd->context != c) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	/* The first members are those of the plain struct. */
+	qp = create(a->pd, (struct ibv_qp_init_attr *)a);
+	if (!qp)
+		return NULL;
+	if (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+		qp->has_ops = true;
+		mock_wr_init(qp);
+	}
+	return &qp->qp;
+}
+
+struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibqp)
+{
+	struct mock_qp *qp = (struct mock_qp *)ibqp;
+
+	return qp->has_ops ? &qp->ex : NULL;
+}
+
+int ibv_destroy_qp(struct ibv_qp *ibqp)
+{
+	struct mock_qp *qp = (struct mock_qp *)ibqp, **at;
+	int err;
+
+	mock_lock();
+	err = mock_failing("ibv_destroy_qp");
+	if (err) {
+		mock_unlock();
+		return err;
+	}
+	for (at = &mock.qps; *at != qp; at = &(*at)->next)
+		;
+	*at = qp->next;
+	((struct mock_pd *)ibqp->pd)->users--;
+	((struct mock_cq *)ibqp->send_cq)->users--;
+	((struct mock_cq *)ibqp->recv_cq)->users--;
+	if (ibqp->srq)
+		((struct mock_srq *)ibqp->srq)->users--;
+	mock_async_drop(ibqp->context, qp);
+	mock.live[MOCK_QP]--;
+	mock_unlock();
+	free(qp->sq.ring);
+	free(qp->rq.ring);
+	free(qp->batch);
+	free(qp);
+	return 0;
+}
+
+/* Attributes that a transition must have (IBA 1.2.1 vol 1, 11.2.4.2, table 91); -1: no such one. */
+static int required(const struct mock_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to)
+{
+	bool rc = qp->qp.qp_type == IBV_QPT_RC, ud = qp->qp.qp_type == IBV_QPT_UD;
+
+	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+		return 0;
+	if ((from == IBV_QPS_RESET || from == IBV_QPS_INIT) && to == IBV_QPS_INIT)
+		return from == IBV_QPS_INIT ? 0 : IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+		       (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
+	if (from == IBV_QPS_INIT && to == IBV_QPS_RTR)
+		return ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+		       (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0);
+	if (from == IBV_QPS_RTR && to == IBV_QPS_RTS)
+		return IBV_QP_SQ_PSN | (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+			IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0);
+	if ((from == IBV_QPS_RTS || from == IBV_QPS_SQD) &&
+	    (to == IBV_QPS_RTS || to == IBV_QPS_SQD))
+		return 0;
+	return -1;
+}
+
+static void take(struct mock_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	struct ibv_qp_attr *to = &qp->attr;
+
+#define TAKE(bit, field) do { if (mask & (bit)) to->field = a->field; } while (0)
+	TAKE(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
+	TAKE(IBV_QP_ACCESS_FLAGS, qp_access_flags);
+	TAKE(IBV_QP_PKEY_INDEX, pkey_index);
+	TAKE(IBV_QP_PORT, port_num);
+	TAKE(IBV_QP_QKEY, qkey);
+	TAKE(IBV_QP_AV, ah_attr);
+	TAKE(IBV_QP_PATH_MTU, path_mtu);
+	TAKE(IBV_QP_TIMEOUT, timeout);
+	TAKE(IBV_QP_RETRY_CNT, retry_cnt);
+	TAKE(IBV_QP_RNR_RETRY, rnr_retry);
+	TAKE(IBV_QP_RQ_PSN, rq_psn);
+	TAKE(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	TAKE(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
+	TAKE(IBV_QP_SQ_PSN, sq_psn);
+	TAKE(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	TAKE(IBV_QP_PATH_MIG_STATE, path_mig_state);
+	TAKE(IBV_QP_DEST_QPN, dest_qp_num);
+#undef TAKE
+}
+
+static int check_values(struct mock_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	struct mock_device *d = mock_context(qp->qp.context)->device;
+	int i;
+
+	if (mask & IBV_QP_PORT && a->port_num != 1)
+		return EINVAL;
+	if (mask & IBV_QP_PKEY_INDEX && a->pkey_index)
+		return EINVAL;
+	if (mask & IBV_QP_CUR_STATE && a->cur_qp_state != qp->qp.state)
+		return EINVAL;
+	if (!(mask & IBV_QP_AV))
+		return 0;
+	if (!a->ah_attr.is_global)
+		return EINVAL;
+	for (i = 0; i < d->ngids; i++)
+		if (d->gids[i].gid_index == a->ah_attr.grh.sgid_index)
+			break;
+	if (i == d->ngids)
+		return EINVAL;
+	d->last_sgid = a->ah_attr.grh.sgid_index;
+	return 0;
+}
+
+static void reset(struct mock_qp *qp)
+{
+	qp->sq.head = qp->sq.exec = qp->sq.acked = qp->sq.tail = 0;
+	qp->sq.blocked_ns = 0;
+	qp->rq.head = qp->rq.next = qp->rq.tail = 0;
+	qp->life++;
+	memset(&qp->attr, 0, sizeof(qp->attr));
+}
+
+int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *a, int mask)
+{
+	struct mock_qp *qp = (struct mock_qp *)ibqp;
+	enum ibv_qp_state from, to;
+	int need, ret;
+
+	mock_lock();
+	from = ibqp->state;
+	to = mask & IBV_QP_STATE ? a->qp_state : from;
+	need = required(qp, from, to);
+	ret = mock_failing("ibv_modify_qp");
+	if (!ret && (need < 0 || (mask & need) != need))
+		ret = EINVAL;
+	if (!ret && to == IBV_QPS_RTR)
+		ret = mock_failing("ibv_modify_qp_rtr");
+	if (!ret)
+		ret = check_values(qp, a, mask);
+	if (ret)
+		goto out;
+	if (to == IBV_QPS_RESET) {
+		reset(qp);
+	} else {
+		take(qp, a, mask);
+		if (mask & IBV_QP_RQ_PSN)
+			qp->rq_psn = a->rq_psn & 0xffffff;
+		if (mask & IBV_QP_SQ_PSN)
+			qp->sq_psn = a->sq_psn & 0xffffff;
+	}
+	ibqp->state = to;
+	if (to == IBV_QPS_ERR)
+		mock_to_error(qp);
+	pthread_cond_signal(&mock.wake);
+out:
+	mock_unlock();
+	return ret;
+}
+
+int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *a, int mask,
+		 struct ibv_qp_init_attr *init)
+{
+	struct mock_qp *qp = (struct mock_qp *)ibqp;
+	int ret;
+
+	(void)mask;
+	mock_lock();
+	ret = mock_failing("ibv_query_qp");
+	if (!ret) {
+		*a = qp->attr;
+		a->qp_state = a->cur_qp_state = ibqp->state;
+		a->cap = qp->init.cap;
+		*init = qp->init;
+	}
+	mock_unlock();
+	return ret;
+}

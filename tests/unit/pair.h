@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Two queue pairs on two devices, connected to each other, as an application would have them. */
+#ifndef PAIR_H
+#define PAIR_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ALL_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+		    IBV_ACCESS_REMOTE_ATOMIC)
+
+/**
+ * struct pair_how - zero means the default
+ * @send_wr, @recv_wr, @cqe: depths; 64, 64, 256
+ * @access: the queue pairs' and the MRs'; all
+ * @events: the CQs have channels
+ * @sgid_index: of the devices' GIDs; 0
+ * @srq: receives of both come from an SRQ
+ */
+struct pair_how {
+	const char *dev[2];
+	int send_wr, recv_wr, cqe, access, bytes, sgid_index;
+	enum ibv_qp_type type;
+	bool sig_all, events, ex_qp, ex_cq, srq, no_write;
+};
+
+struct end {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_cq_ex *cqx;
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+	struct ibv_qp_ex *qpx;
+	char *buf;
+	int bytes, sgid_index, qp_access;
+};
+
+/* All of these end the program when something fails. */
+void end_open(struct end *e, const char *dev, const struct pair_how *how);
+void end_close(struct end *e);
+struct ibv_qp *end_create_qp(struct end *e, const struct pair_how *how);
+void qp_to_init(struct end *e, struct ibv_qp *qp);
+void qp_to_rtr(struct end *e, struct ibv_qp *qp, uint32_t dest, uint32_t rq_psn);
+void qp_to_rts(struct ibv_qp *qp, uint32_t sq_psn);
+void qp_to(struct ibv_qp *qp, enum ibv_qp_state state);
+struct ibv_context *open_named(const char *name);
+
+void pair_open(struct end e[2], const struct pair_how *how);
+void pair_connect(struct end e[2]);
+void pair_close(struct end e[2]);
+
+int post_recv(struct end *e, uint64_t wr_id, unsigned int offset, uint32_t len);
+/* @opcode with the buffer's bytes at @offset, to the same offset of @to */
+int post(struct end *e, struct end *to, enum ibv_wr_opcode op, uint64_t wr_id,
+	 unsigned int flags, unsigned int offset, uint32_t len);
+/* The next completion, waited for at most 5 s. */
+struct ibv_wc poll_one(struct end *e);
+/* ... and it is this one */
+struct ibv_wc expect(struct end *e, uint64_t wr_id, enum ibv_wc_status status);
+void expect_none(struct end *e, unsigned int ms);
+
+#endif /* PAIR_H */
