@@ -132,6 +132,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	if (RP_PASSING)
 		return rp_real.ibv_open_device(device);
 	rp_ctl_start();
+	rp_move_wait_open(dev->dev.name);	/* else it would hold the device that is leaving */
 	if (!dev->real)
 		rp_device_refresh(dev);
 	if (!dev->real) {

@@ -478,7 +478,7 @@ void rp_ctl_start(void)
 			      !pthread_create(&ctl.thread, NULL, ctl_main, NULL);
 		pthread_sigmask(SIG_SETMASK, &old, NULL);
 		if (ctl.started) {
-			pthread_setname_np(ctl.thread, "repath");
+			/* It keeps the program's name: the kernel shows it as that of new objects. */
 			pthread_detach(ctl.thread);
 		} else {
 			rp_log(RP_LOG_ERR, "no control thread: %s; this process can not be moved",
