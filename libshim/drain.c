@@ -140,6 +140,7 @@ bool rp_drain_flush(struct rp_conn *c)
 
 	if (!c->flushing) {
 		rp_lock(&qp->lock);
+		qp->flushed = false;
 		qp->swallow = true;
 		qp->recv_gate = true;
 		rp_unlock(&qp->lock);

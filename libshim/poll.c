@@ -24,14 +24,29 @@ static void marker_back(struct rp_qp *qp, const struct ibv_wc *wc)
 	atomic_store(&qp->marker_done, true);
 }
 
+/*
+ * A queue that was stuck is flushed, in order, whether a completion was asked for or not: what
+ * stands before the first flushed request has been executed.
+ */
+static void swallow(struct rp_qp *qp, const struct rp_slot *s)
+{
+	if (s->kind != RP_SLOT_SEND || qp->flushed)
+		return;
+	qp->flushed = true;
+	if (s->index > atomic_load(&qp->sq.retired))
+		atomic_store(&qp->sq.retired, s->index);
+}
+
 bool rp_wc_translate(struct ibv_wc *wc)
 {
 	struct rp_slot *s = (struct rp_slot *)(uintptr_t)wc->wr_id;
 	struct rp_qp *qp = s->owner;
 
 	if (likely(s->kind <= RP_SLOT_RECV)) {
-		if (unlikely(wc->status == IBV_WC_WR_FLUSH_ERR) && atomic_load(&qp->swallow))
+		if (unlikely(wc->status == IBV_WC_WR_FLUSH_ERR) && atomic_load(&qp->swallow)) {
+			swallow(qp, s);
 			return false;
+		}
 		if (s->kind == RP_SLOT_SEND) {
 			retire(&qp->sq, s);
 			if (unlikely(s->hidden) && wc->status == IBV_WC_SUCCESS)
