@@ -41,8 +41,10 @@ def resources(guest, kind):
 
 def numbers(guest, comm, device="rxe0"):
     """The real numbers of all processes called @comm: {"qpn": {...}, "lkey":, "rkey":, "gid":}"""
-    qps = [row for row in resources(guest, "qp") if row["comm"] == comm]
-    mrs = [row for row in resources(guest, "mr") if row["comm"] == comm]
+    # The kernel notes the thread that made an object: after a move that is the shim's.
+    threads = guest.run(f"for p in $(pidof {comm}); do ls /proc/$p/task; done").split()
+    qps = [row for row in resources(guest, "qp") if str(row["pid"]) in threads]
+    mrs = [row for row in resources(guest, "mr") if str(row["pid"]) in threads]
     assert qps and mrs, f"{guest} has no {comm} with queue pairs and regions"
     gids = guest.run(f"cat /sys/class/infiniband/{device}/ports/1/gids/[01]").split()
     return {
@@ -51,11 +53,6 @@ def numbers(guest, comm, device="rxe0"):
         "rkey": {row["rkey"] for row in mrs},
         "gid": set(gids),
     }
-
-
-def as_int(values):
-    return {int(value, 0) if isinstance(value, str) and value.startswith("0x") else
-            int(value, 16) if isinstance(value, str) else value for value in values}
 
 
 class Mover:
