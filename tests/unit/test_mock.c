@@ -6,6 +6,10 @@
 #include "mock.h"
 #include "pair.h"
 
+#ifndef CQ_EXTRA
+#define CQ_EXTRA 0	/* test_verbs_same.c: the shim asks for more entries than the program does */
+#endif
+
 static struct end e[2];
 
 static void data(const struct pair_how *how)
@@ -103,8 +107,8 @@ static void depth(void)
 	for (i = 0; i < 4; i++)
 		CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, i, IBV_SEND_SIGNALED, 0, 4), 0);
 	usleep(20000);
-	CHECK_EQ(mock_cq_overruns(), 1);
-	CHECK_EQ(ibv_poll_cq(e[0].cq, 8, wc), 3);
+	CHECK_EQ(mock_cq_overruns(), CQ_EXTRA ? 0 : 1);
+	CHECK_EQ(ibv_poll_cq(e[0].cq, 8, wc), CQ_EXTRA ? 4 : 3);
 	CHECK_EQ(post_recv(&e[0], 1, 0, 4), 0);
 	CHECK_EQ(post_recv(&e[0], 2, 0, 4), 0);
 	CHECK_EQ(post_recv(&e[0], 3, 0, 4), ENOMEM);
