@@ -771,9 +771,11 @@ void repath_op_exit(void)
 {
 	struct repath_op *op, *next;
 
-	cancel_delayed_work_sync(&op_work);
-	destroy_workqueue(op_wq);
-	op_wq = NULL;
+	if (op_wq) {
+		cancel_delayed_work_sync(&op_work);
+		destroy_workqueue(op_wq);
+		op_wq = NULL;
+	}
 	mutex_lock(&repath_op_mutex);
 	list_for_each_entry_safe(op, next, &ops, node)
 		op_free(op);

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: GPL-2.0
+/* kunit-cases: 11 */
+/* kunit-objs: ../conn.o */
+/* Connections: what keeps them, what ends them, and who may be their other end. */
+#include <kunit/test.h>
+#include <linux/slab.h>
+#include <repath_peer.h>
+
+#include "../conn.h"
+#include "../device.h"
+#include "../hello.h"
+#include "../op.h"
+#include "../peer.h"
+#include "../proc.h"
+#include "../track.h"
+
+/* What surrounds conn.c in the module. */
+static struct {
+	int hellos, earlies, gone_sent, gone_told, qp_released;
+	struct repath_proc proc;
+	bool registered;
+} fake;
+
+void repath_device_put(struct repath_device *dev)
+{
+	refcount_dec(&dev->kref.refcount);
+}
+
+struct repath_proc *repath_proc_get(struct repath_proc *proc)
+{
+	kref_get(&proc->kref);
+	return proc;
+}
+
+void repath_proc_put(struct repath_proc *proc)
+{
+	if (proc)
+		refcount_dec(&proc->kref.refcount);
+}
+
+struct repath_proc *repath_proc_find(struct pid *tgid)
+{
+	return fake.registered && tgid == fake.proc.tgid ? repath_proc_get(&fake.proc) : NULL;
+}
+
+void repath_qp_release(struct kref *kref)
+{
+	fake.qp_released++;
+}
+
+void repath_qp_snapshot(struct repath_qp *rqp, u8 *state, struct repath_path *path)
+{
+	*state = rqp->state;
+	*path = rqp->path;
+}
+
+int repath_qp_for_each_of(struct pid *tgid, repath_qp_fn fn, void *arg)
+{
+	return 0;
+}
+
+void repath_hello_start(struct repath_conn *conn, bool force)
+{
+	fake.hellos++;
+}
+
+void repath_hello_early(struct repath_conn *conn)
+{
+	fake.earlies++;
+}
+
+void repath_peer_send_gone(struct repath_conn *conn)
+{
+	fake.gone_sent++;
+}
+
+void repath_peer_tell_gone(struct repath_conn *conn)
+{
+	fake.gone_told++;
+}
+
+void repath_op_conn_changed(void)
+{
+}
+
+struct ctx {
+	struct repath_device dev[2];
+	struct repath_qp qp[4];
+};
+
+static struct ctx *of(struct kunit *test)
+{
+	return test->priv;
+}
+
+static void fake_rtr(struct repath_qp *rqp, u32 dest_qpn, u8 gid)
+{
+	rqp->state = IB_QPS_RTR;
+	memset(&rqp->path, 0, sizeof(rqp->path));
+	rqp->path.port = 1;
+	rqp->path.has_av = true;
+	rqp->path.has_grh = true;
+	rqp->path.dgid.raw[0] = 0xfe;
+	rqp->path.dgid.raw[15] = gid;
+	rqp->path.dest_qpn = dest_qpn;
+	rqp->path.dmac[5] = gid;
+}
+
+static int conn_init(struct kunit *test)
+{
+	struct ctx *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	int i;
+
+	if (!c)
+		return -ENOMEM;
+	memset(&fake, 0, sizeof(fake));
+	kref_init(&fake.proc.kref);
+	INIT_LIST_HEAD(&fake.proc.conns);
+	fake.proc.tgid = task_tgid(current);
+	fake.proc.cookie = 0xc0;
+	fake.registered = true;
+	for (i = 0; i < 2; i++) {
+		kref_init(&c->dev[i].kref);
+		c->dev[i].index = i + 1;
+	}
+	for (i = 0; i < 4; i++) {
+		kref_init(&c->qp[i].kref);
+		c->qp[i].dev = &c->dev[i / 2];
+		c->qp[i].qpn = 17 + i % 2;
+		c->qp[i].type = IB_QPT_RC;
+		c->qp[i].pid = fake.proc.tgid;
+	}
+	test->priv = c;
+	return repath_conn_init();
+}
+
+/* Whatever a case leaves, nothing stays behind. */
+static void conn_exit(struct kunit *test)
+{
+	struct ctx *c = of(test);
+	int i;
+
+	if (!c)
+		return;
+	repath_conn_exit();
+	KUNIT_EXPECT_EQ(test, kref_read(&fake.proc.kref), 1u);
+	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 0u);
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, kref_read(&c->dev[i].kref), 1u);
+	for (i = 0; i < 4; i++) {
+		KUNIT_EXPECT_EQ(test, kref_read(&c->qp[i].kref), 1u);
+		KUNIT_EXPECT_EQ(test, c->qp[i].conn_id, 0u);
+	}
+}
+
+static struct repath_conn *conn_of(struct repath_qp *rqp)
+{
+	struct repath_conn *conn;
+
+	mutex_lock(&repath_conn_mutex);
+	conn = repath_conn_by_qp(rqp->dev, rqp->qpn);
+	mutex_unlock(&repath_conn_mutex);
+	return conn;
+}
+
+static struct repath_conn *connected(struct kunit *test, struct repath_qp *rqp, u32 dest_qpn,
+				     u8 gid)
+{
+	struct repath_conn *conn;
+
+	fake_rtr(rqp, dest_qpn, gid);
+	repath_conn_qp_connected(rqp);
+	conn = conn_of(rqp);
+	KUNIT_ASSERT_NOT_NULL(test, conn);
+	return conn;
+}
+
+static void message(struct repath_conn *conn, u8 type, u32 flags, bool tx)
+{
+	mutex_lock(&repath_conn_mutex);
+	repath_conn_message(conn, type, flags, tx);
+	mutex_unlock(&repath_conn_mutex);
+}
+
+static void t_created_at_rtr(struct kunit *test)
+{
+	struct repath_qp *rqp = &of(test)->qp[0];
+	struct repath_conn *conn = connected(test, rqp, 99, 5);
+
+	KUNIT_EXPECT_EQ(test, conn->qpn, 17u);
+	KUNIT_EXPECT_EQ(test, conn->dest_qpn, 99u);
+	KUNIT_EXPECT_EQ(test, (int)conn->addr.dgid.raw[15], 5);
+	KUNIT_EXPECT_TRUE(test, conn->addr.has_dmac);
+	KUNIT_EXPECT_EQ(test, rqp->conn_id, conn->id);
+	KUNIT_EXPECT_EQ(test, (int)conn->state, (int)REPATH_CONN_NEW);
+	KUNIT_EXPECT_EQ(test, fake.hellos, 1);
+	KUNIT_EXPECT_EQ(test, fake.earlies, 1);
+}
+
+static void t_who_gets_none(struct kunit *test)
+{
+	struct repath_qp *rqp = &of(test)->qp[0];
+
+	fake_rtr(rqp, 99, 5);
+	rqp->state = IB_QPS_INIT;
+	repath_conn_qp_connected(rqp);
+	rqp->state = IB_QPS_RTR;
+	rqp->type = IB_QPT_UD;
+	repath_conn_qp_connected(rqp);
+	rqp->type = IB_QPT_RC;
+	rqp->kernel = true;
+	repath_conn_qp_connected(rqp);
+	rqp->kernel = false;
+	fake.registered = false;
+	repath_conn_qp_connected(rqp);
+	fake.registered = true;
+	fake.proc.left = true;
+	repath_conn_qp_connected(rqp);
+	KUNIT_EXPECT_NULL(test, conn_of(rqp));
+	KUNIT_EXPECT_EQ(test, fake.hellos, 0);
+}
+
+static void t_lookups(struct kunit *test)
+{
+	struct repath_conn *a = connected(test, &of(test)->qp[0], 99, 5);
+	struct repath_conn *b = connected(test, &of(test)->qp[2], 99, 5);
+	u8 state;
+
+	/* The same QPN on two devices. */
+	KUNIT_EXPECT_PTR_NE(test, a, b);
+	KUNIT_EXPECT_NE(test, a->token, 0ull);
+	KUNIT_EXPECT_NE(test, a->token, b->token);
+	mutex_lock(&repath_conn_mutex);
+	KUNIT_EXPECT_PTR_EQ(test, repath_conn_by_token(a->token), a);
+	KUNIT_EXPECT_PTR_EQ(test, repath_conn_by_token(b->token), b);
+	KUNIT_EXPECT_NULL(test, repath_conn_by_token(a->token + 1));
+	KUNIT_EXPECT_NULL(test, repath_conn_by_token(0));
+	KUNIT_EXPECT_PTR_EQ(test, repath_conn_by_id(b->id), b);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_EXPECT_TRUE(test, repath_conn_query(a->id, &state));
+	KUNIT_EXPECT_FALSE(test, repath_conn_query(a->id + 1000, &state));
+}
+
+static void t_who_is_the_peer(struct kunit *test)
+{
+	struct repath_conn *conn = connected(test, &of(test)->qp[0], 99, 5);
+	u8 gid[16] = { 0xfe, [15] = 5 }, other[16] = { 0xfe, [15] = 6 };
+
+	KUNIT_EXPECT_TRUE(test, repath_conn_is_peer(conn, 99, gid));
+	KUNIT_EXPECT_FALSE(test, repath_conn_is_peer(conn, 98, gid));
+	KUNIT_EXPECT_FALSE(test, repath_conn_is_peer(conn, 99, other));
+}
+
+static void t_ready_needs_both(struct kunit *test)
+{
+	struct repath_conn *conn = connected(test, &of(test)->qp[0], 99, 5);
+
+	mutex_lock(&repath_conn_mutex);
+	conn->peer_token = 7;
+	repath_conn_update_ready(conn);
+	KUNIT_EXPECT_EQ(test, (int)conn->state, (int)REPATH_CONN_NEW);
+	conn->hello_acked = true;
+	repath_conn_update_ready(conn);
+	KUNIT_EXPECT_EQ(test, (int)conn->state, (int)REPATH_CONN_NEW);
+	repath_conn_set_remote(conn, 0xabc);
+	repath_conn_update_ready(conn);
+	KUNIT_EXPECT_EQ(test, (int)conn->state, (int)REPATH_CONN_READY);
+	mutex_unlock(&repath_conn_mutex);
+}
+
+static void t_same_peer_again(struct kunit *test)
+{
+	struct repath_qp *rqp = &of(test)->qp[0];
+	struct repath_conn *conn = connected(test, rqp, 99, 5);
+	u32 id = conn->id;
+
+	conn->state = REPATH_CONN_READY;
+	KUNIT_EXPECT_EQ(test, connected(test, rqp, 99, 5)->id, id);
+	KUNIT_EXPECT_EQ(test, fake.hellos, 1);
+	/* Somebody else: another connection. */
+	KUNIT_EXPECT_NE(test, connected(test, rqp, 100, 5)->id, id);
+	KUNIT_EXPECT_EQ(test, fake.hellos, 2);
+	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 1u);
+}
+
+static void t_moves(struct kunit *test)
+{
+	struct repath_qp *old = &of(test)->qp[0], *new = &of(test)->qp[3];
+	struct repath_conn *conn = connected(test, old, 99, 5);
+	u8 gid[16] = { 0xfe, [15] = 8 };
+	u32 id = conn->id;
+
+	message(conn, REPATH_MSG_GATE, 0, true);
+	KUNIT_EXPECT_TRUE(test, conn->moving);
+	repath_conn_qp_gone(old);
+	KUNIT_EXPECT_NULL(test, conn_of(old));
+	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 1u);
+
+	mutex_lock(&repath_conn_mutex);
+	repath_conn_rebind(conn, new, 2, 3);
+	KUNIT_EXPECT_FALSE(test, conn->addr.has_dmac);
+	repath_conn_readdress(conn, gid, 0, 55);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_EXPECT_PTR_EQ(test, conn_of(new), conn);
+	KUNIT_EXPECT_PTR_EQ(test, conn->dev, new->dev);
+	KUNIT_EXPECT_EQ(test, conn->addr.port, 2u);
+	KUNIT_EXPECT_EQ(test, new->conn_id, id);
+
+	/* Late news of the old queue pair do not touch it, nor does RTR of the new one. */
+	repath_conn_qp_gone(old);
+	fake_rtr(new, 55, 8);
+	repath_conn_qp_connected(new);
+	KUNIT_EXPECT_PTR_EQ(test, conn_of(new), conn);
+	message(conn, REPATH_MSG_CONNECTED, 0, true);
+	KUNIT_EXPECT_TRUE(test, conn->moving);
+	message(conn, REPATH_MSG_CONNECTED, 0, false);
+	KUNIT_EXPECT_FALSE(test, conn->moving);
+	KUNIT_EXPECT_EQ(test, conn->id, id);
+	repath_conn_qp_gone(new);
+	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 0u);
+}
+
+static void t_abort(struct kunit *test)
+{
+	struct repath_conn *conn = connected(test, &of(test)->qp[0], 99, 5);
+
+	message(conn, REPATH_MSG_GATE, 0, false);
+	message(conn, REPATH_MSG_ABORT, 0, false);
+	KUNIT_EXPECT_TRUE(test, conn->moving);
+	message(conn, REPATH_MSG_ABORTED, 0, true);
+	KUNIT_EXPECT_FALSE(test, conn->moving);
+
+	/* An end that has left RTS must be connected again first. */
+	message(conn, REPATH_MSG_GATE, 0, false);
+	message(conn, REPATH_MSG_ABORT, 0, false);
+	message(conn, REPATH_MSG_ABORTED, REPATH_REC_RESET, true);
+	KUNIT_EXPECT_TRUE(test, conn->moving);
+	message(conn, REPATH_MSG_CONNECTED, 0, false);
+	message(conn, REPATH_MSG_CONNECTED, 0, true);
+	KUNIT_EXPECT_FALSE(test, conn->moving);
+}
+
+static void t_gone(struct kunit *test)
+{
+	struct repath_qp *rqp = &of(test)->qp[0];
+	struct repath_conn *conn = connected(test, rqp, 99, 5);
+
+	message(conn, REPATH_MSG_GATE, 0, true);
+	message(conn, REPATH_MSG_GONE, REPATH_REC_DEAD, false);
+	KUNIT_EXPECT_EQ(test, (int)conn->state, (int)REPATH_CONN_GONE);
+	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 1u);
+	repath_conn_qp_gone(rqp);
+	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 0u);
+
+	/* A suspended one that has no queue pair any more goes with the word. */
+	conn = connected(test, rqp, 99, 5);
+	message(conn, REPATH_MSG_GATE, 0, true);
+	repath_conn_qp_gone(rqp);
+	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 1u);
+	message(conn, REPATH_MSG_GONE, REPATH_REC_DEAD, true);
+	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 0u);
+}
+
+static void t_process_leaves(struct kunit *test)
+{
+	struct repath_conn *a = connected(test, &of(test)->qp[0], 99, 5);
+	struct repath_conn *b = connected(test, &of(test)->qp[1], 98, 5);
+	u32 count, moving;
+
+	a->state = REPATH_CONN_READY;
+	b->state = REPATH_CONN_READY;
+	message(b, REPATH_MSG_GATE, 0, true);
+	repath_conn_count(&fake.proc, &count, &moving);
+	KUNIT_EXPECT_EQ(test, count, 2u);
+	KUNIT_EXPECT_EQ(test, moving, 1u);
+	repath_conn_proc_left(&fake.proc);
+	/* Only whoever waits is told. */
+	KUNIT_EXPECT_EQ(test, fake.gone_sent, 1);
+	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 0u);
+	KUNIT_EXPECT_NULL(test, conn_of(&of(test)->qp[0]));
+}
+
+static void t_remotes_are_shared(struct kunit *test)
+{
+	struct repath_conn *a = connected(test, &of(test)->qp[0], 99, 5);
+	struct repath_conn *b = connected(test, &of(test)->qp[1], 98, 5);
+	u32 id;
+
+	mutex_lock(&repath_conn_mutex);
+	repath_conn_set_remote(a, 0xabc);
+	repath_conn_set_remote(b, 0xabc);
+	KUNIT_EXPECT_PTR_EQ(test, a->remote, b->remote);
+	KUNIT_EXPECT_EQ(test, a->remote->users, 2u);
+	id = a->remote->id;
+	repath_conn_set_remote(b, 0xdef);
+	KUNIT_EXPECT_EQ(test, a->remote->users, 1u);
+	KUNIT_EXPECT_NE(test, b->remote->id, id);
+	/* A number is not used for somebody else later. */
+	repath_conn_destroy(a);
+	repath_conn_set_remote(b, 0xabc);
+	KUNIT_EXPECT_NE(test, b->remote->id, id);
+	mutex_unlock(&repath_conn_mutex);
+}
+
+static struct kunit_case conn_cases[] = {
+	KUNIT_CASE(t_created_at_rtr),
+	KUNIT_CASE(t_who_gets_none),
+	KUNIT_CASE(t_lookups),
+	KUNIT_CASE(t_who_is_the_peer),
+	KUNIT_CASE(t_ready_needs_both),
+	KUNIT_CASE(t_same_peer_again),
+	KUNIT_CASE(t_moves),
+	KUNIT_CASE(t_abort),
+	KUNIT_CASE(t_gone),
+	KUNIT_CASE(t_process_leaves),
+	KUNIT_CASE(t_remotes_are_shared),
+	{}
+};
+
+static struct kunit_suite conn_suite = {
+	.name = "repath_conn",
+	.init = conn_init,
+	.exit = conn_exit,
+	.test_cases = conn_cases,
+};
+kunit_test_suite(conn_suite);
+MODULE_LICENSE("GPL");
