@@ -320,8 +320,7 @@ int rp_cq_recreate(struct rp_cq *cq)
 	rp_lock(&cq->lock);
 	/* As many as the application was told, not as it asked for. */
 	ret = create_real(cq, cq->cq.cqe);
-	if (!ret && cq->is_ex)
-		rp_cq_ex_fill(cq);
+	/* The table of the extended interface stays: the application reads it without a lock. */
 	if (!ret && cq->moderation.attr_mask && RP_HAS_SLOT(ctx, modify_cq))
 		RP_REAL(RP_SLOT(ctx, modify_cq)(cq->real, &cq->moderation));
 	armed = atomic_load(&cq->armed);

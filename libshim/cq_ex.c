@@ -194,7 +194,7 @@ static void read_tm_info(struct ibv_cq_ex *cqex, struct ibv_wc_tm_info *info)
 }
 
 /* Ours where the device has one. */
-void rp_cq_ex_fill(struct rp_cq *cq)
+static void fill(struct rp_cq *cq)
 {
 	struct ibv_cq_ex *c = &cq->cqex, *r = cq->real_ex;
 
@@ -226,7 +226,7 @@ int rp_cq_ex_init(struct rp_cq *cq)
 	cq->ex = calloc(1, sizeof(*cq->ex));
 	if (!cq->ex)
 		return -ENOMEM;
-	rp_cq_ex_fill(cq);
+	fill(cq);
 	return 0;
 }
 

@@ -199,7 +199,6 @@ bool rp_cq_sweep(struct rp_cq *cq);
 
 /* cq_ex.c */
 int rp_cq_ex_init(struct rp_cq *cq);
-void rp_cq_ex_fill(struct rp_cq *cq);
 void rp_cq_ex_free(struct rp_cq *cq);
 bool rp_cq_in_session(const struct rp_cq *cq);	/* of this thread */
 void rp_cq_ex_bury(struct rp_cq *cq, struct rp_qp *qp);
