@@ -10,11 +10,15 @@ destination, which therefore has to be started with the same NIC in the same pla
 """
 
 import time
+import traceback
 
 import machine
 from talk import Agent, Interrupted, Late, Refused, Unreachable
 
 ROLL_BACK = (Interrupted, Late, Refused, Unreachable, machine.MigrationFailed)
+
+SHORT_COPY = 2      # seconds
+HELD = 40960        # bytes a second: a page in each of QEMU's slices of 100 ms
 
 
 class Failed(Exception):
@@ -45,7 +49,10 @@ class Move:
                 self.early()
             else:
                 self.late()
-        except ROLL_BACK as error:
+        except Exception as error:
+            # Whatever it is: nobody shall be left standing.
+            if not isinstance(error, ROLL_BACK):
+                traceback.print_exc()
             self.roll_back(error)
 
     # What both have
@@ -146,7 +153,6 @@ class Move:
 
     def late(self):
         with self.report.stage("copy") as entry:
-            # Nothing left to send within no time: so it goes on copying until it is told.
             self.start_migration(downtime_limit=0)
             info = self.wait_small_rest()
             entry.update(machine.figures(info), remaining=info["ram"]["remaining"])
@@ -156,7 +162,8 @@ class Move:
         self.suspend()
         self.still_copying()
         with self.report.stage("migrate") as entry:
-            self.src("migrate-set-parameters", downtime_limit=self.o.downtime_limit)
+            self.src("migrate-set-parameters", downtime_limit=self.o.downtime_limit,
+                     max_bandwidth=self.o.max_bandwidth)
             machine.wait_migration(self.src, ("pre-switchover",), self.o.timeout["migrate"])
             self.src("migrate-continue", state="pre-switchover")
             self.arrive(entry)
@@ -169,18 +176,24 @@ class Move:
 
     def wait_small_rest(self):
         """Wait until the rest could be copied within the permitted downtime, or does not get
-        smaller any more."""
-        end = time.monotonic() + self.o.timeout["migrate"]
+        smaller any more, and keep it from getting smaller: QEMU would switch over."""
+        start = time.monotonic()
         while True:
             info = self.still_copying()
             ram = info.get("ram", {})
-            passes = ram.get("dirty-sync-count", 0)
-            rest_ms = ram.get("remaining", 0) * 8 / 1e3 / max(ram.get("mbps", 0), 1)
-            if passes >= 2 and (rest_ms <= self.o.downtime_limit or passes >= 10):
+            passes, spent = ram.get("dirty-sync-count", 0), time.monotonic() - start
+            speed = ram.get("transferred", 0) / max(spent, 0.001)
+            rest_ms = ram.get("remaining", 0) * 1e3 / max(speed, 1)
+            begun = info.get("status") == "active" and ram.get("transferred", 0) > 0
+            # A copy as short as this leaves little behind that was written meanwhile, and an
+            # idle guest nothing: so the first pass is held already.
+            short = begun and spent < SHORT_COPY and rest_ms <= self.o.downtime_limit / 3
+            if short or passes >= 10 or passes >= 2 and rest_ms <= self.o.downtime_limit:
+                self.src("migrate-set-parameters", max_bandwidth=HELD)
                 return info
-            if time.monotonic() > end:
+            if spent > self.o.timeout["migrate"]:
                 raise Late(f"the copy is not nearly done after {self.o.timeout['migrate']:g} s")
-            time.sleep(0.01)
+            time.sleep(0.002)
 
     def still_copying(self):
         info = machine.migration(self.src)
@@ -188,7 +201,7 @@ class Move:
         if status in ("pre-switchover", "device") or status in machine.ENDED:
             raise machine.MigrationFailed(
                 f"the copy ended before the guest was suspended (\"{status}\"): "
-                f"{info.get('error-desc', 'the guest wrote nothing; use --mode early')}")
+                f"{info.get('error-desc', 'the guest wrote too little to hold it; use --mode early')}")
         return info
 
     # The way back
