@@ -8,6 +8,8 @@
  * is small; a queue pair's is its QPN, of 24 bits: at worst some 16 million look-ups in an xarray, a
  * second or two, which only a device pays that was in use when the module came.
  */
+#include <linux/moduleparam.h>
+#include <linux/sysfs.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/restrack.h>
 
@@ -17,7 +19,7 @@
 
 #define ID_LIMIT (1u << 24)
 
-/* The end of something was missed: a rescan is to find what has gone, too. */
+/* The end of something may have been missed: a rescan is to find what has gone, too. */
 static atomic_t adopt_sweep = ATOMIC_INIT(0);
 
 static void adopt_query(struct repath_qp *rqp, struct ib_qp *qp)
@@ -164,7 +166,7 @@ void repath_adopt(struct repath_device *dev, bool sweep)
 	 * had gone. The next round finds it again.
 	 */
 	if (state.any)
-		schedule_work(&dev->rescan);
+		repath_device_rescan(dev);
 }
 
 /**
@@ -193,5 +195,37 @@ void repath_adopt_rescan_all(bool sweep)
 	if (sweep)
 		atomic_set(&adopt_sweep, 1);
 	repath_device_for_each(dev, NULL)
-		schedule_work(&dev->rescan);
+		repath_device_rescan(dev);
 }
+
+static int rescan_set(const char *value, const struct kernel_param *kp)
+{
+	bool wanted;
+	int err;
+
+	err = kstrtobool(value, &wanted);
+	if (!err && wanted)
+		repath_adopt_rescan_all(true);
+	return err;
+}
+
+static const struct kernel_param_ops rescan_ops = {
+	.set = rescan_set,
+};
+module_param_cb(rescan, &rescan_ops, NULL, 0200);
+MODULE_PARM_DESC(rescan, "write 1: compare with ib_core's tables now, as after kprobes were switched off");
+
+static int stat_get(char *buffer, const struct kernel_param *kp)
+{
+	return sysfs_emit(buffer, "%d\n", atomic_read((atomic_t *)kp->arg));
+}
+
+static const struct kernel_param_ops stat_ops = {
+	.get = stat_get,
+};
+module_param_cb(no_memory, &stat_ops, &repath_track_stats.no_memory, 0444);
+MODULE_PARM_DESC(no_memory, "read only: objects that a probe could not allocate; they are adopted");
+module_param_cb(missed_probes, &stat_ops, &repath_track_stats.missed, 0444);
+MODULE_PARM_DESC(missed_probes, "read only: probes that did not run; a rescan repairs it");
+module_param_cb(rescans, &stat_ops, &repath_track_stats.rescans, 0444);
+MODULE_PARM_DESC(rescans, "read only: rescans of devices");

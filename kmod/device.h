@@ -95,6 +95,12 @@ static inline struct repath_device *repath_device_after(const struct net *net,
 	return index == U32_MAX ? NULL : repath_device_next(net, index + 1);
 }
 
+/* Have adoption look at the device soon. Any context. */
+static inline void repath_device_rescan(struct repath_device *dev)
+{
+	queue_work(system_unbound_wq, &dev->rescan);
+}
+
 bool repath_device_use(struct repath_device *dev);
 void repath_device_unuse(struct repath_device *dev);
 struct net *repath_device_net(const struct repath_device *dev);

@@ -158,6 +158,14 @@ static struct repath_qp *qp_alloc(struct ib_qp *qp, struct repath_user *spare,
 	return rqp;
 }
 
+/* Is @rqp, whose key is @qp, still about the same one? Its memory may have been used again. */
+static bool qp_is(const struct repath_qp *rqp, const struct ib_qp *qp,
+		  const struct repath_user *owner)
+{
+	return rqp->qpn == qp->qp_num && rqp->type == qp->qp_type &&
+	       rqp->pid == (owner ? owner->pid : NULL);
+}
+
 /**
  * repath_track_qp_add - a queue pair exists
  * @qp: the queue pair, which can not go away meanwhile
@@ -187,14 +195,17 @@ struct repath_qp *repath_track_qp_add(struct ib_qp *qp, struct task_struct *task
 	dev = repath_device_of_locked(qp->device);
 	if (!dev)
 		goto err_unlock;
+	if (!rqp)
+		goto err_memory;
 
 	old = qp_by_pointer_locked(qp);
-	if (old && rescan) {
+	if (old && rescan && qp_is(old, qp, spare)) {
 		old->rescan = rescan;
+		/* Its number may have been held by one that was swept since. */
+		qp_index_locked(old, true);
 		kref_get(&old->kref);
 		spin_unlock_irqrestore(&repath_track_lock, flags);
-		if (rqp)
-			repath_qp_put(rqp);
+		repath_qp_put(rqp);
 		if (spare)
 			repath_user_put(spare);
 		return old;
@@ -203,8 +214,6 @@ struct repath_qp *repath_track_qp_add(struct ib_qp *qp, struct task_struct *task
 	if (old)
 		qp_drop_locked(old);
 
-	if (!rqp)
-		goto err_memory;
 	rqp->dev = repath_device_get(dev);
 	rqp->rescan = rescan ?: atomic_read(&repath_track_round);
 	if (!qp_index_locked(rqp, rescan))
@@ -227,7 +236,7 @@ struct repath_qp *repath_track_qp_add(struct ib_qp *qp, struct task_struct *task
 
 err_memory:
 	atomic_inc(&repath_track_stats.no_memory);
-	schedule_work(&dev->rescan);
+	repath_device_rescan(dev);
 err_unlock:
 	spin_unlock_irqrestore(&repath_track_lock, flags);
 	if (rqp)

@@ -129,11 +129,18 @@ struct repath_qp {
 	struct repath_note note;
 };
 
-/* What the hooks could not do; adoption repairs it. */
+/**
+ * struct repath_track_stats - what the hooks could not do; adoption repairs it
+ * @no_memory: objects that could not be allocated
+ * @missed: probes that did not run
+ * @rescans: rounds of adoption of a device after its first one
+ *
+ * To be read as parameters of the module.
+ */
 struct repath_track_stats {
-	atomic_t no_memory;	/* objects that could not be allocated in a hook */
-	atomic_t missed;	/* probes that did not run */
-	atomic_t rescans;	/* rounds of adoption after the first one of a device */
+	atomic_t no_memory;
+	atomic_t missed;
+	atomic_t rescans;
 };
 
 extern struct repath_track_stats repath_track_stats;

@@ -204,8 +204,11 @@ bool repath_track_ctx_add(struct ib_ucontext *ucontext, struct task_struct *task
 	if (!dev)
 		goto unlock;
 
+	if (!ctx || !spare)
+		goto memory;
+
 	old = ctx_by_pointer_locked(ucontext);
-	if (old && rescan) {
+	if (old && rescan && old->pid == spare->pid) {
 		old->rescan = rescan;
 		tracked = true;
 		goto unlock;
@@ -214,12 +217,8 @@ bool repath_track_ctx_add(struct ib_ucontext *ucontext, struct task_struct *task
 	if (old)
 		ctx_drop_locked(old);
 
-	if (!ctx || !spare ||
-	    xa_alloc(&dev->ctxs, &ctx->id, ctx, xa_limit_32b, GFP_NOWAIT | __GFP_NOWARN)) {
-		atomic_inc(&repath_track_stats.no_memory);
-		schedule_work(&dev->rescan);
-		goto unlock;
-	}
+	if (xa_alloc(&dev->ctxs, &ctx->id, ctx, xa_limit_32b, GFP_NOWAIT | __GFP_NOWARN))
+		goto memory;
 	ctx->dev = repath_device_get(dev);
 	ctx->ucontext = ucontext;
 	ctx->rescan = rescan ?: atomic_read(&repath_track_round);
@@ -232,6 +231,11 @@ bool repath_track_ctx_add(struct ib_ucontext *ucontext, struct task_struct *task
 	spare = NULL;
 	ctx = NULL;
 	tracked = true;
+	goto unlock;
+
+memory:
+	atomic_inc(&repath_track_stats.no_memory);
+	repath_device_rescan(dev);
 unlock:
 	spin_unlock_irqrestore(&repath_track_lock, flags);
 	if (ctx)

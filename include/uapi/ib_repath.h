@@ -115,7 +115,7 @@ enum repath_attr {
 	REPATH_A_DEV_NAME,	/* string, at most 63 bytes: "rxe0" */
 	REPATH_A_OLD_DEV_NAME,	/* string: the name that was suspended */
 	REPATH_A_PORT,		/* u32, from 1 */
-	REPATH_A_PID,		/* u32: tgid in the reader's PID namespace */
+	REPATH_A_PID,		/* u32: tgid in the reader's PID namespace; in multicasts, the initial one */
 	REPATH_A_COMM,		/* string */
 	REPATH_A_KERNEL,	/* flag: the kernel's own queue pair */
 	REPATH_A_SHIM,		/* flag: the process has registered */

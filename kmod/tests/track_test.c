@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 16 */
+/* kunit-cases: 17 */
 /* kunit-objs: ../device.o ../track.o ../track_user.o ../track_walk.o ../path.o ../note.o */
 /* Tracking: indexes, their order of events, and teardown. */
 #include "track_fakes.h"
@@ -177,6 +177,36 @@ static void t_adoption_does_not_double(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dev->qp_count, 2u);
 }
 
+/* Nobody has told of the end of what lay at this address, nor of what lies there now. */
+static void t_adoption_of_reused_memory(struct kunit *test)
+{
+	struct repath_device *dev = the_device(test);
+	struct ib_ucontext *uctx = kunit_kzalloc(test, sizeof(*uctx), GFP_KERNEL);
+	struct ib_qp *qp = fake_qp(test, dev, 26);
+	struct repath_qp *rqp;
+
+	KUNIT_ASSERT_NOT_NULL(test, uctx);
+	uctx->device = dev->ibdev;
+	fake_qp_created(qp, current);
+	repath_track_ctx_add(uctx, current, GFP_NOWAIT, 0);
+
+	rqp = repath_track_qp_add(qp, &init_task, NULL, GFP_KERNEL, 7);
+	KUNIT_ASSERT_NOT_NULL(test, rqp);
+	KUNIT_EXPECT_PTR_EQ(test, rqp->pid, task_tgid(&init_task));
+	repath_qp_put(rqp);
+	KUNIT_EXPECT_TRUE(test, repath_track_ctx_add(uctx, &init_task, GFP_KERNEL, 7));
+	KUNIT_EXPECT_EQ(test, dev->qp_count, 1u);
+	KUNIT_EXPECT_EQ(test, dev->ctx_count, 1u);
+	KUNIT_EXPECT_EQ(test, dev->user_count, 1u);
+
+	qp->qp_num = 27;
+	rqp = repath_track_qp_add(qp, &init_task, NULL, GFP_KERNEL, 8);
+	KUNIT_ASSERT_NOT_NULL(test, rqp);
+	KUNIT_EXPECT_EQ(test, rqp->qpn, 27u);
+	KUNIT_EXPECT_NULL(test, repath_qp_find(dev, 26));
+	repath_qp_put(rqp);
+}
+
 /* An adopted queue pair is never newer than what a hook has brought under the same number. */
 static void t_adopted_does_not_take_qpn(struct kunit *test)
 {
@@ -189,7 +219,19 @@ static void t_adopted_does_not_take_qpn(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, rqp);
 	repath_qp_put(rqp);
 	rqp = repath_qp_find(dev, 25);
+	KUNIT_ASSERT_NOT_NULL(test, rqp);
 	KUNIT_EXPECT_PTR_EQ(test, rqp->qp, (const struct ib_qp *)hooked);
+	repath_qp_put(rqp);
+
+	/* Unless that one has gone when adoption comes by again. */
+	repath_track_qp_gone(hooked);
+	KUNIT_EXPECT_NULL(test, repath_qp_find(dev, 25));
+	rqp = repath_track_qp_add(adopted, current, NULL, GFP_KERNEL, 7);
+	KUNIT_ASSERT_NOT_NULL(test, rqp);
+	repath_qp_put(rqp);
+	rqp = repath_qp_find(dev, 25);
+	KUNIT_ASSERT_NOT_NULL(test, rqp);
+	KUNIT_EXPECT_PTR_EQ(test, rqp->qp, (const struct ib_qp *)adopted);
 	repath_qp_put(rqp);
 }
 
@@ -463,6 +505,7 @@ static struct kunit_case track_cases[] = {
 	KUNIT_CASE(t_qpn_reused_before_deletion),
 	KUNIT_CASE(t_pointer_reused),
 	KUNIT_CASE(t_adoption_does_not_double),
+	KUNIT_CASE(t_adoption_of_reused_memory),
 	KUNIT_CASE(t_adopted_does_not_take_qpn),
 	KUNIT_CASE(t_path_moves_with_modify),
 	KUNIT_CASE(t_many_on_one_path),
