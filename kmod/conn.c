@@ -491,7 +491,7 @@ static int adopt(struct repath_qp *rqp, void *arg)
  */
 void repath_conn_adopt(struct repath_proc *proc)
 {
-	repath_qp_for_each_of(proc->tgid, adopt, NULL);
+	repath_qp_walk_of(proc->tgid, adopt, NULL);
 }
 
 /**

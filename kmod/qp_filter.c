@@ -121,7 +121,7 @@ static int walk_path(struct repath_device *dev, struct filtered *to)
 	int ret = 0;
 
 	for (; !ret && port <= last; port++)
-		ret = repath_qp_for_each_on_path(dev, port, filter->dlid, &filter->dgid,
+		ret = repath_qp_walk_on_path(dev, port, filter->dlid, &filter->dgid,
 						 filtered_qp, to);
 	return ret;
 }
@@ -164,7 +164,7 @@ int repath_qp_filter_walk(const struct repath_qp_filter *filter, repath_qp_fn fn
 	if (filter->nobody)
 		return 0;
 	if (filter->tgid)
-		return repath_qp_for_each_of(filter->tgid, filtered_qp, &to);
+		return repath_qp_walk_of(filter->tgid, filtered_qp, &to);
 	if (filter->dev)
 		return walk_device(filter->dev, &to);
 

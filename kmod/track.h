@@ -192,8 +192,8 @@ void repath_qp_unuse(struct ib_qp *qp);
  */
 typedef int (*repath_qp_fn)(struct repath_qp *rqp, void *arg);
 int repath_qp_for_each(struct repath_device *dev, repath_qp_fn fn, void *arg);
-int repath_qp_for_each_of(struct pid *tgid, repath_qp_fn fn, void *arg);
-int repath_qp_for_each_on_path(struct repath_device *dev, u32 port, u32 dlid,
+int repath_qp_walk_of(struct pid *tgid, repath_qp_fn fn, void *arg);
+int repath_qp_walk_on_path(struct repath_device *dev, u32 port, u32 dlid,
 			       const union ib_gid *dgid, repath_qp_fn fn, void *arg);
 int repath_ctx_for_each(struct repath_device *dev,
 			int (*fn)(struct repath_ctx *ctx, void *arg), void *arg);

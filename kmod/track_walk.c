@@ -286,7 +286,7 @@ static int tell_qps(const struct selection *sel, repath_qp_fn fn, void *arg)
 }
 
 /**
- * repath_qp_for_each_of - walk the queue pairs of a process, on all devices
+ * repath_qp_walk_of - walk the queue pairs of a process, on all devices
  * @tgid: the process
  * @fn: see track.h
  * @arg: for @fn
@@ -294,7 +294,7 @@ static int tell_qps(const struct selection *sel, repath_qp_fn fn, void *arg)
  * Context: process.
  * Return: 0, what @fn returned, or -ENOMEM.
  */
-int repath_qp_for_each_of(struct pid *tgid, repath_qp_fn fn, void *arg)
+int repath_qp_walk_of(struct pid *tgid, repath_qp_fn fn, void *arg)
 {
 	const struct selection sel = {
 		.tgid = tgid, .walk = walk_qps_of, .put = drop_qp,
@@ -304,7 +304,7 @@ int repath_qp_for_each_of(struct pid *tgid, repath_qp_fn fn, void *arg)
 }
 
 /**
- * repath_qp_for_each_on_path - walk the queue pairs that send on one path
+ * repath_qp_walk_on_path - walk the queue pairs that send on one path
  * @dev: device
  * @port: own port
  * @dlid: by DLID; 0: by @dgid
@@ -317,7 +317,7 @@ int repath_qp_for_each_of(struct pid *tgid, repath_qp_fn fn, void *arg)
  * Context: process.
  * Return: 0, what @fn returned, or -ENOMEM.
  */
-int repath_qp_for_each_on_path(struct repath_device *dev, u32 port, u32 dlid,
+int repath_qp_walk_on_path(struct repath_device *dev, u32 port, u32 dlid,
 			       const union ib_gid *dgid, repath_qp_fn fn, void *arg)
 {
 	const struct selection sel = {

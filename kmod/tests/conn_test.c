@@ -54,7 +54,7 @@ void repath_qp_snapshot(struct repath_qp *rqp, u8 *state, struct repath_path *pa
 	*path = rqp->path;
 }
 
-int repath_qp_for_each_of(struct pid *tgid, repath_qp_fn fn, void *arg)
+int repath_qp_walk_of(struct pid *tgid, repath_qp_fn fn, void *arg)
 {
 	return 0;
 }

@@ -18,7 +18,7 @@ static int on_path(struct repath_device *dev, u32 port, u32 dlid, u16 dgid)
 	union ib_gid gid = fake_dgid(dgid);
 	int count = 0;
 
-	if (repath_qp_for_each_on_path(dev, port, dlid, &gid, fake_count_qp, &count))
+	if (repath_qp_walk_on_path(dev, port, dlid, &gid, fake_count_qp, &count))
 		return -1;
 	return count;
 }
@@ -291,7 +291,7 @@ static void t_many_on_one_path(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 9, 0), 200);
 	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 10, 0), 100);
-	KUNIT_EXPECT_EQ(test, repath_qp_for_each_of(task_tgid(current), fake_count_qp, &count), 0);
+	KUNIT_EXPECT_EQ(test, repath_qp_walk_of(task_tgid(current), fake_count_qp, &count), 0);
 	KUNIT_EXPECT_EQ(test, count, 300);
 	count = 0;
 	KUNIT_EXPECT_EQ(test, repath_qp_for_each(dev, fake_count_qp, &count), 0);
