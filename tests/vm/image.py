@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+import time
 
 import cpio
 import kernel as kernels
@@ -114,7 +115,20 @@ def cached(name, make):
             except OSError:
                 if not os.path.exists(path):    # not just made by somebody else
                     raise
+        _forget_old(os.path.dirname(path))
+    os.utime(path)
     return path
+
+
+def _forget_old(directory, days=14):
+    """Remove what nobody used for @days."""
+    for entry in os.scandir(directory):
+        if time.time() - entry.stat().st_mtime < days * 86400:
+            continue
+        if entry.is_dir():
+            shutil.rmtree(entry, ignore_errors=True)
+        else:
+            os.unlink(entry)
 
 
 def stamp(paths):
@@ -188,7 +202,12 @@ def overlay(kernel, extra):
     archive = cpio.Archive()
     files = {**built_files(kernel), **extra}
     for target, source in files.items():
-        archive.copy(source, target)
+        if source.endswith(".ko"):      # debug information is most of it, and slow to unpack
+            with tempfile.NamedTemporaryFile(suffix=".ko") as stripped:
+                subprocess.run(["strip", "-g", "-o", stripped.name, source], check=True)
+                archive.copy(stripped.name, target, executable=False)
+        else:
+            archive.copy(source, target)
     programs = [p for t, p in files.items() if t.startswith(("usr/bin/", LIBRARIES))]
     if programs:
         for library in libraries_of(programs):

@@ -43,8 +43,11 @@ class Kernel:
 
     def module_files(self, names):
         """Paths, relative to the modules' directory, of @names and what they depend on."""
+        index = os.path.join(self.modules, "modules.dep")
+        if not os.path.exists(index):       # of a package that was unpacked, not installed
+            subprocess.run(["depmod", "-b", self.root, self.release], check=True)
         depends = {}
-        with open(os.path.join(self.modules, "modules.dep")) as f:
+        with open(index) as f:
             for line in f:
                 path, _, needs = line.partition(":")
                 depends[path] = needs.split()
