@@ -201,6 +201,7 @@ class Bed:
             guest.close()
         for qemu in self.qemus:
             qemu.quit()
+        self.networks.close()
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def __enter__(self):

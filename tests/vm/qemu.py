@@ -77,7 +77,7 @@ class Qemu:
     def why(self):
         """What QEMU and the console said last, for an error message."""
         text = ""
-        for title, path, lines in (("QEMU", self.log_path, 20), ("console", self.console_path, 40)):
+        for title, path, lines in (("QEMU", self.log_path, 20), ("console", self.console_path, 100)):
             with open(path, errors="replace") if os.path.exists(path) else open(os.devnull) as f:
                 tail = f.read().replace("\r", "").splitlines()[-lines:]
             text += f"--- {title} of {self.label}\n" + "\n".join(tail) + "\n"
