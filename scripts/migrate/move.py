@@ -208,7 +208,7 @@ class Move:
 
     def roll_back(self, error):
         self.interrupt.ignored = True
-        self.report.say(f"repath-migrate: {error}")
+        self.report.say(f"  {error}")
         if self.moved and not self.undo:
             self.give_up(error, [])
         failures = []

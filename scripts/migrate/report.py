@@ -10,7 +10,7 @@ class Report:
     def __init__(self, quiet, **facts):
         self._quiet = quiet
         self._start = time.monotonic()
-        self.facts = dict(facts)
+        self.facts = {**facts, "started": round(time.time(), 3)}
         self.stages = []
         self.undone = []
 
