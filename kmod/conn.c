@@ -417,17 +417,21 @@ static void qp_connected(struct repath_proc *proc, struct repath_qp *rqp)
 	if (state < IB_QPS_RTR || state > IB_QPS_SQE || !path.has_av || READ_ONCE(rqp->gone))
 		return;
 	addr_of_path(&addr, &path);
-	if (conn && conn->rqp == rqp) {
-		if (conn->proc == proc &&
-		    repath_conn_is_peer(conn, path.dest_qpn, path.dgid.raw)) {
+	if (conn && conn->rqp == rqp && conn->proc == proc) {
+		bool same = repath_conn_is_peer(conn, path.dest_qpn, path.dgid.raw);
+
+		/* The shim connects it; this may be news of a time before the last INFO. */
+		if (conn->moving) {
+			if (same)
+				conn->addr = addr;
+			return;
+		}
+		if (same && conn->state != REPATH_CONN_GONE) {
 			conn->addr = addr;
-			if (conn->state != REPATH_CONN_READY && conn->state != REPATH_CONN_GONE)
+			if (conn->state != REPATH_CONN_READY)
 				repath_hello_start(conn, false);
 			return;
 		}
-		/* The shim connects it; this may be news of a time before the last INFO. */
-		if (conn->moving)
-			return;
 	}
 	if (conn)
 		repath_conn_destroy(conn);
@@ -471,10 +475,14 @@ void repath_conn_qp_gone(struct repath_qp *rqp)
 	mutex_lock(&repath_conn_mutex);
 	conn = rqp->conn_id ? repath_conn_by_id(rqp->conn_id) : NULL;
 	if (conn && conn->rqp == rqp) {
-		if (conn->moving && conn->state != REPATH_CONN_GONE)
+		if (conn->moving && conn->state != REPATH_CONN_GONE) {
 			unbind(conn);
-		else
+		} else {
+			/* Else the other end would not know why nobody answers when it is to move. */
+			if (conn->state == REPATH_CONN_READY)
+				repath_peer_send_gone(conn);
 			repath_conn_destroy(conn);
+		}
 	}
 	mutex_unlock(&repath_conn_mutex);
 }
@@ -504,7 +512,7 @@ void repath_conn_proc_left(struct repath_proc *proc)
 
 	mutex_lock(&repath_conn_mutex);
 	list_for_each_entry_safe(conn, next, &proc->conns, proc_node) {
-		if (conn->moving && conn->state == REPATH_CONN_READY)
+		if (conn->state == REPATH_CONN_READY)
 			repath_peer_send_gone(conn);
 		repath_conn_destroy(conn);
 	}

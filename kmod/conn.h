@@ -112,7 +112,7 @@ bool repath_conn_query(u32 conn_id, u8 *state);
 
 /* The process has registered: its queue pairs that are connected already get connections. */
 void repath_conn_adopt(struct repath_proc *proc);
-/* The process has left: all its connections go; GONE is sent for those that were moving. */
+/* The process has left: all its connections go, and GONE is sent for them. */
 void repath_conn_proc_left(struct repath_proc *proc);
 
 /* Any context that may sleep. */

@@ -144,7 +144,9 @@ static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 ty
 		queue_work(local_wq, &letter->work);
 		return 0;
 	}
-	err = repath_xprt_send(conn->dev, &conn->addr, conn->remote->cookie, type, wire, len,
+	/* The last word needs no order; a thousand of them are not said one after the other. */
+	err = repath_xprt_send(conn->dev, &conn->addr,
+			       type == REPATH_MSG_GONE ? 0 : conn->remote->cookie, type, wire, len,
 			       letter_done, letter);
 	if (err) {
 		repath_proc_put(letter->proc);

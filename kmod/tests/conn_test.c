@@ -351,6 +351,17 @@ static void t_gone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 1u);
 	repath_conn_qp_gone(rqp);
 	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 0u);
+	KUNIT_EXPECT_EQ(test, fake.gone_sent, 0);
+
+	/* A queue pair that goes says so to whom it knows; one that is connected again begins anew. */
+	conn = connected(test, rqp, 99, 5);
+	conn->state = REPATH_CONN_READY;
+	repath_conn_qp_gone(rqp);
+	KUNIT_EXPECT_EQ(test, fake.gone_sent, 1);
+	conn = connected(test, rqp, 99, 5);
+	message(conn, REPATH_MSG_GONE, REPATH_REC_DEAD, false);
+	KUNIT_EXPECT_EQ(test, (int)connected(test, rqp, 99, 5)->state, (int)REPATH_CONN_NEW);
+	repath_conn_qp_gone(rqp);
 
 	/* A suspended one that has no queue pair any more goes with the word. */
 	conn = connected(test, rqp, 99, 5);
@@ -374,8 +385,7 @@ static void t_process_leaves(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, count, 2u);
 	KUNIT_EXPECT_EQ(test, moving, 1u);
 	repath_conn_proc_left(&fake.proc);
-	/* Only whoever waits is told. */
-	KUNIT_EXPECT_EQ(test, fake.gone_sent, 1);
+	KUNIT_EXPECT_EQ(test, fake.gone_sent, 2);
 	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 0u);
 	KUNIT_EXPECT_NULL(test, conn_of(&of(test)->qp[0]));
 }

@@ -31,8 +31,10 @@
 #define RECORD 64
 
 static const char usage[] =
-"usage: fakeshim [-d DEVICE] [-q QPS] [-b BYTES] [-r REASON] [-p REASON] [-s STAGE] [-k] [-u] [-f] [HOST]\n"
+"usage: fakeshim [-d DEVICE] [-g INDEX] [-q QPS] [-b BYTES] [-r REASON] [-p REASON]\n"
+"                [-s STAGE] [-k] [-u] [-f] [HOST]\n"
 "  -d NAME    RDMA device (rxe0)\n"
+"  -g INDEX   of the own GID (that of an IPv4 address)\n"
 "  -q N       connections (1)\n"
 "  -b BYTES   of the blob that INFO carries (0)\n"
 "  -r REASON  refuse when asked whether a device may be suspended\n"
@@ -46,8 +48,9 @@ static const char usage[] =
 static struct {
 	const char *device, *refuse, *refuse_peer, *host;
 	unsigned int qps, blob, stop;
+	int gid_index;
 	int die, unregistered, forger;
-} opt = { .device = "rxe0", .qps = 1 };
+} opt = { .device = "rxe0", .qps = 1, .gid_index = -1 };
 
 static struct {
 	struct ibv_qp *qp;
@@ -200,7 +203,7 @@ static void create_all(void)
 {
 	unsigned int i;
 
-	endpoint_open(&me.ep, opt.device, -1);
+	endpoint_open(&me.ep, opt.device, opt.gid_index);
 	me.pd = ibv_alloc_pd(me.ep.ctx);
 	me.cq = ibv_create_cq(me.ep.ctx, 4 * opt.qps, NULL, NULL, 0);
 	me.mr = ibv_reg_mr(me.pd, me.memory, sizeof(me.memory), IBV_ACCESS_LOCAL_WRITE);
@@ -544,9 +547,10 @@ int main(int argc, char **argv)
 	unsigned int i, ready = 0;
 	int o, tcp;
 
-	while ((o = getopt(argc, argv, "d:q:b:r:p:s:kuf")) >= 0) {
+	while ((o = getopt(argc, argv, "d:g:q:b:r:p:s:kuf")) >= 0) {
 		switch (o) {
 		case 'd': opt.device = optarg; break;
+		case 'g': opt.gid_index = atoi(optarg); break;
 		case 'q': opt.qps = atoi(optarg); break;
 		case 'b': opt.blob = atoi(optarg); break;
 		case 'r': opt.refuse = optarg; break;
