@@ -229,7 +229,9 @@ void rp_conn_begin(struct rp_conn *c, bool mover)
 	}
 	if (!mover)
 		pthread_mutex_lock(&qp->control);
+	c->control = !mover;
 	c->moving = true;
+	c->round++;
 	c->mover = mover;
 	c->peer_gated = c->drained = c->stuck = c->peer_drained = c->peer_stuck = false;
 	c->quiet = c->peer_quiet = c->flushing = c->reset = c->usable = false;
@@ -261,9 +263,11 @@ static void conn_end(struct rp_conn *c)
 {
 	c->moving = false;
 	c->usable = c->aborting = c->reset = false;
-	if (!c->mover)
+	if (rp_round_after(c->peer_round, c->peer_over))
+		c->peer_over = c->peer_round;
+	if (c->control)
 		pthread_mutex_unlock(&c->qp->control);
-	c->mover = false;
+	c->mover = c->control = false;
 }
 
 /* Gives kept sends to the device and lets new ones through. */

@@ -41,6 +41,10 @@ struct rp_peer {
  * @connected, @peer_connected: in RTS with the other's INFO
  * @aborting: ABORT was sent and is not answered
  * @dead: the peer has no such end any more
+ * @round: how often this end has begun, modulo 2^16; @peer_round: the peer's, as last heard
+ * @peer_over: the peer's round that has ended here: messages up to it are late ones
+ * @abort_round: the peer's round whose ABORT is to be answered
+ * @control: qp->control is held
  * @due: 1 << enum repath_msg, to be sent
  * @progress, @progress_ns: what of the send ring was retired when, to see that it is stuck
  */
@@ -54,7 +58,8 @@ struct rp_conn {
 	bool moving, mover, peer_gated, marker_out;
 	bool drained, stuck, peer_drained, peer_stuck;
 	bool quiet, peer_quiet, flushing, reset, usable;
-	bool informed, connected, peer_connected, aborting, dead;
+	bool informed, connected, peer_connected, aborting, dead, control;
+	uint16_t round, peer_round, peer_over, abort_round;
 	unsigned int due;
 
 	uint32_t psn, peer_psn, peer_qpn, peer_lid;
@@ -84,6 +89,11 @@ int rp_conns_refresh(void);			/* asks the module for all of this process */
 struct rp_conn *rp_conn_find(uint32_t id);
 struct rp_peer *rp_peer_find(uint32_t id);
 void rp_conn_forget(struct rp_conn *c);
+/* Is round @a of the peer after @b? */
+static inline bool rp_round_after(uint16_t a, uint16_t b)
+{
+	return (int16_t)(a - b) > 0;
+}
 /* Closes the gate. A peer's end also keeps the application from modifying the queue pair. */
 void rp_conn_begin(struct rp_conn *c, bool mover);
 /* Opens the gate of a queue pair that never left RTS. */

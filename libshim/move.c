@@ -384,6 +384,8 @@ static bool all_conns(struct rp_move *m, bool (*done)(const struct rp_conn *c))
 static bool conn_gated(const struct rp_conn *c) { return c->peer_gated; }
 static bool conn_quiet(const struct rp_conn *c) { return c->quiet && c->peer_quiet; }
 static bool conn_connected(const struct rp_conn *c) { return c->connected && c->peer_connected; }
+/* The end of a peer's move is near, and it has been told the queue pair that we are to leave. */
+static bool conn_not_ending(const struct rp_conn *c) { return !c->usable; }
 static bool conn_never(const struct rp_conn *c) { (void)c; return false; }
 
 static void release(struct rp_move *m)
@@ -561,7 +563,7 @@ static void move_step(struct rp_move *m)
 {
 	switch (m->state) {
 	case MOVE_LOCK:
-		if (!lock_contexts(m))
+		if (!lock_contexts(m) || !all_conns(m, conn_not_ending))
 			return;
 		if (!still_movable(m)) {
 			m->state = MOVE_CHECKED;	/* the module aborts */

@@ -124,10 +124,15 @@ static void record(struct repath_conn_rec *r, const struct rp_conn *c, enum repa
 	r->qpn = c->qp->real ? c->qp->real->qp_num : c->qp->qp.qp_num;
 	r->psn = c->psn;
 	r->count = atomic_load(&c->qp->recvs_done);
+	r->flags = (uint32_t)c->round << REPATH_REC_ROUND_SHIFT;
 	if (type == REPATH_MSG_DRAINED && c->stuck)
 		r->flags |= REPATH_REC_STUCK;
-	if (type == REPATH_MSG_ABORTED && c->reset)
-		r->flags |= REPATH_REC_RESET;
+	if (type == REPATH_MSG_ABORTED) {
+		r->flags = (uint32_t)c->abort_round << REPATH_REC_ROUND_SHIFT;
+		r->count = c->round;
+		if (c->reset)
+			r->flags |= REPATH_REC_RESET;
+	}
 }
 
 static enum ibv_mtu active_mtu(struct rp_context *ctx, uint8_t port)
@@ -380,10 +385,61 @@ static void prepared_in(struct rp_peer *peer, const struct rp_ctl_peer_msg *in)
 	rp_move_prepared(peer, why[0] ? why : NULL);
 }
 
+/*
+ * The peer has begun anew while this end waits for the end of the round before: it lost the last
+ * word. The peer has had ours, else it would not be so far.
+ */
+static void finish_round_before(struct rp_conn *c)
+{
+	if (c->connected) {
+		c->peer_connected = true;
+		rp_conn_step(c);
+	} else if (!c->quiet && !c->mover) {
+		rp_conn_cancel(c);
+	}
+}
+
+/*
+ * A message may come late, when what it is about has ended here: its round says so. ABORTED
+ * answers a round of ours, and tells the peer's by its count.
+ */
+static bool of_ended_round(struct rp_conn *c, uint8_t type, const struct repath_conn_rec *r)
+{
+	uint16_t round = REPATH_REC_ROUND(r->flags);
+
+	switch (type) {
+	case REPATH_MSG_ABORTED:
+		if (round != c->round)
+			return true;
+		round = r->count;
+		break;
+	case REPATH_MSG_ABORT:
+		break;
+	case REPATH_MSG_GATE:
+	case REPATH_MSG_DRAINED:
+	case REPATH_MSG_READY:
+	case REPATH_MSG_INFO:
+	case REPATH_MSG_CONNECTED:
+		if (!rp_round_after(round, c->peer_over))
+			return true;
+		break;
+	default:
+		return false;
+	}
+	if (c->moving && rp_round_after(c->peer_round, c->peer_over) &&
+	    rp_round_after(round, c->peer_round))
+		finish_round_before(c);
+	if (rp_round_after(round, c->peer_round))
+		c->peer_round = round;
+	return false;
+}
+
 /* A message says also all that must have come before it: they can overtake each other. */
 static void rec_in(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
 		   const struct repath_conn_rec *r)
 {
+	if (of_ended_round(c, m->type, r))
+		return;
 	switch (m->type) {
 	case REPATH_MSG_GATE:
 		rp_conn_begin(c, false);
@@ -418,7 +474,11 @@ static void rec_in(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
 			c->peer_connected = true;
 		break;
 	case REPATH_MSG_ABORT:
-		if (!c->moving) {
+		c->abort_round = REPATH_REC_ROUND(r->flags);
+		if (!c->moving || !rp_round_after(c->abort_round, c->peer_over)) {
+			/* What it takes back may still come. */
+			if (!c->moving && rp_round_after(c->peer_round, c->peer_over))
+				c->peer_over = c->peer_round;
 			c->due |= 1u << REPATH_MSG_ABORTED;
 		} else if (c->quiet) {
 			/* Too late to go back: this end has told that it stops. */
@@ -451,6 +511,20 @@ static void rec_in(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
 	}
 }
 
+/* A key table that comes late, after that of a newer round. */
+static bool keys_are_old(const struct rp_ctl_peer_msg *m)
+{
+	unsigned int i;
+
+	for (i = 0; i < m->nrecs; i++) {
+		struct rp_conn *c = rp_conn_find(m->recs[i].conn_id);
+
+		if (c && rp_round_after(c->peer_round, REPATH_REC_ROUND(m->recs[i].flags)))
+			return true;
+	}
+	return false;
+}
+
 void rp_peer_msg_in(const struct rp_ctl_peer_msg *m)
 {
 	struct rp_peer *peer;
@@ -479,7 +553,8 @@ void rp_peer_msg_in(const struct rp_ctl_peer_msg *m)
 		prepared_in(peer, m);
 		return;
 	case REPATH_MSG_KEYS:
-		if (!rp_keys_take(peer, m->blob, m->blob_len, m->recs, m->nrecs))
+		if (keys_are_old(m) ||
+		    !rp_keys_take(peer, m->blob, m->blob_len, m->recs, m->nrecs))
 			answer(peer, REPATH_MSG_KEYS_ACK, m, NULL);
 		return;
 	case REPATH_MSG_KEYS_ACK:
@@ -491,7 +566,8 @@ void rp_peer_msg_in(const struct rp_ctl_peer_msg *m)
 		return;
 	case REPATH_MSG_INFO:
 		/* Before the gate opens with them. */
-		if (m->blob_len && rp_keys_take(peer, m->blob, m->blob_len, m->recs, m->nrecs))
+		if (m->blob_len && !keys_are_old(m) &&
+		    rp_keys_take(peer, m->blob, m->blob_len, m->recs, m->nrecs))
 			rp_log(RP_LOG_ERR, "peer %u: key table not understood", m->peer_id);
 		break;
 	}

@@ -260,5 +260,8 @@ struct repath_conn_rec {
 #define REPATH_REC_DEAD		(1u << 2) /* this end is in error or destroyed */
 #define REPATH_REC_MTU(flags)	(((flags) >> 8) & 0x7) /* enum ib_mtu that the port carries */
 #define REPATH_REC_MTU_SHIFT	8
+/* How often the sender has closed this connection's gate, modulo 2^16 (from shim to shim). */
+#define REPATH_REC_ROUND(flags)	((flags) >> 16)
+#define REPATH_REC_ROUND_SHIFT	16
 
 #endif /* _UAPI_IB_REPATH_H */
