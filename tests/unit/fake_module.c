@@ -121,16 +121,12 @@ static uint32_t conn_id(struct rp_qp *qp)
 	return qp->qp.qp_num + 1000000;
 }
 
+/* Also one that is being destroyed and says so. */
 static struct rp_qp *qp_of(uint32_t id)
 {
-	struct rp_context *ctx;
-	struct rp_qp *qp;
+	struct rp_conn *c = rp_conn_find(id);
 
-	list_for_each(ctx, &rp_contexts, node)
-		list_for_each(qp, &ctx->qps, node)
-			if (conn_id(qp) == id)
-				return qp;
-	return NULL;
+	return c ? c->qp : NULL;
 }
 
 int rp_ctl_conns(void (*fn)(const struct rp_ctl_conn *c, void *arg), void *arg)

@@ -109,7 +109,8 @@ void end_close(struct end *e)
 		CHECK_EQ(ibv_destroy_qp(e->qp), 0);
 	if (e->srq)
 		CHECK_EQ(ibv_destroy_srq(e->srq), 0);
-	CHECK_EQ(ibv_destroy_cq(e->cq), 0);
+	if (e->cq)
+		CHECK_EQ(ibv_destroy_cq(e->cq), 0);
 	if (e->channel)
 		CHECK_EQ(ibv_destroy_comp_channel(e->channel), 0);
 	CHECK_EQ(ibv_dereg_mr(e->mr), 0);

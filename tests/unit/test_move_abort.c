@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* A move that is given up at a random moment: everything goes on on the old device. */
+#include "check.h"
+#include "move_cycle.h"
+#include "traffic.h"
+
+static void give_up_after(struct traffic *t, unsigned int us, unsigned int i)
+{
+	const char *dev = i % 2 ? "mock1" : "mock0", *why = NULL;
+	int ret;
+
+	ret = fake_check(dev, &why);
+	CHECK(!ret, "round %u: check: %d, %s", i, ret, why);
+	fake_suspend_start(dev);
+	usleep(us);
+	ret = fake_abort();
+	CHECK(!ret, "round %u, after %u us: abort: %d", i, us, ret);
+	CHECK_EQ(fake_settled(), 0);
+	traffic_flows(t, 5);
+}
+
+int main(void)
+{
+	struct fake_faults f = { .seed = 3, .late_us = 2000, .twice = 20, .lost = 10 };
+	unsigned int seed = 5, i;
+	struct traffic *t;
+	struct end e[2];
+
+	alarm(110);
+	pair_open(e, &(struct pair_how){ .events = true });
+	t = traffic_start(e, &(struct traffic_how){ .seed = 9 });
+	for (i = 0; i < 60; i++)
+		give_up_after(t, rand_r(&seed) % 12000, i);
+	fake_faults_set(&f);
+	for (i = 0; i < 60; i++)
+		give_up_after(t, rand_r(&seed) % 30000, i);
+	/* And a move still works. */
+	move_away("mock0");
+	move_back("mock0");
+	traffic_flows(t, 100);
+	traffic_stop(t);
+	fake_faults_set(&(struct fake_faults){ .seed = 1 });
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+	return 0;
+}

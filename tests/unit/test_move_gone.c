@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The peer dies while the device is away: the queue pair fails as it would have without a move. */
+#include "check.h"
+#include "move_cycle.h"
+#include "pair.h"
+
+
+/*
+ * @dies: the module says that the peer is gone; its end, which is this process's too, stays as it was.
+ * Else the peer destroys its queue pair itself.
+ */
+static void go(bool dies, bool before)
+{
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+	const char *why = "";
+	struct end e[2];
+	int i, ret;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	for (i = 0; i < 3; i++)
+		CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, i, 0, 0, 8), 0);
+	CHECK_EQ(post_recv(&e[0], 100, 0, 8), 0);
+	CHECK_EQ(post_recv(&e[0], 101, 0, 8), 0);
+	move_away("mock0");
+	if (before)
+		CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, 3, 0, 0, 8), 0);
+	if (dies) {
+		fake_gone("mock0");
+	} else {
+		CHECK_EQ(ibv_destroy_qp(e[1].qp), 0);
+		e[1].qp = NULL;
+	}
+	usleep(20000);
+	if (!before)
+		CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, 3, 0, 0, 8), 0);
+	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = "mock0" }), 0);
+	ret = fake_resume("mock0", &why);
+	CHECK(!ret, "%d, %s", ret, why);
+	expect(&e[0], 0, IBV_WC_RETRY_EXC_ERR);
+	for (i = 1; i < 4; i++)
+		expect(&e[0], i, IBV_WC_WR_FLUSH_ERR);
+	expect(&e[0], 100, IBV_WC_WR_FLUSH_ERR);
+	expect(&e[0], 101, IBV_WC_WR_FLUSH_ERR);
+	CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, 4, 0, 0, 8), 0);
+	expect(&e[0], 4, IBV_WC_WR_FLUSH_ERR);
+	expect_none(&e[0], 10);
+	CHECK_EQ(ibv_query_qp(e[0].qp, &attr, IBV_QP_STATE, &init), 0);
+	CHECK_EQ(attr.qp_state, IBV_QPS_ERR);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+int main(void)
+{
+	alarm(60);
+	go(true, true);
+	go(true, false);
+	go(false, true);
+	go(false, false);
+	return 0;
+}

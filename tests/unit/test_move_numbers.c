@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The numbers that an application sees never change, also where the new device's numbers collide
+ * with those that other objects are known by, and the GIDs are at other indexes.
+ */
+#include "check.h"
+#include "move_cycle.h"
+#include "traffic.h"
+
+static void back(const struct mock_plug *how)
+{
+	const char *why = "";
+	int ret;
+
+	CHECK_EQ(mock_plug(how), 0);
+	ret = fake_resume(how->name, &why);
+	CHECK(!ret, "%d, %s", ret, why);
+	CHECK_EQ(fake_settled(), 0);
+}
+
+static void collide(void)
+{
+	struct ibv_mr *more[4];
+	struct ibv_qp *idle[4];
+	struct traffic *t;
+	struct end e[2];
+	uint32_t qpn, lkey, rkey;
+	unsigned int i, j;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	for (i = 0; i < 4; i++) {
+		more[i] = ibv_reg_mr(e[0].pd, e[0].buf + 4096 * i, 4096, ALL_ACCESS);
+		idle[i] = end_create_qp(&e[0], &(struct pair_how){ 0 });
+		CHECK(more[i] && idle[i]);
+	}
+	qpn = e[0].qp->qp_num;
+	lkey = e[0].mr->lkey;
+	rkey = e[0].mr->rkey;
+	t = traffic_start(e, &(struct traffic_how){ .seed = 4 });
+	for (i = 0; i < 4; i++) {
+		traffic_flows(t, 20);
+		move_away("mock0");
+		/* From one object behind: each new number was its neighbour's */
+		back(&(struct mock_plug){ .name = "mock0", .first_qpn = qpn + i,
+					  .first_key = lkey + 0x100 * i });
+		traffic_flows(t, 20);
+		CHECK_EQ(e[0].qp->qp_num, qpn);
+		CHECK_EQ(e[0].mr->lkey, lkey);
+		CHECK_EQ(e[0].mr->rkey, rkey);
+	}
+	/* New ones have numbers that nobody else is known by. */
+	for (i = 0; i < 4; i++) {
+		struct ibv_mr *mr = ibv_reg_mr(e[0].pd, e[0].buf, 4096, ALL_ACCESS);
+		struct ibv_qp *qp = end_create_qp(&e[0], &(struct pair_how){ 0 });
+
+		CHECK(mr && qp);
+		CHECK(qp->qp_num != qpn && mr->lkey != lkey && mr->rkey != rkey);
+		for (j = 0; j < 4; j++) {
+			CHECK(mr->lkey != more[j]->lkey && mr->rkey != more[j]->rkey);
+			CHECK(qp->qp_num != idle[j]->qp_num);
+		}
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+		CHECK_EQ(ibv_destroy_qp(qp), 0);
+	}
+	traffic_stop(t);
+	for (i = 0; i < 4; i++) {
+		CHECK_EQ(ibv_dereg_mr(more[i]), 0);
+		CHECK_EQ(ibv_destroy_qp(idle[i]), 0);
+	}
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+/* A key that is made after the move can be used by the peer at once. */
+static void new_keys(void)
+{
+	struct end e[2];
+	struct ibv_mr *mr, *old;
+	char *fresh = aligned_alloc(4096, 4096);
+	int i;
+
+	CHECK(fresh);
+	pair_open(e, &(struct pair_how){ 0 });
+	move_away("mock0");
+	back(&(struct mock_plug){ .name = "mock0" });
+	for (i = 0; i < 3; i++) {
+		mr = ibv_reg_mr(e[0].pd, fresh, 4096, ALL_ACCESS);
+		CHECK(mr);
+		/* The peer writes there, and this end sends from there. */
+		old = e[0].mr;
+		e[0].mr = mr;
+		strcpy(e[1].buf, "to a new region");
+		{
+			char *buf = e[0].buf;
+
+			e[0].buf = fresh;
+			memset(fresh, 0, 4096);
+			CHECK_EQ(post(&e[1], &e[0], IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED, 0, 32), 0);
+			expect(&e[1], 1, IBV_WC_SUCCESS);
+			CHECK(!strcmp(fresh, "to a new region"));
+			CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, 2, IBV_SEND_SIGNALED, 0, 32), 0);
+			expect(&e[0], 2, IBV_WC_SUCCESS);
+			e[0].buf = buf;
+		}
+		e[0].mr = old;
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+		if (i == 1) {
+			move_away("mock1");
+			move_back("mock1");
+		}
+	}
+	pair_close(e);
+	free(fresh);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+static void gids(void)
+{
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+	struct traffic *t;
+	struct end e[2];
+	unsigned int i;
+
+	/* The IPv4 GID */
+	pair_open(e, &(struct pair_how){ .sgid_index = 1 });
+	t = traffic_start(e, &(struct traffic_how){ .seed = 5 });
+	for (i = 3; i; i--) {
+		traffic_flows(t, 20);
+		move_away("mock0");
+		back(&(struct mock_plug){ .name = "mock0", .gid_shift = i });
+		traffic_flows(t, 20);
+		CHECK_EQ(mock_last_sgid_index("mock0"), i + 1);
+		CHECK_EQ(ibv_query_qp(e[0].qp, &attr, IBV_QP_AV, &init), 0);
+		CHECK_EQ(attr.ah_attr.grh.sgid_index, 1);
+	}
+	traffic_stop(t);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+int main(void)
+{
+	alarm(110);
+	collide();
+	new_keys();
+	gids();
+	return 0;
+}

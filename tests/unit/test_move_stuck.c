@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * SENDs that wait for a receive which the peer posts only after the move, with WRITEs behind them; the
+ * same where a few of them were executed and the answer was lost.
+ */
+#include "check.h"
+#include "move_cycle.h"
+#include "traffic.h"
+
+static void wait_quiet(struct traffic *t, int end)
+{
+	uint64_t n;
+
+	do {
+		n = traffic_received(t, end);
+		usleep(20000);
+	} while (n != traffic_received(t, end));
+}
+
+static void go(const struct pair_how *how, const struct traffic_how *traffic, int holder,
+	       const char *dev)
+{
+	struct traffic *t;
+	struct end e[2];
+	int i;
+
+	pair_open(e, how);
+	t = traffic_start(e, traffic);
+	for (i = 0; i < 2; i++) {
+		traffic_flows(t, 50);
+		traffic_hold_receives(t, holder, true);
+		wait_quiet(t, holder);
+		move_away(dev);
+		move_back(dev);
+		usleep(5000);
+		traffic_hold_receives(t, holder, false);
+		traffic_flows(t, 50);
+	}
+	/* Both ends hold */
+	traffic_hold_receives(t, 0, true);
+	traffic_hold_receives(t, 1, true);
+	wait_quiet(t, 0);
+	wait_quiet(t, 1);
+	move_away(dev);
+	move_back(dev);
+	traffic_hold_receives(t, 0, false);
+	traffic_hold_receives(t, 1, false);
+	traffic_flows(t, 50);
+	traffic_stop(t);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+	CHECK_EQ(mock_cq_overruns(), 0);
+}
+
+/* Eight SENDs: three executed without an answer, the others waiting. */
+static void lost_answers(const char *dev)
+{
+	struct end e[2];
+	int i;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	for (i = 0; i < 3; i++)
+		CHECK_EQ(post_recv(&e[1], 100 + i, 1024 * i, 64), 0);
+	mock_hold_acks(true);
+	for (i = 0; i < 8; i++) {
+		sprintf(e[0].buf + 64 * i, "message %d", i);
+		CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, i, i % 2 ? 0 : IBV_SEND_SIGNALED, 64 * i,
+			      64), 0);
+	}
+	for (i = 0; i < 3; i++)
+		expect(&e[1], 100 + i, IBV_WC_SUCCESS);
+	expect_none(&e[0], 10);
+	move_away(dev);
+	mock_hold_acks(false);
+	move_back(dev);
+	expect(&e[0], 0, IBV_WC_SUCCESS);
+	expect(&e[0], 2, IBV_WC_SUCCESS);
+	expect_none(&e[0], 10);
+	for (i = 3; i < 8; i++) {
+		CHECK_EQ(post_recv(&e[1], 100 + i, 1024 * i, 64), 0);
+		expect(&e[1], 100 + i, IBV_WC_SUCCESS);
+	}
+	expect(&e[0], 4, IBV_WC_SUCCESS);
+	expect(&e[0], 6, IBV_WC_SUCCESS);
+	for (i = 0; i < 8; i++) {
+		char text[32];
+
+		sprintf(text, "message %d", i);
+		CHECK(!strcmp(e[1].buf + 1024 * i, text), "%d: %s", i, e[1].buf + 1024 * i);
+	}
+	expect_none(&e[0], 10);
+	expect_none(&e[1], 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+int main(void)
+{
+	alarm(110);
+	lost_answers("mock0");
+	lost_answers("mock1");
+	go(&(struct pair_how){ 0 }, &(struct traffic_how){ .seed = 1 }, 1, "mock0");
+	go(&(struct pair_how){ 0 }, &(struct traffic_how){ .seed = 2 }, 0, "mock0");
+	go(&(struct pair_how){ .ex_cq = true }, &(struct traffic_how){ .seed = 3, .rarely = true },
+	   1, "mock1");
+	return 0;
+}
