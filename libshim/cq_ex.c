@@ -61,7 +61,11 @@ static bool take_soft(struct rp_cq *cq)
 	return true;
 }
 
-/* The device's next entry that is for the application; opens the session where it is not. */
+/*
+ * The device's next entry that is for the application. Each entry has a session of the device's own:
+ * rxe's next_poll() of rdma-core 44 ends the session when there is no more, and end_poll(), which
+ * other devices need then, would step over the end of the queue.
+ */
 static int advance(struct rp_cq *cq)
 {
 	struct ibv_poll_cq_attr attr = { 0 };
@@ -70,12 +74,10 @@ static int advance(struct rp_cq *cq)
 	do {
 		if (!cq->real_ex)
 			return ENOENT;
-		if (cq->ex->real_open) {
-			ret = cq->real_ex->next_poll(cq->real_ex);
-		} else {
-			ret = cq->real_ex->start_poll(cq->real_ex, &attr);
-			cq->ex->real_open = !ret;
-		}
+		if (cq->ex->real_open)
+			cq->real_ex->end_poll(cq->real_ex);
+		ret = cq->real_ex->start_poll(cq->real_ex, &attr);
+		cq->ex->real_open = !ret;
 		if (ret)
 			return ret;
 	} while (!take_current(cq));
