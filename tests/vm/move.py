@@ -17,6 +17,8 @@ a key or a GID comes back, or if no send request was under way when the gate clo
 import contextlib
 import json
 
+import traffic
+
 # What the processes write about their real and virtual numbers; read when a test fails.
 LOG = "/tmp/shim.log"
 SHIM = f"LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libibrepath.so REPATH_LOG=info:{LOG}"
@@ -145,6 +147,8 @@ def moving(*guests, comm="rcheck"):
     except Exception:
         for guest in guests:
             explain(guest)
+        for job in traffic.Pair.jobs_made:
+            print(f"--- {job}\n{job.output()[-1500:]}", flush=True)
         raise
 
 

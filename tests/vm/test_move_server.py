@@ -8,7 +8,7 @@ from traffic import Pair
 def test(bed):
     a, b = bed.guests("a", "b")
     with moving(a, b) as mover:
-        for number, each in enumerate(("--new-post --epoll", "--ex-cq --split-cq --nonblock")):
+        for number, each in enumerate(("--ex-cq --split-cq --nonblock", "--new-post --epoll")):
             pair = Pair(a, b, "-q 4 -n 8 -b -k 4 -l 4 --vary", f"-i 0.5 --numbers {each}",
                         env=SHIM, port=18600 + number)
             pair.wait_running()

@@ -50,6 +50,8 @@ class Pair:
     env: before both commands, such as move.SHIM; port: TCP.
     """
 
+    jobs_made = []      # of all pairs of this run, for who has to explain a failure
+
     def __init__(self, server, client, options="", each_options="-i 0.5 --numbers", env="",
                  port=18600, server_options=""):
         self.port = port
@@ -58,6 +60,7 @@ class Pair:
             f"exec env {env} rcheck -p {port} {each_options} {server_options}")
         self.client = client.start(
             f"exec env {env} rcheck -p {port} {each_options} {options} {server.mgmt_ip}")
+        Pair.jobs_made += self.jobs
 
     @property
     def jobs(self):
