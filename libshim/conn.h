@@ -32,7 +32,8 @@ struct rp_peer {
  * @moving: gate closed; all that follows is about this move
  * @mover: the own device is going away
  * @peer_gated: the peer takes our marker
- * @marker_out: the marker is on its way (may outlive an aborted move)
+ * @marker_out: the marker is on its way
+ * @marker_old: since a move that was aborted: it tells nothing of what was posted since
  * @drained, @stuck: our send queue; @peer_drained, @peer_stuck: the peer's
  * @quiet: nothing more will be sent from here; @peer_quiet
  * @reset: the queue pair has left RTS
@@ -55,7 +56,7 @@ struct rp_conn {
 	uint32_t id;
 	enum repath_conn_state known;
 
-	bool moving, mover, peer_gated, marker_out;
+	bool moving, mover, peer_gated, marker_out, marker_old;
 	bool drained, stuck, peer_drained, peer_stuck;
 	bool quiet, peer_quiet, flushing, reset, usable;
 	bool informed, connected, peer_connected, aborting, dead, control;

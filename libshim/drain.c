@@ -113,6 +113,10 @@ void rp_drain_step(struct rp_conn *c)
 	}
 	if (c->marker_out && qp->marker_done) {
 		c->marker_out = false;
+		if (c->marker_old && qp->marker_status == IBV_WC_SUCCESS) {
+			c->marker_old = false;	/* now the one of this move */
+			return;
+		}
 		if (qp->marker_status == IBV_WC_SUCCESS)
 			retire_all(qp);
 		else	/* the queue pair failed; its completions have told the application */
