@@ -148,6 +148,23 @@ int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 	return ret;
 }
 
+int rp_cq_grow(struct rp_cq *cq, unsigned int cqe)
+{
+	struct rp_context *ctx = to_rp_context(cq->cq.context);
+	int ret = 0;
+
+	if (cqe > (unsigned int)ctx->max_cqe)
+		cqe = ctx->max_cqe;
+	rp_lock(&cq->lock);
+	if (cq->real && (unsigned int)cq->real->cqe < cqe) {
+		ret = RP_REAL(rp_real.ibv_resize_cq(cq->real, (int)cqe));
+		if (!ret)
+			cq->extra = cq->real->cqe - cq->cq.cqe;
+	}
+	rp_unlock(&cq->lock);
+	return ret > 0 ? -ret : ret ? rp_minus_errno() : 0;
+}
+
 int rp_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 {
 	struct rp_context *ctx = to_rp_context(ibcq->context);

@@ -136,6 +136,26 @@ void rp_drain_step(struct rp_conn *c)
 		drained(c, true);
 }
 
+/*
+ * Flushed requests complete whether they asked for it or not; the application's CQ has room for
+ * those that did.
+ */
+static void make_room_to_flush(const struct rp_conn *c)
+{
+	struct rp_cq *cq = send_cq(c->qp);
+	unsigned int need = cq->cq.cqe + RP_CQ_EXTRA;
+	struct rp_conn *o;
+	int ret;
+
+	list_for_each(o, &rp_conns, node)
+		if (o->moving && o->stuck && send_cq(o->qp) == cq)
+			need += o->qp->sq.size;
+	ret = rp_cq_grow(cq, need);
+	if (ret)
+		rp_log(RP_LOG_ERR, "a completion queue can not be made larger: %s",
+		       strerror(-ret));
+}
+
 bool rp_drain_flush(struct rp_conn *c)
 {
 	struct rp_qp *qp = c->qp;
@@ -143,6 +163,7 @@ bool rp_drain_flush(struct rp_conn *c)
 	int ret;
 
 	if (!c->flushing) {
+		make_room_to_flush(c);
 		rp_lock(&qp->lock);
 		qp->flushed = false;
 		qp->swallow = true;

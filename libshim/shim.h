@@ -376,6 +376,8 @@ int rp_qp_recreate(struct rp_qp *qp);
 /* Takes every completion that the device has into the software queue (unless hidden), raises the
  * channel if the CQ was armed. Returns how many were taken. */
 int rp_cq_harvest(struct rp_cq *cq);
+/* Makes the device's queue hold at least @cqe entries, as far as the device allows. */
+int rp_cq_grow(struct rp_cq *cq, unsigned int cqe);
 /* Puts one completion, already translated, into the software queue. Caller holds cq->lock. */
 void rp_cq_soft_push(struct rp_cq *cq, const struct ibv_wc *wc);
 /* After soft pushes: raises the channel when armed. Caller holds cq->lock. */
