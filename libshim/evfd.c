@@ -91,10 +91,15 @@ static bool wants_eintr(void)
 	struct sigaction sa;
 	int sig;
 
-	for (sig = 1; sig < NSIG; sig++)
+	for (sig = 1; sig < NSIG; sig++) {
+		/* Faults of the thread itself do not interrupt a wait. */
+		if (sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL ||
+		    sig == SIGTRAP || sig == SIGABRT)
+			continue;
 		if (!sigaction(sig, NULL, &sa) && sa.sa_handler != SIG_DFL &&
 		    sa.sa_handler != SIG_IGN && !(sa.sa_flags & SA_RESTART))
 			return true;
+	}
 	return false;
 }
 
