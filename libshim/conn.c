@@ -296,8 +296,16 @@ static void open_gate(struct rp_conn *c)
 
 void rp_conn_cancel(struct rp_conn *c)
 {
-	allow_marker(c->qp, false);
+	struct rp_qp *qp = c->qp;
+
+	allow_marker(qp, false);
 	c->due &= 1u << REPATH_MSG_ABORTED;
+	qp->swallow = false;
+	if (c->stuck && qp->flushed) {
+		/* It failed meanwhile, and its completions were not shown. */
+		rp_drain_harvest(c->ctx);
+		rp_drain_fail_all(qp, IBV_WC_RETRY_EXC_ERR);
+	}
 	open_gate(c);
 	conn_end(c);
 }

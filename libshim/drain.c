@@ -81,6 +81,12 @@ static void drained(struct rp_conn *c, bool stuck)
 	c->drained = true;
 	c->stuck = stuck;
 	c->due |= 1u << REPATH_MSG_DRAINED;
+	if (stuck) {
+		rp_lock(&c->qp->lock);
+		c->qp->flushed = false;
+		c->qp->swallow = true;
+		rp_unlock(&c->qp->lock);
+	}
 	if (stuck)
 		rp_log(RP_LOG_INFO, "QP 0x%x: %llu requests wait for receives of the peer",
 		       c->qp->qp.qp_num, (unsigned long long)(c->qp->sq.submitted -
@@ -165,8 +171,6 @@ bool rp_drain_flush(struct rp_conn *c)
 	if (!c->flushing) {
 		make_room_to_flush(c);
 		rp_lock(&qp->lock);
-		qp->flushed = false;
-		qp->swallow = true;
 		qp->recv_gate = true;
 		rp_unlock(&qp->lock);
 		ret = rp_qp_modify_real(qp, &attr, IBV_QP_STATE);

@@ -43,7 +43,9 @@ bool rp_wc_translate(struct ibv_wc *wc)
 	struct rp_qp *qp = s->owner;
 
 	if (likely(s->kind <= RP_SLOT_RECV)) {
-		if (unlikely(wc->status == IBV_WC_WR_FLUSH_ERR) && atomic_load(&qp->swallow)) {
+		/* The peer's end may be flushed before ours, and answer no more. */
+		if (unlikely(wc->status == IBV_WC_WR_FLUSH_ERR ||
+			     wc->status == IBV_WC_RETRY_EXC_ERR) && atomic_load(&qp->swallow)) {
 			swallow(qp, s);
 			return false;
 		}

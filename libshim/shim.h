@@ -301,7 +301,7 @@ struct rp_qp {
 	struct rp_lock lock;
 	bool gate, recv_gate;
 	atomic_bool swallow;
-	bool flushed;			/* while swallowing: the first flushed send was seen */
+	atomic_bool flushed;		/* while swallowing: the first flushed send was seen */
 	bool xlate;			/* keys must be translated: ctx->lkeys or rkeys is set */
 	struct rp_keymap *rkeys;
 	struct rp_ring sq, rq;
