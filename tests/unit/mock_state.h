@@ -121,6 +121,7 @@ struct mock_sq {
 	unsigned int size;
 	uint64_t head, exec, acked, tail;
 	uint64_t blocked_ns;		/* since when nothing answers; 0: not */
+	enum ibv_wc_status blocked_by;	/* what it will end with */
 };
 
 struct mock_rq {

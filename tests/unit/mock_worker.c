@@ -304,8 +304,9 @@ static enum outcome unanswered(struct mock_qp *qp, uint64_t patience_ns, enum ib
 {
 	uint64_t now = mock_now_ns();
 
-	if (!qp->sq.blocked_ns)
+	if (!qp->sq.blocked_ns || qp->sq.blocked_by != status)
 		qp->sq.blocked_ns = now;
+	qp->sq.blocked_by = status;
 	if (now - qp->sq.blocked_ns < patience_ns)
 		return WAIT;
 	return fail(qp, status);
