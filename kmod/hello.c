@@ -366,16 +366,15 @@ static void busy_expire(struct work_struct *work)
 static u8 no_connection(struct repath_device *dev, const struct repath_hello *hello)
 {
 	struct repath_qp *rqp = repath_qp_find(dev, be32_to_cpu(hello->dst_qpn));
-	struct repath_proc *proc = NULL;
+	struct repath_proc *proc;
 	u8 status;
 
 	if (!rqp)
 		return early_keep(dev, hello);
-	if (rqp->kernel)
-		status = REPATH_PEER_NO_SHIM;
-	else if (!repath_qp_is_connected_type(rqp))
+	proc = rqp->kernel ? NULL : repath_proc_find(rqp->pid);
+	if (!rqp->kernel && !repath_qp_is_connected_type(rqp))
 		status = REPATH_PEER_NO_QP;
-	else if (!(proc = repath_proc_find(rqp->pid)))
+	else if (!proc)
 		status = REPATH_PEER_NO_SHIM;
 	else
 		status = early_keep(dev, hello);

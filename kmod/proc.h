@@ -68,8 +68,7 @@ void repath_proc_leave(struct repath_proc *proc);
 
 int repath_proc_send(struct repath_proc *proc, struct sk_buff *skb, void *hdr);
 
-/* "PID 12 (ib_write_bw)" as the module's own reasons say it. */
+/* "PID 12 (ib_write_bw)": how reasons name a process. */
 #define REPATH_PROC_FMT "PID %d (%s)"
-#define REPATH_PROC_ARGS(tgid, comm) pid_nr(tgid), (comm)
 
 #endif /* REPATH_PROC_H */

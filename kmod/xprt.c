@@ -486,6 +486,7 @@ int repath_xprt_add_device(struct repath_device *dev)
 		err = PTR_ERR(xprt->listener);
 		goto err_xprt;
 	}
+	/* Senders find it without a lock: it is complete before it can be found. */
 	smp_store_release(&dev->xprt, xprt);
 	err = ib_cm_listen(xprt->listener, cpu_to_be64(REPATH_SERVICE_ID));
 	if (err)

@@ -36,6 +36,7 @@ static void resolved(int status, struct sockaddr *src, struct rdma_dev_addr *dev
 		route->addr.has_dmac = true;
 	}
 	route->err = status == -ETIMEDOUT || status == -ENODATA ? -EHOSTUNREACH : status;
+	/* The MAC and the error are there before the state says so: see repath_route_find(). */
 	smp_store_release(&route->state, status ? REPATH_ROUTE_FAILED : REPATH_ROUTE_READY);
 	route->ready(route->arg);
 }
@@ -73,6 +74,7 @@ int repath_route_find(struct repath_route *route, struct ib_device *ibdev,
 {
 	const struct repath_addr *addr = &route->addr;
 
+	/* What the resolver found is read after its state. */
 	switch (smp_load_acquire(&route->state)) {
 	case REPATH_ROUTE_READY:
 		return 0;

@@ -437,6 +437,10 @@ static int event(struct nl_msg *msg, void *arg)
 		break;
 	case REPATH_CMD_EV_PEER_SENT:
 		say("sent %u %u", nla_get_u8(tb[REPATH_A_MSG_TYPE]), nla_get_u32(tb[REPATH_A_ERRNO]));
+		if (nla_get_u8(tb[REPATH_A_MSG_TYPE]) == REPATH_MSG_PREPARE &&
+		    nla_get_u32(tb[REPATH_A_ERRNO]))
+			reply(REPATH_STAGE_CHECK, nla_get_u32(tb[REPATH_A_ERRNO]),
+			      "the peer was not reached");
 		break;
 	}
 	return NL_OK;
