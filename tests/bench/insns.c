@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * insns WAY COUNT: COUNT calls of one data path function on the mock's null device. insns.py runs
+ * it under callgrind, which counts the instructions inside call_WAY() only.
+ */
+#include <dlfcn.h>
+#include <err.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../apps/endpoint.h"
+
+#define NOINLINE __attribute__((noinline, noclone))
+#define BATCH 16	/* completions that wait for each counted poll_batch */
+
+static struct ibv_qp *qp;
+static struct ibv_cq *cq;
+static struct ibv_mr *mr;
+static char buffer[4096];
+static struct ibv_sge sge;
+static struct ibv_send_wr send_wr;
+static struct ibv_recv_wr recv_wr;
+static struct ibv_wc wc[BATCH];
+
+int call_post_send(void);
+int call_post_recv(void);
+int call_poll_one(void);
+int call_poll_batch(void);
+int call_poll_empty(void);
+
+NOINLINE int call_post_send(void)
+{
+	struct ibv_send_wr *bad;
+
+	return ibv_post_send(qp, &send_wr, &bad);
+}
+
+NOINLINE int call_post_recv(void)
+{
+	struct ibv_recv_wr *bad;
+
+	return ibv_post_recv(qp, &recv_wr, &bad);
+}
+
+NOINLINE int call_poll_one(void)
+{
+	return ibv_poll_cq(cq, 1, wc) - 1;
+}
+
+NOINLINE int call_poll_batch(void)
+{
+	return ibv_poll_cq(cq, BATCH, wc) - BATCH;
+}
+
+NOINLINE int call_poll_empty(void)
+{
+	return ibv_poll_cq(cq, 1, wc);
+}
+
+static void check(int bad, const char *what)
+{
+	if (bad)
+		errx(1, "%s", what);
+}
+
+static void set_up(void)
+{
+	void (*null_mode)(_Bool on) = (void (*)(_Bool))dlsym(RTLD_DEFAULT, "mock_null_mode");
+	struct ibv_qp_init_attr attr = {
+		.cap = { .max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+	};
+	struct rc_address self;
+	struct endpoint ep;
+	struct ibv_pd *pd;
+
+	check(!null_mode, "not on the mock: LD_LIBRARY_PATH must name its directory");
+	null_mode(1);
+	endpoint_open(&ep, "mock0", 0);
+	pd = ibv_alloc_pd(ep.ctx);
+	cq = ibv_create_cq(ep.ctx, 256, NULL, NULL, 0);
+	check(!pd || !cq, "objects");
+	mr = ibv_reg_mr(pd, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE);
+	attr.send_cq = attr.recv_cq = cq;
+	qp = ibv_create_qp(pd, &attr);
+	check(!mr || !qp, "queue pair");
+	self = endpoint_address(&ep, qp, 1);
+	check(rc_init(qp, &ep) || rc_connect(qp, &ep, &self, &self, NULL), "connect");
+	sge = (struct ibv_sge){ (uintptr_t)buffer, 64, mr->lkey };
+	send_wr = (struct ibv_send_wr){ .wr_id = 1, .sg_list = &sge, .num_sge = 1,
+					.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED };
+	recv_wr = (struct ibv_recv_wr){ .wr_id = 2, .sg_list = &sge, .num_sge = 1 };
+}
+
+static int once(const char *way)
+{
+	struct ibv_send_wr *bad;
+	int i;
+
+	if (!strcmp(way, "post_send"))
+		return call_post_send() || ibv_poll_cq(cq, 1, wc) != 1;
+	if (!strcmp(way, "post_recv"))
+		return call_post_recv() || ibv_poll_cq(cq, 1, wc) != 1;
+	if (!strcmp(way, "poll_one"))
+		return ibv_post_send(qp, &send_wr, &bad) || call_poll_one();
+	if (!strcmp(way, "poll_empty"))
+		return call_poll_empty();
+	if (!strcmp(way, "poll_batch")) {
+		for (i = 0; i < BATCH; i++)
+			if (ibv_post_send(qp, &send_wr, &bad))
+				return 1;
+		return call_poll_batch();
+	}
+	errx(2, "%s: no such way", way);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long i, n;
+
+	if (argc != 3)
+		errx(2, "usage: insns post_send|post_recv|poll_one|poll_batch|poll_empty COUNT");
+	n = strtoul(argv[2], NULL, 0);
+	set_up();
+	for (i = 0; i < n; i++)
+		check(once(argv[1]), "the call failed");
+	printf("%lu\n", n);
+	return 0;
+}
