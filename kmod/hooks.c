@@ -4,7 +4,8 @@
  *
  *   rdma_restrack_add()         a queue pair or context exists; current has made it
  *   rdma_restrack_commit_del()  a queue pair does not exist any more; its destruction did not fail
- *   rdma_restrack_del()         the same for a context, whose closing can not fail
+ *   rdma_restrack_del()         the same for a context, whose closing can not fail; and for a
+ *                               queue pair where there is no rdma_restrack_commit_del()
  *   ib_modify_qp(), ib_modify_qp_with_udata(), on return: a modification has succeeded
  *
  * Handlers run with preemption off: they neither sleep nor wait, and what they can not do is
@@ -49,21 +50,13 @@ static int on_restrack_add(struct kprobe *kp, struct pt_regs *regs)
 }
 NOKPROBE_SYMBOL(on_restrack_add);
 
-static int on_restrack_commit_del(struct kprobe *kp, struct pt_regs *regs)
+static int on_restrack_del(struct kprobe *kp, struct pt_regs *regs)
 {
 	struct rdma_restrack_entry *res = (void *)regs_get_kernel_argument(regs, 0);
 
 	if (res->type == RDMA_RESTRACK_QP)
 		repath_track_qp_gone(container_of(res, struct ib_qp, res));
-	return 0;
-}
-NOKPROBE_SYMBOL(on_restrack_commit_del);
-
-static int on_restrack_del(struct kprobe *kp, struct pt_regs *regs)
-{
-	struct rdma_restrack_entry *res = (void *)regs_get_kernel_argument(regs, 0);
-
-	if (res->type == RDMA_RESTRACK_CTX)
+	else if (res->type == RDMA_RESTRACK_CTX)
 		repath_track_ctx_gone(container_of(res, struct ib_ucontext, res));
 	return 0;
 }
@@ -103,17 +96,12 @@ static struct kprobe probe_add = {
 	.pre_handler = on_restrack_add,
 };
 
-static struct kprobe probe_commit_del = {
-	.symbol_name = "rdma_restrack_commit_del",
-	.pre_handler = on_restrack_commit_del,
+static struct kprobe probes_del[] = {
+	{ .symbol_name = "rdma_restrack_del", .pre_handler = on_restrack_del },
+#ifdef REPATH_HAVE_RESTRACK_COMMIT_DEL
+	{ .symbol_name = "rdma_restrack_commit_del", .pre_handler = on_restrack_del },
+#endif
 };
-
-static struct kprobe probe_del = {
-	.symbol_name = "rdma_restrack_del",
-	.pre_handler = on_restrack_del,
-};
-
-static struct kprobe *const probes[] = { &probe_add, &probe_commit_del, &probe_del };
 
 /* How many modifications may be under way at once; a driver can sleep in them for milliseconds. */
 #define MODIFY_AT_ONCE 256
@@ -138,10 +126,12 @@ static DECLARE_DELAYED_WORK(watch, watch_fn);
 
 static void watch_fn(struct work_struct *work)
 {
-	unsigned long ends = probe_commit_del.nmissed + probe_del.nmissed;
 	unsigned long others = probe_add.nmissed;
+	unsigned long ends = 0;
 	int i;
 
+	for (i = 0; i < ARRAY_SIZE(probes_del); i++)
+		ends += probes_del[i].nmissed;
 	for (i = 0; i < ARRAY_SIZE(modify_probes); i++)
 		others += modify_probes[i].nmissed + modify_probes[i].kp.nmissed;
 
@@ -155,12 +145,14 @@ static void watch_fn(struct work_struct *work)
 	schedule_delayed_work(&watch, msecs_to_jiffies(watch_ms));
 }
 
-static void unregister_first(int nprobes, int nmodify)
+/* The first @ndel probes at ends and @nmodify return probes are placed: away with them. */
+static void unregister_first(int ndel, int nmodify)
 {
 	while (nmodify--)
 		unregister_kretprobe(&modify_probes[nmodify]);
-	while (nprobes--)
-		unregister_kprobe(probes[nprobes]);
+	while (ndel--)
+		unregister_kprobe(&probes_del[ndel]);
+	unregister_kprobe(&probe_add);
 }
 
 /**
@@ -172,10 +164,15 @@ int __init repath_hooks_init(void)
 {
 	int i, k, err;
 
-	for (i = 0; i < ARRAY_SIZE(probes); i++) {
-		err = register_kprobe(probes[i]);
+	err = register_kprobe(&probe_add);
+	if (err) {
+		pr_err("repath: no probe on %s (%d)\n", probe_add.symbol_name, err);
+		return err;
+	}
+	for (i = 0; i < ARRAY_SIZE(probes_del); i++) {
+		err = register_kprobe(&probes_del[i]);
 		if (err) {
-			pr_err("repath: no probe on %s (%d)\n", probes[i]->symbol_name, err);
+			pr_err("repath: no probe on %s (%d)\n", probes_del[i].symbol_name, err);
 			unregister_first(i, 0);
 			return err;
 		}
@@ -199,5 +196,5 @@ int __init repath_hooks_init(void)
 void repath_hooks_exit(void)
 {
 	cancel_delayed_work_sync(&watch);
-	unregister_first(ARRAY_SIZE(probes), ARRAY_SIZE(modify_probes));
+	unregister_first(ARRAY_SIZE(probes_del), ARRAY_SIZE(modify_probes));
 }
