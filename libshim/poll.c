@@ -37,7 +37,7 @@ static void swallow(struct rp_qp *qp, const struct rp_slot *s)
 		atomic_store(&qp->sq.retired, s->index);
 }
 
-bool rp_wc_translate(struct ibv_wc *wc)
+static inline __attribute__((always_inline)) bool translate(struct ibv_wc *wc)
 {
 	struct rp_slot *s = (struct rp_slot *)(uintptr_t)wc->wr_id;
 	struct rp_qp *qp = s->owner;
@@ -73,34 +73,59 @@ bool rp_wc_translate(struct ibv_wc *wc)
 	return true;
 }
 
+bool rp_wc_translate(struct ibv_wc *wc)
+{
+	return translate(wc);
+}
+
+/* What was hidden leaves a gap: the rest closes up. Returns how many are left of @n. */
+static int translate_rest(struct ibv_wc *wc, int hidden, int n)
+{
+	int kept = hidden, i;
+
+	for (i = hidden + 1; i < n; i++)
+		if (translate(&wc[i]))
+			wc[kept++] = wc[i];
+	return kept;
+}
+
+/* As often as something was hidden, there may be more: fewer than asked for means empty. */
+static __attribute__((noinline)) int poll_more(struct rp_cq *cq, int got, int n, struct ibv_wc *wc)
+{
+	int ret, kept, i;
+
+	while (got < n && rp_cq_soft_pop(cq, &wc[got]))
+		got++;
+	while (got < n && cq->real) {
+		ret = cq->real->context->ops.poll_cq(cq->real, n - got, wc + got);
+		if (ret <= 0)
+			return ret < 0 && !got ? ret : got;
+		for (kept = i = 0; i < ret; i++)
+			if (translate(&wc[got + i]))
+				wc[got + kept++] = wc[got + i];
+		got += kept;
+		if (kept == ret)
+			break;
+	}
+	return got;
+}
+
 int rp_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 {
 	struct rp_cq *cq = to_rp_cq(ibcq);
-	int got = 0, ret, i, kept;
+	int ret, i;
 
 	rp_lock(&cq->lock);
-	if (unlikely(cq->soft_n))
-		while (got < n && rp_cq_soft_pop(cq, &wc[got]))
-			got++;
-	while (got < n && likely(cq->real != NULL)) {
-		ret = cq->real->context->ops.poll_cq(cq->real, n - got, wc + got);
-		if (ret <= 0) {
-			if (unlikely(ret < 0) && !got)
-				got = ret;
-			break;
-		}
-		for (i = kept = 0; i < ret; i++) {
-			if (unlikely(!rp_wc_translate(&wc[got + i])))
-				continue;
-			if (unlikely(kept != i))
-				wc[got + kept] = wc[got + i];
-			kept++;
-		}
-		got += kept;
-		/* Where some were hidden there may be more: fewer than asked for means empty. */
-		if (likely(kept == ret))
-			break;
+	if (unlikely(cq->soft_n || !cq->real)) {
+		ret = poll_more(cq, 0, n, wc);
+	} else {
+		ret = cq->real->context->ops.poll_cq(cq->real, n, wc);
+		for (i = 0; i < ret; i++)
+			if (unlikely(!translate(&wc[i]))) {
+				ret = poll_more(cq, translate_rest(wc, i, ret), n, wc);
+				break;
+			}
 	}
 	rp_unlock(&cq->lock);
-	return got;
+	return ret;
 }

@@ -212,6 +212,7 @@ static struct ibv_qp *create(struct rp_context *ctx, struct ibv_pd *pd,
 	qp->ex = ex;
 	qp->rdmacm = rdmacm;
 	qp->pin = pin_of(attr->qp_type);
+	qp->sig_all = attr->sq_sig_all ? IBV_SEND_SIGNALED : 0;
 	qp->has_ops = ex && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS);
 	qp->has_recv = !attr->srq && attr->qp_type != IBV_QPT_XRC_SEND &&
 		       attr->qp_type != IBV_QPT_XRC_RECV &&

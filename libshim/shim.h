@@ -82,7 +82,7 @@ enum rp_immovable {
 
 const char *rp_immovable_name(enum rp_immovable what);	/* "UD queue pair", ... (immovable.c) */
 
-/**
+/*
  * struct rp_keymap - virtual to real keys, immutable once published
  * A changed map is a new one; readers hold the lock under which posts are made or see either.
  */
@@ -253,7 +253,7 @@ struct rp_slot {
  * Numbers are absolute and never wrap: retired <= submitted <= head <= retired + size - 1.
  * @size: slots, one more than the queue's depth, so that slot retired - 1 is still there
  * @stride: bytes from slot to slot (slot, SGEs, inline data)
- * @next: the slot of @head, so that posting needs no division
+ * @next: the slot of @head, so that posting needs no division; @end: behind the last slot
  * @max_sge, @max_inline: what a slot has room for
  * @head: next to be posted by the application
  * @submitted: next to be given to the device
@@ -261,7 +261,7 @@ struct rp_slot {
  */
 struct rp_ring {
 	char *slots;
-	char *next;
+	char *next, *end;
 	unsigned int size, stride, max_sge, max_inline;
 	uint64_t head, submitted;
 	_Atomic uint64_t retired;
@@ -315,6 +315,7 @@ struct rp_qp {
 	int attr_mask;
 	unsigned int async_events_unacked;
 	unsigned int sq_extra;
+	unsigned int sig_all;		/* IBV_SEND_SIGNALED when every request is */
 	bool readdressed, ex, has_ops, has_recv, rdmacm;
 	int pin;
 	struct rp_scratch *scratch;
