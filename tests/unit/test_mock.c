@@ -99,10 +99,12 @@ static void depth(void)
 	int i;
 
 	pair_open(e, &how);
+	mock_stall(true);
 	for (i = 0; i < 4; i++)
 		CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, i, i == 3 ? IBV_SEND_SIGNALED : 0,
 			      0, 4), 0);
 	CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, 9, 0, 0, 4), ENOMEM);
+	mock_stall(false);
 	expect(&e[0], 3, IBV_WC_SUCCESS);
 	for (i = 0; i < 4; i++)
 		CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, i, IBV_SEND_SIGNALED, 0, 4), 0);
