@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* A move that is given up at a random moment: everything goes on on the old device. */
+/* A move that is given up at a random moment: everything continues on the old device. */
 #include "check.h"
 #include "move_cycle.h"
 #include "traffic.h"

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * More regions than one message carries the keys of: all are known to the peer before its gate opens,
+ * in whatever order the messages come.
+ */
+#include "check.h"
+#include "move_cycle.h"
+#include "pair.h"
+
+#define REGIONS 9000
+
+int main(void)
+{
+	static struct ibv_mr *mr[REGIONS];
+	struct end e[2];
+	int i, round;
+
+	alarm(110);
+	pair_open(e, &(struct pair_how){ 0 });
+	for (i = 0; i < REGIONS; i++) {
+		mr[i] = ibv_reg_mr(e[0].pd, e[0].buf + i % 1024 * 8, 8, ALL_ACCESS);
+		CHECK(mr[i]);
+	}
+	for (round = 0; round < 8; round++) {
+		struct fake_faults f = { .seed = round, .late_us = 20000, .twice = 20,
+					 .lost = round % 2 ? 30 : 0 };
+		const char *dev = round % 4 == 3 ? "mock1" : "mock0";
+
+		fake_faults_set(&f);
+		move_away(dev);
+		/* Kept, to be replayed with the new keys, from the last to the first */
+		for (i = 0; i < 32; i++) {
+			int r = REGIONS - 1 - i * (REGIONS / 32);
+			struct ibv_mr *whole = e[0].mr;
+
+			e[0].mr = mr[r];
+			CHECK_EQ(post(&e[1], &e[0], IBV_WR_RDMA_WRITE, i, IBV_SEND_SIGNALED,
+				      r % 1024 * 8, 8), 0);
+			e[0].mr = whole;
+		}
+		move_back(dev);
+		for (i = 0; i < 32; i++)
+			expect(&e[1], i, IBV_WC_SUCCESS);
+	}
+	fake_faults_set(&(struct fake_faults){ .seed = 1 });
+	for (i = 0; i < REGIONS; i++)
+		CHECK_EQ(ibv_dereg_mr(mr[i]), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+	return 0;
+}
