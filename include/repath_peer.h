@@ -26,6 +26,7 @@
 
 /**
  * enum repath_msg - message types, module to module
+ * @REPATH_MSG_NONE: no message
  * @REPATH_MSG_HELLO: module's own: "my QP is connected to your QP; here is my token"
  * @REPATH_MSG_PREPARE: may these connections be moved? Nothing changes.
  * @REPATH_MSG_PREPARED: the answer; blob empty: yes; else the reason for a person
@@ -40,6 +41,7 @@
  * @REPATH_MSG_KEYS_ACK: the answer
  * @REPATH_MSG_GONE: my end does not exist any more; from the shim, or from the module when
  *	the process died while its connections were suspended
+ * @__REPATH_MSG_MAX: one more than the last
  */
 enum repath_msg {
 	REPATH_MSG_NONE,
@@ -83,6 +85,9 @@ struct repath_frag {
  * struct repath_frag_reply - private data of a SIDR_REP
  * @version: REPATH_PEER_VERSION of the answerer
  * @status: enum repath_peer_status
+ * @reserved: 0
+ * @msg_id: of the message that the fragment belongs to
+ * @offset: of the fragment in it
  */
 struct repath_frag_reply {
 	__u8	version;
@@ -131,6 +136,7 @@ struct repath_hello {
  * @src_cookie: the process that speaks
  * @nconns: records that follow
  * @blob_len: bytes that follow the records
+ * @reserved: 0
  */
 struct repath_wire_msg {
 	__u8	src_gid[16];

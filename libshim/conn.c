@@ -152,7 +152,9 @@ static void conn_row(const struct rp_ctl_conn *row, void *arg)
 	}
 	if (!c) {
 		c = calloc(1, sizeof(*c));
-		if (!c || !(c->peer = peer_get(row->peer_id))) {
+		if (c)
+			c->peer = peer_get(row->peer_id);
+		if (!c || !c->peer) {
 			free(c);
 			ix->err = -ENOMEM;
 			return;

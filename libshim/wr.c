@@ -55,11 +55,10 @@ static struct ibv_send_wr *begin(struct ibv_qp_ex *qpx, enum ibv_wr_opcode opcod
 	struct rp_batch *b = of(qpx)->batch;
 	struct ibv_send_wr *wr;
 
-	if (b->n >= of(qpx)->sq.size - 1) {
+	if (b->n >= of(qpx)->sq.size - 1)
 		b->err = ENOMEM;
-	} else if (b->n == b->room && !grow(b)) {
+	else if (b->n == b->room && !grow(b))
 		b->err = ENOMEM;
-	}
 	if (b->err)
 		return NULL;
 	wr = &b->wr[b->n++];

@@ -12,7 +12,7 @@
 struct door;
 
 /**
- * door_msg_fn - takes one message of the module
+ * typedef door_msg_fn - takes one message of the module
  * @cmd: enum repath_cmd
  * @tb: top-level attributes by enum repath_attr, validated; valid during the call
  * @arg: as given
