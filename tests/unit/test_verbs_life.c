@@ -258,6 +258,67 @@ static void async_events(void)
 	end_close(&e[0]);
 }
 
+static struct ibv_async_event wait_async(struct end *end, enum ibv_event_type type)
+{
+	struct pollfd p = { .fd = end->ctx->async_fd, .events = POLLIN };
+	struct ibv_async_event ev;
+
+	CHECK_EQ(poll(&p, 1, 5000), 1);
+	CHECK_EQ(ibv_get_async_event(end->ctx, &ev), 0);
+	CHECK_EQ(ev.event_type, type);
+	return ev;
+}
+
+static void *destroy_qp(void *arg)
+{
+	CHECK_EQ(ibv_destroy_qp(arg), 0);
+	return NULL;
+}
+
+/* Events of objects name ours, and who destroys one waits until they are acknowledged. */
+static void object_events(void)
+{
+	struct ibv_srq_attr limit = { .srq_limit = 1 };
+	struct ibv_async_event ev;
+	uint32_t rkey;
+	pthread_t t;
+	int i;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	rkey = e[1].mr->rkey;
+	e[1].mr->rkey ^= 0x5500;
+	CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED, 0, 4), 0);
+	e[1].mr->rkey = rkey;
+	expect(&e[0], 1, IBV_WC_REM_ACCESS_ERR);
+	ev = wait_async(&e[1], IBV_EVENT_QP_ACCESS_ERR);
+	CHECK(ev.element.qp == e[1].qp);
+	pthread_create(&t, NULL, destroy_qp, e[1].qp);
+	usleep(50000);
+	CHECK_EQ(pthread_tryjoin_np(t, NULL), EBUSY);
+	ibv_ack_async_event(&ev);
+	pthread_join(t, NULL);
+	e[1].qp = NULL;
+	pair_close(e);
+
+	pair_open(e, &(struct pair_how){ .send_wr = 128, .cqe = 3 });
+	for (i = 0; i < 3 + RP_CQ_EXTRA + 1; i++)
+		CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, i, IBV_SEND_SIGNALED, 0, 4), 0);
+	ev = wait_async(&e[0], IBV_EVENT_CQ_ERR);
+	CHECK(ev.element.cq == e[0].cq);
+	ibv_ack_async_event(&ev);
+	pair_close(e);
+
+	pair_open(e, &(struct pair_how){ .srq = true });
+	CHECK_EQ(post_recv(&e[1], 1, 0, 4), 0);
+	CHECK_EQ(ibv_modify_srq(e[1].srq, &limit, IBV_SRQ_LIMIT), 0);
+	CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, 1, IBV_SEND_SIGNALED, 0, 4), 0);
+	ev = wait_async(&e[1], IBV_EVENT_SRQ_LIMIT_REACHED);
+	CHECK(ev.element.srq == e[1].srq);
+	ibv_ack_async_event(&ev);
+	expect(&e[1], 1, IBV_WC_SUCCESS);
+	pair_close(e);
+}
+
 static void device_lists(void)
 {
 	struct ibv_device **a, **b;
@@ -437,6 +498,7 @@ int main(void)
 	descriptors();
 	signals();
 	async_events();
+	object_events();
 	device_lists();
 	immovable();
 	shared_receives();
