@@ -52,8 +52,7 @@ static void resolve(void)
 #undef RP_PASS
 #undef RP_PROVIDER
 	rp_real_table.ibv_wc_status_str = lookup(&handle, "ibv_wc_status_str", "IBVERBS_1.1");
-	if (handle)
-		dlclose(handle);	/* whoever loaded it keeps it */
+	/* The handle stays open: what the table points to must not be unloaded with a plug-in. */
 	atomic_store_explicit(&rp_real_resolved, true, memory_order_release);
 }
 
