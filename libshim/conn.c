@@ -239,6 +239,7 @@ void rp_conn_begin(struct rp_conn *c, bool mover)
 	c->quiet = c->peer_quiet = c->flushing = c->reset = c->usable = false;
 	c->informed = c->connected = c->peer_connected = c->aborting = c->dead = false;
 	c->marker_old = c->marker_out;
+	c->keys_sent = false;
 	c->due = 0;
 	c->progress = atomic_load(&qp->sq.retired);
 	c->progress_ns = rp_now_ns();

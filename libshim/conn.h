@@ -46,6 +46,7 @@ struct rp_peer {
  * @peer_over: the peer's round that has ended here: messages up to it are late ones
  * @abort_round: the peer's round whose ABORT is to be answered
  * @control: qp->control is held
+ * @keys_sent: the part of the key table that does not fit into INFO
  * @due: 1 << enum repath_msg, to be sent
  * @progress, @progress_ns: what of the send ring was retired when, to see that it is stuck
  */
@@ -59,7 +60,7 @@ struct rp_conn {
 	bool moving, mover, peer_gated, marker_out, marker_old;
 	bool drained, stuck, peer_drained, peer_stuck;
 	bool quiet, peer_quiet, flushing, reset, usable;
-	bool informed, connected, peer_connected, aborting, dead, control;
+	bool informed, connected, peer_connected, aborting, dead, control, keys_sent;
 	uint16_t round, peer_round, peer_over, abort_round;
 	unsigned int due;
 

@@ -94,9 +94,13 @@ static struct message *message_new(struct rp_peer *peer, enum repath_msg type, u
 	return m;
 }
 
+static void keys_forget(struct rp_peer *peer);
+
 void rp_peer_drop(struct rp_peer *peer)
 {
 	struct message *m, *tmp;
+
+	keys_forget(peer);
 
 	list_for_each_safe(m, tmp, &messages, node)
 		if (m->peer == peer)
@@ -165,27 +169,79 @@ static bool same_bind(const struct rp_conn *a, const struct rp_conn *b)
 	       a->qp->attr.ah_attr.grh.sgid_index == b->qp->attr.ah_attr.grh.sgid_index;
 }
 
-/* More keys than one message carries go ahead in KEYS, so that INFO completes the table. */
-static unsigned int keys_blob(struct rp_conn *c, char *blob)
+/* A KEYS message that the peer has not acknowledged; an acknowledgement may come twice. */
+struct keys_wait {
+	struct list_node node;
+	struct rp_peer *peer;
+	uint32_t id;
+};
+
+static struct list_head keys_waits = { { &keys_waits.n, &keys_waits.n } };
+
+static void keys_acked(struct rp_peer *peer, uint32_t id)
 {
-	unsigned int len, next = 0;
+	struct keys_wait *w, *tmp;
 
-	if (!c->ctx->epoch)
-		return 0;
-	for (;;) {
-		struct message *m;
+	list_for_each_safe(w, tmp, &keys_waits, node)
+		if (w->peer == peer && w->id == id) {
+			list_del(&w->node);
+			free(w);
+			peer->acks--;
+		}
+}
 
-		len = rp_keys_fill(c->ctx, next, blob, REPATH_BLOB_MAX, &next);
-		if (!next)
-			return len;
-		m = message_new(c->peer, REPATH_MSG_KEYS, 1, blob, len);
-		if (!m)
-			return len;
-		record(m->recs, c, REPATH_MSG_KEYS);
-		m->nrecs = 1;
+static void keys_forget(struct rp_peer *peer)
+{
+	struct keys_wait *w, *tmp;
+
+	list_for_each_safe(w, tmp, &keys_waits, node)
+		if (w->peer == peer) {
+			list_del(&w->node);
+			free(w);
+		}
+	peer->acks = 0;
+}
+
+/* The record carries the number of the message, which the acknowledgement brings back. */
+static void send_keys(struct rp_conn *c, const void *blob, unsigned int len)
+{
+	struct message *m = message_new(c->peer, REPATH_MSG_KEYS, 1, blob, len);
+	struct keys_wait *w = m ? calloc(1, sizeof(*w)) : NULL;
+
+	if (!m)
+		return;
+	record(m->recs, c, REPATH_MSG_KEYS);
+	m->recs->count = m->id;
+	m->nrecs = 1;
+	if (w) {
+		w->peer = c->peer;
+		w->id = m->id;
+		list_add_tail(&keys_waits, &w->node);
 		c->peer->acks++;
-		message_try(m);
 	}
+	message_try(m);
+}
+
+/*
+ * More keys than one message carries go ahead in KEYS. The peer opens its gate some time after
+ * INFO, which therefore waits until they are acknowledged: false.
+ */
+static bool keys_blob(struct rp_conn *c, char *blob, unsigned int *len)
+{
+	unsigned int next = 0;
+
+	*len = 0;
+	if (!c->ctx->epoch)
+		return true;
+	for (;;) {
+		*len = rp_keys_fill(c->ctx, next, blob, REPATH_BLOB_MAX, &next);
+		if (!next)
+			break;
+		if (!c->keys_sent)
+			send_keys(c, blob, *len);
+	}
+	c->keys_sent = true;
+	return !c->peer->acks;
 }
 
 static void send_due(struct rp_peer *peer, enum repath_msg type)
@@ -209,8 +265,8 @@ static void send_due(struct rp_peer *peer, enum repath_msg type)
 		}
 		if (!first)
 			return;
-		if (type == REPATH_MSG_INFO)
-			len = keys_blob(first, blob);
+		if (type == REPATH_MSG_INFO && !keys_blob(first, blob, &len))
+			return;
 		m = message_new(peer, type, n, blob, len);
 		if (!m)
 			return;		/* the bits stay: tried again at the next tick */
@@ -266,8 +322,8 @@ static void give_up(struct message *m, int err)
 		rp_move_prepared(peer, why);
 		return;
 	}
-	if (m->type == REPATH_MSG_KEYS && peer->acks)
-		peer->acks--;
+	if (m->type == REPATH_MSG_KEYS)
+		keys_acked(peer, m->id);
 	for (i = 0; i < m->nrecs; i++) {
 		c = rp_conn_find(m->recs[i].conn_id);
 		if (!c || !c->moving)
@@ -559,8 +615,8 @@ void rp_peer_msg_in(const struct rp_ctl_peer_msg *m)
 		return;
 	case REPATH_MSG_KEYS_ACK:
 		pthread_mutex_lock(&keys_lock);
-		if (peer->acks)
-			peer->acks--;
+		if (m->nrecs)
+			keys_acked(peer, (uint32_t)m->recs[0].count);
 		pthread_cond_broadcast(&keys_done);
 		pthread_mutex_unlock(&keys_lock);
 		return;
@@ -594,21 +650,12 @@ static void push_mr(void *arg)
 	struct rp_conn *c;
 	struct rp_peer *p;
 
-	list_for_each(p, &rp_peers, node) {
-		struct message *m = NULL;
-
+	list_for_each(p, &rp_peers, node)
 		list_for_each(c, &p->conns, in_peer)
 			if (c->ctx == ctx) {
-				m = message_new(p, REPATH_MSG_KEYS, 1, blob, len);
+				send_keys(c, blob, len);
 				break;
 			}
-		if (!m)
-			continue;
-		record(m->recs, c, REPATH_MSG_KEYS);
-		m->nrecs = 1;
-		p->acks++;
-		message_try(m);
-	}
 }
 
 static void count_acks(void *arg)
