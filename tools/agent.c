@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 #include "agent.h"
@@ -11,6 +12,7 @@
 #include "out.h"
 
 #define OP_LOOK_MS	250	/* should an event be lost */
+#define AGENT_NICE	(-15)
 #define WAIT_LOOK_MS	20	/* sysfs tells no changes */
 
 uint64_t agent_now(void)
@@ -174,6 +176,8 @@ int cmd_agent(struct door *door, struct args *a)
 	if (!port_open(&ag.port, path))
 		return EXIT_FAILED;
 	signal(SIGPIPE, SIG_IGN);
+	/* Programs that poll may keep every CPU busy, and they wait for what is done here. */
+	setpriority(PRIO_PROCESS, 0, AGENT_NICE);
 	for (;;)
 		serve_once(&ag);
 }
