@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """A suspend is refused by name, before anything is touched: a process without the shim, a peer
-without the shim, a peer's host without the module, a process or a peer that says no; and a dry run
-only asks."""
+without the shim, a peer's host without the module, a process or a peer that says no; a dry run
+only asks, and force kills."""
 
 TIMEOUT = 300
 
@@ -44,6 +44,13 @@ def test(bed):
 
     jobs = pair(a, b, client="-u")
     refused(b, "fakeshim", "rxe0", "without libibrepath.so")
+    # By force it goes, and what stands in the way is killed.
+    assert jobs[1].running
+    b.run("repath suspend rxe0 force")
+    jobs[1].wait(10, check=False)
+    assert jobs[1].status == 128 + 9 or jobs[1].status == -9, jobs[1].status
+    assert "will be killed" in b.run("repath status")
+    b.run("repath resume rxe0")
     end(*jobs)
 
     jobs = pair(a, b, client="-r 'PID and two dozen UD queue pairs'")
