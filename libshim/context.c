@@ -133,13 +133,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 		return rp_real.ibv_open_device(device);
 	rp_ctl_start();
 	rp_move_wait_open(dev->dev.name);	/* else it would hold the device that is leaving */
-	if (!dev->real)
-		rp_device_refresh(dev);
-	if (!dev->real) {
-		errno = ENODEV;
-		return NULL;
-	}
-	real = RP_REAL(rp_real.ibv_open_device(dev->real));
+	real = rp_device_open(dev);
 	return real ? wrap(dev, real) : NULL;
 }
 

@@ -116,25 +116,33 @@ struct rp_device *rp_device_of(struct ibv_device *real)
 	return d;
 }
 
-void rp_device_refresh(struct rp_device *dev)
-{
-	struct ibv_device **real;
-
-	(void)dev;
-	pthread_mutex_lock(&lock);
-	real = RP_REAL(rp_real.ibv_get_device_list(NULL));
-	if (real)
-		hold(real);
-	pthread_mutex_unlock(&lock);
-}
-
-static struct rp_device *to_rp_device(struct ibv_device *d)
+/* The device of that name as it is now; caller holds the lock, so that it stays. */
+static struct ibv_device *now(struct ibv_device *d)
 {
 	struct rp_device *dev = (struct rp_device *)d;
+	struct ibv_device **real;
 
-	if (!dev->real)
-		rp_device_refresh(dev);
-	return dev;
+	if (!dev->real) {
+		real = RP_REAL(rp_real.ibv_get_device_list(NULL));
+		if (real)
+			hold(real);
+	}
+	return dev->real;
+}
+
+struct ibv_context *rp_device_open(struct rp_device *dev)
+{
+	struct ibv_context *context = NULL;
+	struct ibv_device *real;
+
+	pthread_mutex_lock(&lock);
+	real = now(&dev->dev);
+	if (real)
+		context = RP_REAL(rp_real.ibv_open_device(real));
+	else
+		errno = ENODEV;
+	pthread_mutex_unlock(&lock);
+	return context;
 }
 
 const char *ibv_get_device_name(struct ibv_device *device)
@@ -147,19 +155,29 @@ const char *ibv_get_device_name(struct ibv_device *device)
 __be64 ibv_get_device_guid(struct ibv_device *device)
 {
 	struct ibv_device *real;
+	__be64 guid = 0;
 
 	if (RP_PASSING)
 		return rp_real.ibv_get_device_guid(device);
-	real = to_rp_device(device)->real;
-	return real ? RP_REAL(rp_real.ibv_get_device_guid(real)) : 0;
+	pthread_mutex_lock(&lock);
+	real = now(device);
+	if (real)
+		guid = RP_REAL(rp_real.ibv_get_device_guid(real));
+	pthread_mutex_unlock(&lock);
+	return guid;
 }
 
 int ibv_get_device_index(struct ibv_device *device)
 {
 	struct ibv_device *real;
+	int index = -1;
 
 	if (RP_PASSING)
 		return rp_real.ibv_get_device_index(device);
-	real = to_rp_device(device)->real;
-	return real ? RP_REAL(rp_real.ibv_get_device_index(real)) : -1;
+	pthread_mutex_lock(&lock);
+	real = now(device);
+	if (real)
+		index = RP_REAL(rp_real.ibv_get_device_index(real));
+	pthread_mutex_unlock(&lock);
+	return index;
 }

@@ -176,7 +176,7 @@ static inline struct ibv_mr *real_mr(struct ibv_mr *m) { return m ? to_rp_mr(m)-
 
 /* device.c */
 struct rp_device *rp_device_of(struct ibv_device *real);
-void rp_device_refresh(struct rp_device *dev);
+struct ibv_context *rp_device_open(struct rp_device *dev);
 
 /* async.c */
 void rp_async_free(struct rp_context *ctx);
