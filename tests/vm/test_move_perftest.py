@@ -7,17 +7,18 @@ import re
 from move import SHIM, moving
 
 TIMEOUT = 900
-SECONDS = 14
+SECONDS = 20
 
-# program, options, the end that is moved. Waiting for events perftest does not run for a time.
+# program, options, the end that is moved. All run both ways: a passive end has nothing under way.
+# Waiting for events perftest runs for a number of messages, not for a time.
 RUNS = [
-    ("ib_write_bw", f"-s 4096 -D {SECONDS}", "client"),
-    ("ib_write_bw", f"-s 4096 -q 16 -t 8 -D {SECONDS}", "server"),
-    ("ib_send_bw", "-s 4096 -t 16 -r 64 -n 40000 -e", "client"),
-    ("ib_send_bw", f"-s 4096 -q 16 -t 4 -r 32 -D {SECONDS}", "client"),
-    ("ib_read_bw", "-s 4096 -t 16 -n 40000 -e", "client"),
-    ("ib_read_bw", f"-s 4096 -q 16 -t 4 -D {SECONDS}", "server"),
-    ("ib_atomic_bw", "-t 16 -n 80000 -e", "client"),
+    ("ib_write_bw", f"-s 4096 -t 16 -D {SECONDS}", "client"),
+    ("ib_write_bw", f"-s 1024 -q 16 -t 4 -D {SECONDS}", "server"),
+    ("ib_send_bw", "-s 1024 -t 16 -r 64 -n 40000 -e", "client"),
+    ("ib_send_bw", f"-s 1024 -q 16 -t 4 -r 32 -D {SECONDS}", "client"),
+    ("ib_read_bw", "-s 1024 -t 16 -n 40000 -e", "client"),
+    ("ib_read_bw", f"-s 1024 -q 16 -t 4 -D {SECONDS}", "server"),
+    ("ib_atomic_bw", "-t 16 -n 60000 -e", "client"),
     ("ib_atomic_bw", f"-q 16 -t 4 -D {SECONDS}", "client"),
 ]
 
@@ -32,11 +33,12 @@ def wait_traffic(guest, count=200):
                      f" -gt {goal} ]")
 
 
-def start(server, client, command, host_args=""):
-    """Both ends of an unmodified program under the shim."""
-    jobs = [server.start(f"exec env {SHIM} {command}")]
+def start(server, client, command):
+    """Both ends of an unmodified program under the shim; nice, as some poll on the only CPU."""
+    command = f"exec nice -n 19 env {SHIM} {command}"
+    jobs = [server.start(command)]
     server.wait_until("netstat -ltn | grep -q ':1[89]515'")
-    jobs.append(client.start(f"exec env {SHIM} {command} {host_args} {server.mgmt_ip}"))
+    jobs.append(client.start(f"{command} {server.mgmt_ip}"))
     return jobs
 
 
@@ -55,7 +57,7 @@ def test(bed):
         for program, options, end in RUNS:
             mover.comm = program
             moved, other = (b, a) if end == "client" else (a, b)
-            jobs = start(a, b, f"{program} -d rxe0 -x 1 -F {options}")
+            jobs = start(a, b, f"{program} -d rxe0 -x 1 -F -b {options}")
             move_in_full_run(mover, jobs, moved, other)
             report = re.search(r"^\s*\d+\s+\d+\s+[\d.]+\s+([\d.]+)\s+[\d.]+\s*$", jobs[1].output(), re.M)
             assert report, f"{program} has no report:\n{jobs[1].output()}"
