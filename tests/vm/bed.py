@@ -187,13 +187,13 @@ class Bed:
     def save_logs(self, directory):
         """Keep consoles, QEMU's output and kernel logs of all guests in @directory."""
         os.makedirs(directory, exist_ok=True)
-        for guest in self.all_guests:
-            if guest.alive:
-                with open(os.path.join(directory, guest.name + ".dmesg"), "w") as f:
-                    f.write(guest.dmesg())
         for qemu in self.qemus:
             for path in (qemu.console_path, qemu.log_path):
                 shutil.copy(path, directory)
+        for guest in self.all_guests:
+            if guest.alive:
+                with open(os.path.join(directory, guest.name + ".dmesg"), "w") as f:
+                    f.write(guest.dmesg(timeout=20))
 
     def close(self):
         """End all guests, whatever state they are in."""

@@ -84,6 +84,7 @@ class Channel:
         self._hello = False
         self._jobs = {}
         self._next = 1
+        self._sending = threading.Lock()    # a frame goes out in one piece
         self._buffer = b""
         self._leaving = False
         self._socket = self._connect(path)
@@ -131,7 +132,8 @@ class Channel:
     def send(self, number, kind, payload):
         if self.gone:
             raise GuestGone(f"{self.name}: {self.gone}")
-        self._socket.sendall(_FRAME.pack(number, kind, len(payload)) + payload)
+        with self._sending:
+            self._socket.sendall(_FRAME.pack(number, kind, len(payload)) + payload)
 
     def prepare(self, path):
         """Connect to a migration destination's port: a guest sees a port without a host as
