@@ -20,9 +20,11 @@ uint64_t rp_now_ns(void)
 
 bool rp_conn_connectable(const struct rp_qp *qp)
 {
+	/* The application may modify it meanwhile; after the state its attributes are there. */
+	enum ibv_qp_state state = __atomic_load_n(&qp->qp.state, __ATOMIC_ACQUIRE);
+
 	return (qp->qp.qp_type == IBV_QPT_RC || qp->qp.qp_type == IBV_QPT_UC) &&
-	       (qp->qp.state == IBV_QPS_RTR || qp->qp.state == IBV_QPS_RTS ||
-		qp->qp.state == IBV_QPS_SQD);
+	       (state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD);
 }
 
 struct rp_conn *rp_conn_find(uint32_t id)

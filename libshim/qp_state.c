@@ -118,7 +118,7 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	if (!ret) {
 		record(qp, attr, mask);
 		if (mask & IBV_QP_STATE)
-			ibqp->state = attr->qp_state;
+			__atomic_store_n(&ibqp->state, attr->qp_state, __ATOMIC_RELEASE);
 		if (mask & IBV_QP_AV && mask & IBV_QP_DEST_QPN)
 			qp->readdressed = false;
 	}
@@ -142,7 +142,7 @@ int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	if (ret)
 		goto out;
 	if (mask & IBV_QP_STATE)
-		ibqp->state = attr->qp_state;
+		__atomic_store_n(&ibqp->state, attr->qp_state, __ATOMIC_RELEASE);
 	if (attr->cap.max_send_wr > qp->sq_extra)
 		attr->cap.max_send_wr -= qp->sq_extra;
 	if (init->cap.max_send_wr > qp->sq_extra)
