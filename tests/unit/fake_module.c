@@ -23,6 +23,10 @@ struct work {
 	uint64_t msg_id;
 	int err;
 	struct rp_ctl_peer_msg msg;
+	struct rp_context *from;
+	struct {
+		uint32_t number, dest;
+	} end[REPATH_CONNS_MAX];	/* the sender's */
 	struct repath_conn_rec recs[REPATH_CONNS_MAX];
 	char *blob;
 	void (*fn)(void *arg);
@@ -90,30 +94,70 @@ int rp_ctl_reply(uint32_t op, enum repath_stage stage, int err, const char *reas
 
 /* --- connections: two queue pairs of this process that name each other --- */
 
+/* The queue pairs of the process at this moment. */
+struct census {
+	struct {
+		struct rp_qp *qp;
+		uint32_t ctx, dev_index, number, dest, real;
+		bool connectable;
+	} *row;
+	unsigned int n;
+};
+
+static void census_take(struct census *s)
+{
+	struct rp_context *ctx;
+	struct rp_qp *qp;
+	uint32_t id = 0;
+
+	s->row = NULL;
+	s->n = 0;
+	rp_lock(&rp_contexts_lock);
+	list_for_each(ctx, &rp_contexts, node) {
+		id++;
+		rp_lock(&ctx->objects);
+		list_for_each(qp, &ctx->qps, node) {
+			s->row = realloc(s->row, (s->n + 1) * sizeof(*s->row));
+			if (!s->row)
+				abort();
+			s->row[s->n].qp = qp;
+			s->row[s->n].ctx = id;
+			s->row[s->n].dev_index = ctx->dev_index;
+			s->row[s->n].number = qp->qp.qp_num;
+			s->row[s->n].real = qp->real ? qp->real->qp_num : 0;
+			s->row[s->n].connectable = rp_conn_connectable(qp);
+			s->row[s->n].dest = s->row[s->n].connectable ? qp->attr.dest_qp_num : 0;
+			s->n++;
+		}
+		rp_unlock(&ctx->objects);
+	}
+	rp_unlock(&rp_contexts_lock);
+}
+
+/* Index of the other end of the connection of queue pair @i; -1: there is none. */
+static int partner(const struct census *s, unsigned int i)
+{
+	unsigned int k;
+
+	for (k = 0; k < s->n; k++)
+		if (s->row[k].number == s->row[i].dest && s->row[k].dest == s->row[i].number)
+			return k;
+	return -1;
+}
+
 static uint32_t ctx_id(struct rp_context *want)
 {
 	struct rp_context *ctx;
-	uint32_t n = 1;
+	uint32_t n = 1, id = 0;
 
+	rp_lock(&rp_contexts_lock);
 	list_for_each(ctx, &rp_contexts, node) {
 		if (ctx == want)
-			return n;
+			id = n;
 		n++;
 	}
-	return 0;
-}
-
-static struct rp_qp *partner(struct rp_qp *qp)
-{
-	struct rp_context *ctx;
-	struct rp_qp *other;
-
-	list_for_each(ctx, &rp_contexts, node)
-		list_for_each(other, &ctx->qps, node)
-			if (other->qp.qp_num == qp->attr.dest_qp_num &&
-			    other->attr.dest_qp_num == qp->qp.qp_num)
-				return other;
-	return NULL;
+	rp_unlock(&rp_contexts_lock);
+	return id;
 }
 
 static uint32_t conn_id(struct rp_qp *qp)
@@ -131,24 +175,26 @@ static struct rp_qp *qp_of(uint32_t id)
 
 int rp_ctl_conns(void (*fn)(const struct rp_ctl_conn *c, void *arg), void *arg)
 {
-	struct rp_context *ctx;
-	struct rp_qp *qp, *other;
+	struct census s;
+	unsigned int i;
+	int other;
 
-	list_for_each(ctx, &rp_contexts, node)
-		list_for_each(qp, &ctx->qps, node) {
-			struct rp_ctl_conn row = { .state = REPATH_CONN_READY };
+	census_take(&s);
+	for (i = 0; i < s.n; i++) {
+		struct rp_ctl_conn row = { .state = REPATH_CONN_READY };
 
-			if (!qp->real || !rp_conn_connectable(qp))
-				continue;
-			other = partner(qp);
-			if (!other)
-				continue;
-			row.conn_id = conn_id(qp);
-			row.peer_id = ctx_id(rp_qp_context(other));
-			row.dev_index = ctx->dev_index;
-			row.qpn = qp->real->qp_num;
-			fn(&row, arg);
-		}
+		if (!s.row[i].real || !s.row[i].connectable)
+			continue;
+		other = partner(&s, i);
+		if (other < 0)
+			continue;
+		row.conn_id = conn_id(s.row[i].qp);
+		row.peer_id = s.row[other].ctx;
+		row.dev_index = s.row[i].dev_index;
+		row.qpn = s.row[i].real;
+		fn(&row, arg);
+	}
+	free(s.row);
 	return 0;
 }
 
@@ -162,13 +208,14 @@ int rp_ctl_peer_send(uint32_t peer_id, enum repath_msg type, uint64_t msg_id,
 
 	(void)bind;
 	for (i = 0; i < nrecs; i++) {
-		struct rp_qp *qp = qp_of(recs[i].conn_id), *other = qp ? partner(qp) : NULL;
+		struct rp_qp *qp = qp_of(recs[i].conn_id);
 
-		if (!other)
+		if (!qp)
 			continue;
 		w->recs[n] = recs[i];
-		w->recs[n++].conn_id = conn_id(other);
-		w->msg.peer_id = ctx_id(rp_qp_context(qp));
+		w->end[n].number = qp->qp.qp_num;
+		w->end[n++].dest = qp->attr.dest_qp_num;
+		w->from = rp_qp_context(qp);
 	}
 	w->msg.type = type;
 	w->msg.recs = w->recs;
@@ -195,11 +242,36 @@ int rp_ctl_peer_send(uint32_t peer_id, enum repath_msg type, uint64_t msg_id,
 			c->msg.blob_len = blob_len;
 		}
 		enqueue(c, fake.faults.late_us);
+		if ((int)type == fake.faults.slow)
+			c->at_ns += fake.faults.slow_us * 1000ull;
 	}
 	enqueue(sent, fake.faults.late_us);
+	if ((int)type == fake.faults.slow)
+		sent->at_ns += fake.faults.slow_us * 1000ull;
 	pthread_mutex_unlock(&fake.lock);
 	free(w);
 	return 0;
+}
+
+/* The sender's records become the receiver's; false: there is nobody (any more). */
+static bool address(struct work *w)
+{
+	struct census s;
+	unsigned int i, k, n = 0;
+
+	census_take(&s);
+	for (i = 0; i < w->msg.nrecs; i++)
+		for (k = 0; k < s.n; k++)
+			if (s.row[k].number == w->end[i].dest &&
+			    s.row[k].dest == w->end[i].number) {
+				w->recs[n] = w->recs[i];
+				w->recs[n++].conn_id = conn_id(s.row[k].qp);
+				break;
+			}
+	free(s.row);
+	w->msg.nrecs = n;
+	w->msg.peer_id = ctx_id(w->from);
+	return n;
 }
 
 static void run(struct work *w)
@@ -211,7 +283,8 @@ static void run(struct work *w)
 		rp_move_event(w->cmd, FAKE_OP, w->dev_index, w->dev, 10000);
 		break;
 	case W_MSG:
-		rp_peer_msg_in(&w->msg);
+		if (address(w))
+			rp_peer_msg_in(&w->msg);
 		break;
 	case W_SENT:
 		rp_peer_sent(w->peer_id, w->msg_id, w->err);

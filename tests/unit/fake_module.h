@@ -13,10 +13,13 @@
  * struct fake_faults - what happens to messages, each in percent
  * @seed: of the random sequence
  * @late_us: each message waits for up to so long
+ * @slow, @slow_us: messages of this type (enum repath_msg) take so much longer
  */
 struct fake_faults {
 	unsigned int seed, late_us;
 	int twice, lost;
+	int slow;
+	unsigned int slow_us;
 };
 
 void fake_faults_set(const struct fake_faults *f);

@@ -3,11 +3,12 @@
  * More regions than one message carries the keys of: all are known to the peer before its gate opens,
  * in whatever order the messages come.
  */
+#include "../../include/repath_peer.h"
 #include "check.h"
 #include "move_cycle.h"
 #include "pair.h"
 
-#define REGIONS 9000
+#define REGIONS 5000
 
 int main(void)
 {
@@ -23,9 +24,13 @@ int main(void)
 	}
 	for (round = 0; round < 8; round++) {
 		struct fake_faults f = { .seed = round, .late_us = 20000, .twice = 20,
-					 .lost = round % 2 ? 30 : 0 };
+					 .lost = round % 2 ? 60 : 0 };
 		const char *dev = round % 4 == 3 ? "mock1" : "mock0";
 
+		if (round % 3 == 0) {
+			f.slow = REPATH_MSG_KEYS;
+			f.slow_us = 200000;
+		}
 		fake_faults_set(&f);
 		move_away(dev);
 		/* Kept, to be replayed with the new keys, from the last to the first */
