@@ -460,30 +460,37 @@ static inline bool is_plain_send(const struct rp_qp *qp, const struct ibv_send_w
 	       !(wr->send_flags & IBV_SEND_INLINE) && !has_tail(qp, wr) && !ring_full(&qp->sq);
 }
 
+static inline int post_plain_send(struct rp_qp *qp, struct ibv_send_wr *wr,
+				  struct ibv_send_wr **bad)
+{
+	struct rp_ring *r = &qp->sq;
+	struct rp_slot *s = (struct rp_slot *)r->next;
+	int ret;
+
+	fill_send(qp, s, wr);
+	*slot_sge(s) = wr->sg_list[0];
+	r->sends = s->sends;
+	ring_advance(r);
+	r->submitted = r->head;
+	ret = qp->real->context->ops.post_send(qp->real, &s->send, bad);
+	if (unlikely(ret)) {
+		r->submitted--;
+		ring_rollback(r);
+		*bad = wr;
+	}
+	return ret;
+}
+
 int rp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct rp_qp *qp = to_rp_qp(ibqp);
-	struct rp_ring *r = &qp->sq;
 	int ret;
 
 	rp_lock(&qp->lock);
-	if (likely(is_plain_send(qp, wr))) {
-		struct rp_slot *s = (struct rp_slot *)r->next;
-
-		fill_send(qp, s, wr);
-		*slot_sge(s) = wr->sg_list[0];
-		r->sends = s->sends;
-		ring_advance(r);
-		r->submitted = r->head;
-		ret = qp->real->context->ops.post_send(qp->real, &s->send, bad);
-		if (unlikely(ret)) {
-			r->submitted--;
-			ring_rollback(r);
-			*bad = wr;
-		}
-	} else {
+	if (likely(is_plain_send(qp, wr)))
+		ret = post_plain_send(qp, wr, bad);
+	else
 		ret = post_send_list(qp, wr, bad);
-	}
 	rp_unlock(&qp->lock);
 	return ret;
 }
@@ -495,10 +502,14 @@ int rp_qp_post_batch(struct rp_qp *qp, struct ibv_send_wr *wr, unsigned int n)
 	int ret = ENOMEM;
 
 	rp_lock(&qp->lock);
-	if (!has_room(r, n))
-		make_room(qp, r, qp->qp.send_cq);
-	if (has_room(r, n))
-		ret = post_send_list(qp, wr, &bad);
+	if (likely(is_plain_send(qp, wr))) {
+		ret = post_plain_send(qp, wr, &bad);
+	} else {
+		if (!has_room(r, n))
+			make_room(qp, r, qp->qp.send_cq);
+		if (has_room(r, n))
+			ret = post_send_list(qp, wr, &bad);
+	}
 	rp_unlock(&qp->lock);
 	return ret;
 }
