@@ -12,7 +12,12 @@
 #
 #   KERNEL=6.1.0-56-amd64   the kernel to build for and to boot (default: the newest with headers)
 
-KERNEL ?= $(shell ls -d /lib/modules/*/build 2>/dev/null | cut -d/ -f4 | sort -V | tail -n 1)
+# Not ?=: where nothing is installed yet it is empty here, and known in the make after setup.
+ifeq ($(strip $(KERNEL)),)
+images := $(patsubst /boot/vmlinuz-%,%,$(wildcard /boot/vmlinuz-*))
+headers := $(patsubst /lib/modules/%/build,%,$(wildcard /lib/modules/*/build))
+KERNEL := $(shell printf '%s\n' $(filter $(headers),$(images)) | sort -V | tail -n 1)
+endif
 KDIR ?= /lib/modules/$(KERNEL)/build
 PREFIX ?= /usr
 LIBDIR ?= $(PREFIX)/lib/x86_64-linux-gnu
