@@ -208,7 +208,7 @@ void rp_qp_free(struct rp_qp *qp);
 /* A receive from an SRQ: counts it, and gives the completion our number. */
 void rp_qp_srq_completion(struct rp_context *ctx, struct ibv_wc *wc);
 
-/* post.c */
+/* ring.c, post_send.c */
 void rp_qp_reset_rings(struct rp_qp *qp);
 int rp_ring_alloc(struct rp_ring *r, unsigned int depth, unsigned int max_sge,
 		  unsigned int max_inline, enum rp_slot_kind kind, void *owner);

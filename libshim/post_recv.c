@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Posting to receive queues. */
+#include "ring.h"
+
+static inline struct rp_slot *slot_of_recv(struct ibv_recv_wr *wr)
+{
+	return (struct rp_slot *)((char *)wr - offsetof(struct rp_slot, recv));
+}
+
+static inline int log_recv(struct rp_qp *qp, const struct ibv_recv_wr *wr)
+{
+	struct rp_ring *r = &qp->rq;
+	struct rp_slot *s = (struct rp_slot *)r->next;
+	struct ibv_sge *sge = slot_sge(s);
+	int i;
+
+	if (unlikely((unsigned int)wr->num_sge > r->max_sge))
+		return EINVAL;
+	s->recv.wr_id = (uintptr_t)s;
+	s->recv.next = NULL;
+	s->recv.sg_list = sge;
+	s->recv.num_sge = wr->num_sge;
+	s->wr_id = wr->wr_id;
+	s->index = r->head;
+	for (i = 0; i < wr->num_sge; i++)
+		sge[i] = wr->sg_list[i];
+	ring_advance(r);
+	return 0;
+}
+
+static int submit_recvs_moved(struct rp_qp *qp)
+{
+	struct rp_scratch *x = rp_scratch_of(qp);
+	struct rp_ring *r = &qp->rq;
+
+	if (!x)
+		return ENOMEM;
+	while (r->submitted < r->head) {
+		struct ibv_recv_wr *bad = NULL;
+		uint64_t first = r->submitted;
+		int n = 0, ret = 0, unknown = 0;
+
+		while (n < RP_SCRATCH && first + n < r->head) {
+			struct rp_slot *s = rp_ring_slot(r, first + n);
+
+			x->recv[n] = s->recv;
+			x->recv[n].sg_list = &x->sge[n * x->max_sge];
+			if (!rp_real_sges(qp, x->recv[n].sg_list, s->recv.sg_list,
+					  s->recv.num_sge)) {
+				unknown = EINVAL;
+				break;
+			}
+			x->recv[n].next = NULL;
+			if (n)
+				x->recv[n - 1].next = &x->recv[n];
+			n++;
+		}
+		r->submitted += n;
+		if (n)
+			ret = qp->real->context->ops.post_recv(qp->real, x->recv, &bad);
+		if (ret) {
+			r->submitted = first + (bad ? bad - x->recv : 0);
+			return ret;
+		}
+		if (unknown)
+			return unknown;
+	}
+	return 0;
+}
+
+int rp_qp_submit_recvs(struct rp_qp *qp)
+{
+	struct rp_ring *r = &qp->rq;
+	struct ibv_recv_wr *bad = NULL;
+	uint64_t i, first = r->submitted;
+	int ret;
+
+	if (first == r->head)
+		return 0;
+	if (!qp->real)
+		return ENODEV;
+	if (unlikely(qp->xlate) && !rp_no_remap)
+		return submit_recvs_moved(qp);
+	for (i = first; i + 1 < r->head; i++)
+		rp_ring_slot(r, i)->recv.next = &rp_ring_slot(r, i + 1)->recv;
+	rp_ring_slot(r, i)->recv.next = NULL;
+	r->submitted = r->head;
+	ret = qp->real->context->ops.post_recv(qp->real, &rp_ring_slot(r, first)->recv, &bad);
+	if (unlikely(ret))
+		r->submitted = bad ? slot_of_recv(bad)->index : first;
+	return ret;
+}
+
+static int post_recv_list(struct rp_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct rp_ring *r = &qp->rq;
+	bool swept = false;
+	int ret, err;
+
+	while (wr) {
+		struct ibv_recv_wr *from = wr;
+		uint64_t first = r->head;
+
+		err = 0;
+		for (; wr && !ring_full(r) && !err; wr = err ? wr : wr->next)
+			err = log_recv(qp, wr);
+		if (!qp->recv_gate) {
+			ret = rp_qp_submit_recvs(qp);
+			if (ret) {
+				for (; first < r->submitted; first++)
+					from = from->next;
+				rp_ring_rollback(r);
+				*bad = from;
+				return ret;
+			}
+		}
+		if (!err && wr && (swept || !rp_ring_make_room(qp, r, qp->qp.recv_cq)))
+			err = ENOMEM;
+		swept = true;
+		if (err) {
+			*bad = wr;
+			return err;
+		}
+	}
+	return 0;
+}
+
+int rp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct rp_qp *qp = to_rp_qp(ibqp);
+	struct rp_ring *r = &qp->rq;
+	int ret;
+
+	if (unlikely(!r->slots)) {	/* it has an SRQ, or does not receive */
+		*bad = wr;
+		return EINVAL;
+	}
+	rp_lock(&qp->lock);
+	if (likely(!wr->next && wr->num_sge == 1 && !(qp->recv_gate | qp->xlate) &&
+		   !ring_full(r))) {
+		struct rp_slot *s = (struct rp_slot *)r->next;
+
+		log_recv(qp, wr);
+		r->submitted = r->head;
+		ret = qp->real->context->ops.post_recv(qp->real, &s->recv, bad);
+		if (unlikely(ret)) {
+			r->submitted--;
+			rp_ring_rollback(r);
+			*bad = wr;
+		}
+	} else {
+		ret = post_recv_list(qp, wr, bad);
+	}
+	rp_unlock(&qp->lock);
+	return ret;
+}

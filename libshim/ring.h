@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The rings in which requests are logged: from their slots they are given to the device, and given
+ * again after a move. What both queues of a queue pair share.
+ */
+#ifndef RP_RING_H
+#define RP_RING_H
+
+#include "objects.h"
+
+#define RP_SCRATCH 16	/* requests translated at once */
+
+/**
+ * struct rp_scratch - requests with real keys, after a move
+ * @sge: @max_sge for each
+ */
+struct rp_scratch {
+	unsigned int max_sge;
+	struct ibv_send_wr send[RP_SCRATCH];
+	struct ibv_recv_wr recv[RP_SCRATCH];
+	struct ibv_sge sge[];
+};
+
+/* ring.c; callers hold qp->lock */
+struct rp_scratch *rp_scratch_of(struct rp_qp *qp);	/* NULL: no memory */
+/* false: an element of a region that is not there */
+bool rp_real_sges(const struct rp_qp *qp, struct ibv_sge *to, const struct ibv_sge *from, int n);
+/* Drops qp->lock meanwhile. */
+bool rp_ring_make_room(struct rp_qp *qp, struct rp_ring *r, struct ibv_cq *cq);
+void rp_ring_rollback(struct rp_ring *r);
+uint32_t rp_payload(const struct ibv_send_wr *wr);
+
+static inline struct ibv_sge *slot_sge(struct rp_slot *s)
+{
+	return (struct ibv_sge *)(s + 1);
+}
+
+static inline bool has_room(const struct rp_ring *r, unsigned int n)
+{
+	return r->head + n - atomic_load_explicit(&r->retired, memory_order_acquire) < r->size;
+}
+
+static inline bool ring_full(const struct rp_ring *r)
+{
+	return !has_room(r, 1);
+}
+
+static inline void ring_advance(struct rp_ring *r)
+{
+	r->head++;
+	r->next += r->stride;
+	if (unlikely(r->next == r->end))
+		r->next = r->slots;
+}
+
+#endif /* RP_RING_H */
