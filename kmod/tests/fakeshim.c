@@ -68,7 +68,7 @@ static struct {
 	unsigned char memory[QPS_MAX][2][RECORD];
 	uint32_t peer_id, op, round;
 	uint64_t msg_id;
-	int mover, released, aborting, reset, stopped;
+	int mover, released, aborting, reset, stopped, informed, connected_tx, connected_rx;
 } me;
 
 static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -296,19 +296,11 @@ static void traffic(void)
 
 /* --- a move --- */
 
-static void resume(const char *device)
-{
-	opt.device = device ? strdup(device) : opt.device;
-	create_all();
-	if (!me.aborting) {
-		reply(REPATH_STAGE_OPEN, 0, NULL);
-		reply(REPATH_STAGE_RECREATE, 0, NULL);
-	}
-	peer_send(REPATH_MSG_INFO, 0, NULL);
-}
-
+/* Both ends may be movers: what comes from the other one comes before or after the own steps. */
 static void finish(void)
 {
+	if (!me.connected_tx || !me.connected_rx)
+		return;
 	if (me.mover && !me.aborting)
 		reply(REPATH_STAGE_CONNECT, 0, NULL);
 	traffic();
@@ -316,6 +308,31 @@ static void finish(void)
 		reply(me.aborting ? REPATH_STAGE_ABORT : REPATH_STAGE_REPLAY, 0, NULL);
 	say(me.aborting ? "aborted" : "resumed");
 	me.mover = me.released = me.aborting = me.reset = 0;
+	me.informed = me.connected_tx = me.connected_rx = 0;
+}
+
+static void answer_info(void)
+{
+	connect_all();
+	if (!me.mover)
+		peer_send(REPATH_MSG_INFO, 0, NULL);
+	peer_send(REPATH_MSG_CONNECTED, 0, NULL);
+	me.connected_tx = 1;
+	finish();
+}
+
+static void resume(const char *device)
+{
+	opt.device = device ? strdup(device) : opt.device;
+	create_all();
+	me.released = 0;
+	if (!me.aborting) {
+		reply(REPATH_STAGE_OPEN, 0, NULL);
+		reply(REPATH_STAGE_RECREATE, 0, NULL);
+	}
+	peer_send(REPATH_MSG_INFO, 0, NULL);
+	if (me.informed)
+		answer_info();
 }
 
 static void peer_msg(struct nlattr **tb)
@@ -366,12 +383,12 @@ static void peer_msg(struct nlattr **tb)
 					conns[j].remote.qpn = recs[i].qpn;
 					conns[j].remote.psn = recs[i].psn;
 				}
-		connect_all();
-		if (!me.mover)
-			peer_send(REPATH_MSG_INFO, 0, NULL);
-		peer_send(REPATH_MSG_CONNECTED, 0, NULL);
+		me.informed = 1;
+		if (!me.released)
+			answer_info();
 		break;
 	case REPATH_MSG_CONNECTED:
+		me.connected_rx = 1;
 		finish();
 		break;
 	case REPATH_MSG_ABORT:
