@@ -24,7 +24,7 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 CACHE = os.environ.get("REPATH_CACHE") or os.path.expanduser("~/.cache/repath")
 
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
-TOOLS = """dash busybox ip rdma tc ethtool strace ping timeout stdbuf taskset
+TOOLS = """dash busybox ip rdma tc ethtool strace ping timeout stdbuf taskset nice
     ibv_devices ibv_devinfo ibv_rc_pingpong ibv_ud_pingpong ibv_uc_pingpong ibv_srq_pingpong
     ibv_xsrq_pingpong ibv_asyncwatch rping ucmatose ib_write_bw ib_write_lat ib_send_bw
     ib_send_lat ib_read_bw ib_read_lat ib_atomic_bw ib_atomic_lat""".split()
