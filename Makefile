@@ -24,10 +24,12 @@ LIBDIR ?= $(PREFIX)/lib/x86_64-linux-gnu
 export KERNEL
 
 KBUILD_DIR := build/$(KERNEL)
+# All processors, unless make was told how many.
+BUILD = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 .PHONY: all
 all: setup
-	+@$(MAKE) --no-print-directory module shim tools
+	+@$(BUILD) module shim tools
 
 # Each part names its rules and outputs in its own file.
 SHIM :=
@@ -36,6 +38,7 @@ APPS :=
 UNIT :=
 -include libshim/Makefile.inc tools/Makefile.inc tests/apps/Makefile.inc tests/unit/Makefile.inc
 -include tests/bench/Makefile.inc kmod/tests/Makefile.inc
+-include tests/vfabric/Makefile.inc
 
 .PHONY: setup module shim tools apps unit guest-files
 setup:
@@ -57,21 +60,21 @@ module:
 
 .PHONY: check check-style check-unit check-vm demo bench
 check: setup
-	+@$(MAKE) --no-print-directory guest-files unit
+	+@$(BUILD) guest-files unit
 	@UNIT="$(UNIT)" tests/run style unit kunit vm
 check-style: setup
 	@tests/run style
 check-unit: setup
-	+@$(MAKE) --no-print-directory unit
+	+@$(BUILD) unit
 	@UNIT="$(UNIT)" tests/run unit kunit
 check-vm: setup
-	+@$(MAKE) --no-print-directory guest-files
+	+@$(BUILD) guest-files
 	@T="$(T)" tests/run vm
 demo: setup
-	+@$(MAKE) --no-print-directory guest-files
+	+@$(BUILD) guest-files
 	@scripts/demo
 bench: setup
-	+@$(MAKE) --no-print-directory guest-files
+	+@$(BUILD) guest-files
 	@tests/bench/run
 
 .PHONY: install install-module install-shim install-tools clean
