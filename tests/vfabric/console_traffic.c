@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Console commands for traffic, virtual time, and what came of it. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "console.h"
+#include "fault.h"
+#include "manager.h"
+#include "traffic.h"
+
+#define US 1000000ull
+
+void console_traffic_help(FILE *out)
+{
+	fputs("Tables minhop                  routes, LIDs and active ports without an SM\n"
+	      "Flow \"a\" \"b\" [sl=N|sl=sa] [size=B] [rate=GBPS] [start=US] [stop=US] [window=N]\n"
+	      "      [rto=US]                 window: closed loop like RC; sl=sa: ask the SM\n"
+	      "Uniform [spread=SLS] [...]     every host to all others at random\n"
+	      "Hotspot \"h\" PERCENT [...]      the same, that part of it to one host\n"
+	      "Permutation SHIFT [...]        host i to host i + SHIFT\n"
+	      "Measure [US]                   start measuring, sample every US\n"
+	      "Advance US                     run virtual time\n"
+	      "At US COMMAND                  a command at a virtual time from now\n"
+	      "Stop                           no source sends any more\n"
+	      "Results flows|series|vls|drops|json [FILE]\n"
+	      "Deadlock                       look for one, name its cycle\n"
+	      "Remove \"node\"[p] VL            take out the packet at the head of an input queue\n"
+	      "Time                           virtual time, events, hops, run time\n", out);
+}
+
+/* "H1" or "H1"[2] as a port. */
+static uint32_t host(struct fabric *f, const char **at, FILE *out)
+{
+	unsigned int num;
+	uint32_t node;
+
+	if (console_port(f, at, &node, &num, out))
+		return NONE;
+	return f->nodes[node].first + (num ? num : 1);
+}
+
+static int options(const char *at, struct flow_spec *s, int *ask, uint64_t now, FILE *out)
+{
+	char name[16], value[32];
+	int used;
+
+	s->start = now;
+	while (sscanf(at, " %15[a-z]=%31[^ \t\r\n]%n", name, value, &used) == 2) {
+		double v = strtod(value, NULL);
+
+		at += used;
+		if (!strcmp(name, "sl") && !strcmp(value, "sa"))
+			*ask = 1;
+		else if (!strcmp(name, "sl") && v >= 0 && v < 16)
+			s->sl = v;
+		else if (!strcmp(name, "spread") && v >= 0 && v <= 16)
+			s->spread = v;
+		else if (!strcmp(name, "size") && v >= 26 && v <= 4096 + 126)
+			s->size = v;
+		else if (!strcmp(name, "rate") && v > 0)
+			s->gbps = v;
+		else if (!strcmp(name, "start") && v >= 0)
+			s->start = now + v * US;
+		else if (!strcmp(name, "stop") && v >= 0)
+			s->stop = now + v * US;
+		else if (!strcmp(name, "window") && v >= 0)
+			s->window = v;
+		else if (!strcmp(name, "rto") && v > 0)
+			s->rto = v * US;
+		else {
+			fprintf(out, "# no option %s=%s\n", name, value);
+			return -1;
+		}
+	}
+	if (at[strspn(at, " \t\r\n")]) {
+		fprintf(out, "# do not understand \"%s\"\n", at);
+		return -1;
+	}
+	return 0;
+}
+
+static int cmd_flow(struct fabric *f, const char *rest, FILE *out)
+{
+	struct flow_spec s = { .pattern = FLOW_FIXED };
+	uint16_t dlid;
+	int ask = 0;
+
+	s.from = host(f, &rest, out);
+	if (s.from == NONE)
+		return -1;
+	s.to = host(f, &rest, out);
+	if (s.to == NONE || options(rest, &s, &ask, f->clock.now, out))
+		return -1;
+	if (ask && sa_path(f, s.from, s.to, &s.sl, &dlid, console_wait)) {
+		fprintf(out, "# the SA does not know a path\n");
+		return -1;
+	}
+	if (traffic_add(f, &s) == NONE) {
+		fprintf(out, "# both ends must be hosts with LIDs\n");
+		return -1;
+	}
+	if (ask)
+		fprintf(out, "sl %u\n", s.sl);
+	return 0;
+}
+
+static int add_everywhere(struct fabric *f, const struct flow_spec *spec, unsigned int shift)
+{
+	struct flow_spec s = *spec;
+	uint32_t *hosts = malloc((f->nports + 1) * sizeof(*hosts)), n = 0;
+	int rc = 0;
+
+	if (!hosts)
+		return -1;
+	for (uint32_t p = 0; p < f->nports; p++)
+		if (!f->ports[p].is_switch && f->ports[p].num && f->ports[p].lid && f->ports[p].up)
+			hosts[n++] = p;
+	for (uint32_t i = 0; i < n; i++) {
+		s.from = hosts[i];
+		if (spec->pattern == FLOW_FIXED)
+			s.to = hosts[(i + shift) % n];
+		if (spec->pattern == FLOW_HOTSPOT && s.from == s.to)
+			continue;
+		/* Sources of rates are out of step, as real ones are. */
+		s.start = spec->start + fabric_random(f) % US;
+		if (traffic_add(f, &s) == NONE)
+			rc = -1;
+	}
+	free(hosts);
+	return n ? rc : -1;
+}
+
+static int cmd_pattern(struct fabric *f, enum flow_pattern pattern, const char *rest, FILE *out)
+{
+	struct flow_spec s = { .pattern = pattern };
+	unsigned int shift = 0;
+	int ask = 0;
+	char *end;
+
+	if (pattern == FLOW_HOTSPOT) {
+		s.to = host(f, &rest, out);
+		if (s.to == NONE)
+			return -1;
+		s.hot = strtod(rest, &end) / 100;
+		rest = end;
+		if (!(s.hot >= 0 && s.hot <= 1)) {
+			fprintf(out, "# want 0 to 100 percent\n");
+			return -1;
+		}
+	} else if (pattern == FLOW_FIXED) {
+		shift = strtoul(rest, &end, 10);
+		rest = end;
+	}
+	if (options(rest, &s, &ask, f->clock.now, out) || ask)
+		return -1;
+	if (add_everywhere(f, &s, shift)) {
+		fprintf(out, "# no hosts with LIDs\n");
+		return -1;
+	}
+	return 0;
+}
+
+static int cmd_results(struct fabric *f, const char *rest, FILE *out)
+{
+	char what[16] = "", path[256] = "";
+	FILE *file = out;
+	int rc = 0;
+
+	if (sscanf(rest, "%15s %255s", what, path) < 1)
+		return -1;
+	if (*path)
+		file = fopen(path, "w");
+	if (!file) {
+		fprintf(out, "# can not write %s\n", path);
+		return -1;
+	}
+	if (!strcmp(what, "json"))
+		results_json(f, file);
+	else
+		rc = results_csv(f, what, file);
+	if (*path && fclose(file))
+		rc = -1;
+	if (rc)
+		fprintf(out, "# no results \"%s\"\n", what);
+	return rc;
+}
+
+static int cmd_deadlock(struct fabric *f, FILE *out)
+{
+	uint32_t cycle[64];
+	unsigned int n = deadlock_find(f, cycle, 64);
+
+	if (!n) {
+		fprintf(out, "no deadlock\n");
+		return 0;
+	}
+	fprintf(out, "deadlock of %u queues:\n", n);
+	deadlock_print(f, cycle, n < 64 ? n : 64, out);
+	return 0;
+}
+
+static int cmd_remove(struct fabric *f, const char *rest, FILE *out)
+{
+	unsigned int num, vl;
+	uint32_t node, queue;
+
+	if (console_port(f, &rest, &node, &num, out))
+		return -1;
+	vl = strtoul(rest, NULL, 10);
+	if (!num || vl >= f->config.vls)
+		return -1;
+	queue = (f->nodes[node].first + num) * f->config.vls + vl;
+	if (f->queues[queue].head == NONE) {
+		fprintf(out, "# that queue is empty\n");
+		return -1;
+	}
+	relay_discard(f, queue, f->nodes[node].first + num, DROP_BY_HAND);
+	return 0;
+}
+
+static double run_time;		/* spent in Advance, seconds */
+
+static int cmd_advance(struct fabric *f, const char *rest, FILE *out)
+{
+	double us = strtod(rest, NULL);
+	struct timespec a, b;
+
+	if (!(us > 0) || us > 1e12) {
+		fprintf(out, "# Advance how many microseconds?\n");
+		return -1;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &a);
+	fabric_run(f, f->clock.now + us * US);
+	clock_gettime(CLOCK_MONOTONIC, &b);
+	run_time += b.tv_sec - a.tv_sec + (b.tv_nsec - a.tv_nsec) * 1e-9;
+	return 0;
+}
+
+static int cmd_at(struct fabric *f, const char *rest, FILE *out)
+{
+	char *line;
+	double us = strtod(rest, &line);
+
+	if (line == rest || us < 0) {
+		fprintf(out, "# At how many microseconds what?\n");
+		return -1;
+	}
+	return fault_schedule(f, f->clock.now + us * US, line);
+}
+
+static int cmd_time(struct fabric *f, FILE *out)
+{
+	fprintf(out, "{\"now_us\": %.3f, \"events\": %llu, \"hops\": %llu, \"run_s\": %.6f}\n",
+		f->clock.now * 1e-6, (unsigned long long)f->clock.events,
+		(unsigned long long)f->hops, run_time);
+	return 0;
+}
+
+int console_traffic(struct fabric *f, const char *word, const char *rest, FILE *out)
+{
+	if (!strcasecmp(word, "flow"))
+		return cmd_flow(f, rest, out);
+	if (!strcasecmp(word, "uniform"))
+		return cmd_pattern(f, FLOW_UNIFORM, rest, out);
+	if (!strcasecmp(word, "hotspot"))
+		return cmd_pattern(f, FLOW_HOTSPOT, rest, out);
+	if (!strcasecmp(word, "permutation"))
+		return cmd_pattern(f, FLOW_FIXED, rest, out);
+	if (!strcasecmp(word, "measure"))
+		return traffic_measure(f, strtod(rest, NULL) * US);
+	if (!strcasecmp(word, "advance"))
+		return cmd_advance(f, rest, out);
+	if (!strcasecmp(word, "at"))
+		return cmd_at(f, rest, out);
+	if (!strcasecmp(word, "results"))
+		return cmd_results(f, rest, out);
+	if (!strcasecmp(word, "deadlock"))
+		return cmd_deadlock(f, out);
+	if (!strcasecmp(word, "remove"))
+		return cmd_remove(f, rest, out);
+	if (!strcasecmp(word, "time"))
+		return cmd_time(f, out);
+	if (!strcasecmp(word, "stop")) {
+		traffic_stop(f);
+		return 0;
+	}
+	if (!strcasecmp(word, "tables")) {
+		if (routes_minhop(f))
+			return -1;
+		port_activate_all(f);
+		return 0;
+	}
+	fprintf(out, "# what is \"%s\"? Help tells the commands\n", word);
+	return -1;
+}

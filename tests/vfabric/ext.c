@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Links to real HCAs: attach, credits both ways, keep-alive, and packets in and out of the model. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "../vhca/wire.h"
+#include "ext.h"
+#include "ext_packet.h"
+#include "sma.h"
+
+#define MAX_CABLES 256
+
+struct cable {
+	uint32_t port;			/* of the switch */
+	uint32_t host_port;		/* of the modelled host whose place it is */
+	struct sockaddr_storage to;
+	socklen_t to_size;
+	uint32_t session, sequence;
+	uint64_t guid, heard_ms, told_ms;
+	uint32_t sent[VHCA_VLS], received[VHCA_VLS], peer_limit[VHCA_VLS], told[VHCA_VLS];
+	uint8_t used, hca_port, up;
+};
+
+struct ext {
+	int fd;
+	uint64_t now_ms;
+	struct cable cables[MAX_CABLES];
+	uint8_t message[sizeof(struct vhca_header) + VHCA_MAX_PACKET + 1];
+};
+
+static uint32_t limit(const struct fabric *f, const struct cable *c, unsigned int vl)
+{
+	const struct queue *q = &f->queues[c->port * f->config.vls + vl];
+
+	return c->received[vl] + f->capacity - (q->held < f->capacity ? q->held : f->capacity);
+}
+
+static void tell(struct fabric *f, struct cable *c, enum vhca_type type, unsigned int vl,
+		 const void *body, unsigned int length)
+{
+	const struct net_port *np =
+		&f->nodes[f->ports[c->port].node].net->ports[f->ports[c->port].num];
+	struct vhca_header h = {
+		.magic = htonl(VHCA_MAGIC), .version = VHCA_VERSION, .type = type,
+		.port = c->hca_port, .vl = vl, .session = htonl(c->session),
+		.sequence = htonl(c->sequence++), .link = c->up, .width = np->width,
+		.speed = np->speed, .ext = np->ext, .length = htons(length),
+	};
+	struct iovec iov[2] = { { &h, sizeof(h) }, { (void *)body, length } };
+	struct msghdr msg = { .msg_name = &c->to, .msg_namelen = c->to_size, .msg_iov = iov,
+		.msg_iovlen = 2 };
+
+	put_be64((uint8_t *)&h.guid, c->guid);
+	for (unsigned int i = 0; i < f->config.vls; i++) {
+		c->told[i] = limit(f, c, i);
+		h.credit[i].sent = htonl(c->sent[i]);
+		h.credit[i].limit = htonl(c->told[i]);
+	}
+	c->told_ms = f->ext->now_ms;
+	sendmsg(f->ext->fd, &msg, MSG_DONTWAIT);
+}
+
+static struct cable *cable_of(const struct fabric *f, uint32_t port)
+{
+	for (int i = 0; f->ext && i < MAX_CABLES; i++)
+		if (f->ext->cables[i].used && f->ext->cables[i].port == port)
+			return &f->ext->cables[i];
+	return NULL;
+}
+
+static void set_up(struct fabric *f, struct cable *c)
+{
+	struct port *port = &f->ports[c->port];
+
+	c->up = 1;
+	memset(c->sent, 0, sizeof(c->sent));
+	memset(c->received, 0, sizeof(c->received));
+	memset(c->peer_limit, 0, sizeof(c->peer_limit));
+	port->peer = EXTERNAL;
+	port->up = 1;
+	port->epoch++;
+	port->phys = PHYS_LINKUP;
+	for (unsigned int vl = 0; vl < f->config.vls; vl++)
+		f->lanes[c->port * f->config.vls + vl].credits = 0;
+	port_set_state(f, c->port, PORT_INIT);
+}
+
+static void set_down(struct fabric *f, struct cable *c)
+{
+	if (!c->up)
+		return;
+	c->up = 0;
+	link_down(f, c->port);
+}
+
+static void detach(struct fabric *f, struct cable *c)
+{
+	set_down(f, c);
+	f->ports[c->port].peer = NONE;
+	c->used = 0;
+}
+
+static void refuse(struct fabric *f, const struct cable *asking, const char *why)
+{
+	struct cable c = *asking;
+
+	c.port = 0;
+	tell(f, &c, VHCA_REFUSED, 0, why, strlen(why));
+}
+
+static void hello(struct fabric *f, const struct vhca_header *h, const uint8_t *body,
+		  unsigned int length, const struct cable *from)
+{
+	struct cable *c = NULL;
+	uint32_t node, host, port;
+	char id[64];
+
+	if (length >= sizeof(id))
+		return;
+	memcpy(id, body, length);
+	id[length] = '\0';
+	node = net_find(f->net, id);
+	host = node == NET_NONE || f->nodes[node].type != NET_HCA || !h->port ? NONE :
+		fabric_port(f, node, h->port);
+	if (host == NONE) {
+		refuse(f, from, "no such host port in the topology");
+		return;
+	}
+	port = f->ports[host].was_peer;
+	if (port == NONE || !f->ports[port].is_switch) {
+		refuse(f, from, "that host port is not plugged into a switch");
+		return;
+	}
+	c = cable_of(f, port);
+	if (c && (c->guid != from->guid || c->hca_port != h->port)) {
+		refuse(f, from, "another HCA is plugged in there");
+		return;
+	}
+	if (c && c->session == from->session) {	/* our WELCOME was lost */
+		tell(f, c, VHCA_WELCOME, 0, NULL, 0);
+		return;
+	}
+	if (c)
+		detach(f, c);
+	for (int i = 0; !c && i < MAX_CABLES; i++)
+		if (!f->ext->cables[i].used)
+			c = &f->ext->cables[i];
+	if (!c) {
+		refuse(f, from, "too many HCAs");
+		return;
+	}
+	*c = *from;
+	c->used = 1;
+	c->port = port;
+	c->host_port = host;
+	c->hca_port = h->port;
+	c->heard_ms = f->ext->now_ms;
+	if (f->ports[port].up)
+		link_down(f, port);
+	f->ports[host].peer = NONE;
+	set_up(f, c);
+	tell(f, c, VHCA_WELCOME, 0, NULL, 0);
+}
+
+static void take_credits(struct fabric *f, struct cable *c, const struct vhca_header *h)
+{
+	for (unsigned int vl = 0; vl < f->config.vls; vl++) {
+		struct lane *lane = &f->lanes[c->port * f->config.vls + vl];
+		uint32_t room;
+
+		c->received[vl] = ntohl(h->credit[vl].sent);
+		c->peer_limit[vl] = ntohl(h->credit[vl].limit);
+		room = c->peer_limit[vl] - c->sent[vl];
+		lane->credits = room > INT32_MAX ? 0 : room;
+	}
+	if (!f->ports[c->port].busy)
+		relay_send(f, c->port);
+}
+
+static void data(struct fabric *f, struct cable *c, unsigned int vl, const uint8_t *body,
+		 unsigned int length)
+{
+	struct port *port = &f->ports[c->port];
+	uint32_t packet;
+
+	if (!c->up || length < EXT_MIN_PACKET || length > VHCA_MAX_PACKET)
+		return;
+	if (vl == 15) {
+		ext_packet_mad(f, c->port, body, length);
+		return;
+	}
+	if (vl >= f->config.vls)
+		return;
+	packet = ext_packet_from(f, body, length);
+	if (packet == NONE) {
+		f->counters[c->port].rcv_errors++;
+		return;
+	}
+	/* It was sent within the room we told of; who lies is dropped, not stored. */
+	if (f->queues[c->port * f->config.vls + vl].held +
+	    packet_blocks(&f->packets[packet]) > f->capacity) {
+		f->counters[c->port].buffer_overruns++;
+		packet_put(f, packet);
+		return;
+	}
+	f->packets[packet].vl = vl;
+	f->packets[packet].epoch = port->epoch;
+	f->packets[packet].born = f->clock.now;
+	f->packets[packet].tail = f->clock.now;
+	relay_arrive(f, c->port, packet);
+}
+
+static void message(struct fabric *f, const uint8_t *text, size_t n, struct cable *from)
+{
+	struct vhca_header h;
+	unsigned int length;
+	struct cable *c = NULL;
+
+	if (n < sizeof(h))
+		return;
+	memcpy(&h, text, sizeof(h));
+	length = ntohs(h.length);
+	if (ntohl(h.magic) != VHCA_MAGIC || h.version != VHCA_VERSION || length != n - sizeof(h))
+		return;
+	from->session = ntohl(h.session);
+	from->guid = be64_at((uint8_t *)&h.guid);
+	from->hca_port = h.port;
+	if (h.type == VHCA_HELLO) {
+		hello(f, &h, text + sizeof(h), length, from);
+		return;
+	}
+	for (int i = 0; !c && i < MAX_CABLES; i++)
+		if (f->ext->cables[i].used && f->ext->cables[i].session == from->session &&
+		    f->ext->cables[i].guid == from->guid &&
+		    f->ext->cables[i].hca_port == h.port)
+			c = &f->ext->cables[i];
+	if (!c)
+		return;
+	c->heard_ms = f->ext->now_ms;
+	if (h.type == VHCA_BYE) {
+		detach(f, c);
+		return;
+	}
+	if (h.link == VHCA_LINK_DOWN) {
+		set_down(f, c);
+		return;
+	}
+	if (!c->up) {
+		set_up(f, c);
+		tell(f, c, VHCA_FLOW, 0, NULL, 0);
+		return;
+	}
+	take_credits(f, c, &h);
+	if (h.type == VHCA_DATA)
+		data(f, c, h.vl, text + sizeof(h), length);
+}
+
+void ext_ready(struct fabric *f, uint64_t tag)
+{
+	(void)tag;
+	for (int i = 0; i < 256; i++) {
+		struct cable from = { .to_size = sizeof(from.to) };
+		ssize_t n = recvfrom(f->ext->fd, f->ext->message, sizeof(f->ext->message),
+				     MSG_DONTWAIT, (struct sockaddr *)&from.to, &from.to_size);
+
+		if (n < 0)
+			break;
+		message(f, f->ext->message, n, &from);
+	}
+	/* Room that was freed meanwhile: tell those who have used up half of what we told. */
+	for (int i = 0; i < MAX_CABLES; i++) {
+		struct cable *c = &f->ext->cables[i];
+
+		if (c->used && c->up)
+			ext_room(f, c->port);
+	}
+}
+
+void ext_room(struct fabric *f, uint32_t port)
+{
+	struct cable *c = cable_of(f, port);
+
+	if (!c || !c->up)
+		return;
+	for (unsigned int vl = 0; vl < f->config.vls; vl++)
+		if (limit(f, c, vl) - c->told[vl] >= f->capacity / 4 &&
+		    (int32_t)(limit(f, c, vl) - c->told[vl]) > 0) {
+			tell(f, c, VHCA_FLOW, 0, NULL, 0);
+			return;
+		}
+}
+
+int ext_tick(struct fabric *f, uint64_t now_ms)
+{
+	int any = 0;
+
+	if (!f->ext)
+		return -1;
+	f->ext->now_ms = now_ms;
+	for (int i = 0; i < MAX_CABLES; i++) {
+		struct cable *c = &f->ext->cables[i];
+
+		if (!c->used)
+			continue;
+		any = 1;
+		if (now_ms - c->heard_ms > VHCA_DEAD_MS) {
+			trap_flow_control(f, c->port);
+			detach(f, c);
+		} else if (now_ms - c->told_ms >= VHCA_KEEPALIVE_MS) {
+			tell(f, c, VHCA_FLOW, 0, NULL, 0);
+		}
+	}
+	return any ? VHCA_KEEPALIVE_MS / 5 : -1;
+}
+
+void ext_send_mad(struct fabric *f, uint32_t port, const struct mad_address *address,
+		  const uint8_t *mad)
+{
+	struct cable *c = cable_of(f, port);
+	uint8_t packet[EXT_MAD_PACKET];
+	unsigned int vl;
+
+	if (!c || !c->up)
+		return;
+	vl = ext_packet_of_mad(address, mad, packet);
+	tell(f, c, VHCA_DATA, vl, packet, sizeof(packet));
+}
+
+/* A packet of the model leaves by an external port, or is for programs at a modelled host. */
+void ext_deliver(struct fabric *f, uint32_t port, uint32_t packet)
+{
+	struct packet *p = &f->packets[packet];
+	struct cable *c = f->ports[port].peer == EXTERNAL ? cable_of(f, port) : NULL;
+
+	if (c && p->bytes) {
+		uint8_t *lrh = p->bytes;
+
+		lrh[0] = p->vl << 4 | (lrh[0] & 15);
+		c->sent[p->vl] += packet_blocks(p);
+		tell(f, c, VHCA_DATA, p->vl, p->bytes, p->len);
+	} else if (!c && p->bytes) {
+		ext_packet_mad(f, port, p->bytes, p->len);
+	}
+	packet_put(f, packet);
+}
+
+static int open_unix(const char *path)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (strlen(path) >= sizeof(a.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	strcpy(a.sun_path, path);
+	unlink(path);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)))
+		return -1;
+	return fd;
+}
+
+/* Only loopback addresses: the wire trusts who can reach it. */
+static int open_udp(const char *where)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	const char *colon = strrchr(where, ':');
+	char address[32];
+	int fd;
+
+	errno = EINVAL;
+	if (!colon || colon - where >= (long)sizeof(address))
+		return -1;
+	memcpy(address, where, colon - where);
+	address[colon - where] = '\0';
+	a.sin_port = htons(strtoul(colon + 1, NULL, 10));
+	if (inet_pton(AF_INET, address, &a.sin_addr) != 1 || ntohl(a.sin_addr.s_addr) >> 24 != 127)
+		return -1;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)))
+		return -1;
+	return fd;
+}
+
+int ext_listen(struct fabric *f, const char *where, int epoll)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.u64 = TAG_EXT };
+	int fd = -1, size = 8 << 20;
+
+	errno = EINVAL;
+	if (!strncmp(where, "unix:", 5))
+		fd = open_unix(where + 5);
+	else if (!strncmp(where, "udp:", 4))
+		fd = open_udp(where + 4);
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	f->ext = calloc(1, sizeof(*f->ext));
+	if (!f->ext || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e)) {
+		close(fd);
+		return -1;
+	}
+	f->ext->fd = fd;
+	return 0;
+}
+
+void ext_close(struct fabric *f)
+{
+	if (!f->ext)
+		return;
+	for (int i = 0; i < MAX_CABLES; i++)
+		if (f->ext->cables[i].used)
+			tell(f, &f->ext->cables[i], VHCA_BYE, 0, NULL, 0);
+	close(f->ext->fd);
+	free(f->ext);
+	f->ext = NULL;
+}

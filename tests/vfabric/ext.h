@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Cables to real HCAs: ../vhca/wire.h over datagram sockets. */
+#ifndef VF_EXT_H
+#define VF_EXT_H
+
+#include "fabric.h"
+#include "manager.h"
+
+#define TAG_EXT 0x200000000ull
+
+/**
+ * ext_listen() - take HCAs at a socket
+ * @where: unix:PATH, or udp:ADDRESS:PORT with an address in 127.0.0.0/8
+ * Return: 0, or -1 with errno.
+ */
+int ext_listen(struct fabric *f, const char *where, int epoll);
+void ext_close(struct fabric *f);
+void ext_ready(struct fabric *f, uint64_t tag);
+/* What has to be done by the clock: keep-alives, silence. Return: ms to the next call, or -1. */
+int ext_tick(struct fabric *f, uint64_t now_ms);
+void ext_send_mad(struct fabric *f, uint32_t port, const struct mad_address *address,
+		  const uint8_t *mad);
+void ext_deliver(struct fabric *f, uint32_t port, uint32_t packet);
+/* Room was freed in the input buffers of a port. */
+void ext_room(struct fabric *f, uint32_t port);
+
+#endif

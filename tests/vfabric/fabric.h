@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The model: switches, links and hosts in motion.
+ *
+ * A packet waits in the input queue of a port and VL. When it is the head there, the switch looks
+ * up its output port and VL (its lane) and the queue lines up at the lane. A lane sends when its
+ * link is idle and it has credits for the whole packet; among lanes VL arbitration decides, within
+ * a lane the queue that has waited longest. The next packet of the queue lines up as soon as the
+ * head has begun to leave (all outputs can read the buffer at once), so within one VL a blocked
+ * head blocks those behind it, and different VLs do not. The room is credited to the sender when
+ * the tail has left. Everything hangs together by indices; NONE is no index.
+ */
+#ifndef VF_FABRIC_H
+#define VF_FABRIC_H
+
+#include "clock.h"
+#include "counters.h"
+#include "net.h"
+
+#define NONE UINT32_MAX
+#define EXTERNAL (UINT32_MAX - 1)	/* the peer of a port whose other end is a real HCA */
+#define BLOCK 64u			/* a credit, in bytes */
+#define MCAST_LID 0xc000u
+#define MCAST_BLOCKS 32u		/* of 32 multicast LIDs each */
+#define UCAST_LIDS 0xc000u
+#define MAX_VLS 15
+
+enum event_type { EV_ARRIVE, EV_SENT, EV_CREDIT, EV_LIFETIME, EV_FLOW, EV_RTO, EV_SAMPLE,
+		  EV_FAULT };
+enum port_state { PORT_DOWN = 1, PORT_INIT, PORT_ARMED, PORT_ACTIVE };
+enum phys_state { PHYS_POLLING = 2, PHYS_DISABLED = 3, PHYS_LINKUP = 5 };
+
+/* Why a packet was dropped; counters.c says which of the standard's counters that is. */
+enum drop { DROP_LFT, DROP_VL, DROP_LOOP, DROP_INACTIVE, DROP_MTU, DROP_LIFETIME, DROP_HOQ,
+	    DROP_STALL, DROP_PKEY_IN, DROP_PKEY_OUT, DROP_LINK, DROP_CORRUPT, DROP_LOST,
+	    DROP_NOT_MINE, DROP_BY_HAND, DROP_RAW, NDROPS };
+extern const char *const drop_name[NDROPS];
+
+enum packet_kind { PACKET_DATA, PACKET_ACK, PACKET_REAL };
+
+struct packet {
+	uint64_t born;		/* when its source had it */
+	uint64_t entered;	/* this switch */
+	uint64_t tail;		/* when its last byte is here */
+	uint32_t next;
+	uint32_t flow, seq;
+	uint32_t copies;	/* the packet that counts the copies of a multicast, or NONE */
+	uint32_t ncopies;
+	uint16_t slid, dlid, len, pkey;
+	uint8_t sl, vl, kind;
+	uint8_t epoch;		/* of the link it came over */
+	void *bytes;		/* PACKET_REAL: LRH..ICRC */
+};
+
+enum queue_state { QUEUE_EMPTY, QUEUE_WAITS, QUEUE_SPLIT };
+
+/* The input buffer of a port and VL, a host's source, or one copy of a multicast packet. */
+struct queue {
+	uint32_t head, tail;
+	uint32_t blocks;	/* in packets that wait here */
+	uint32_t held;		/* those, and what is leaving: not yet credited to the sender */
+	uint32_t next;		/* in the line at the lane */
+	uint32_t lane;		/* where it waits */
+	uint32_t port;
+	uint32_t flow;		/* a source's, else NONE */
+	uint32_t origin;	/* a copy's: the queue whose buffer holds it, else NONE */
+	uint64_t since;		/* its head waits */
+	uint8_t vl, state;
+	uint8_t out;		/* a copy's port */
+};
+
+/* The output side of a port and VL. */
+struct lane {
+	uint32_t credits;	/* blocks the other end has room for */
+	uint32_t first, last;	/* queues that wait */
+	uint32_t stalls;	/* packets in a row that outlived HOQLife */
+	uint64_t stalled_until;
+};
+
+struct vl_weight {
+	uint8_t vl, weight;
+};
+
+struct arbiter {
+	struct vl_weight table[2][64];	/* low, high: as set, with zero weights */
+	uint8_t at[2];
+	int32_t left[2];		/* weight left of the current entry, in bytes */
+	int32_t high_left;		/* bytes the high table may still send before a low packet */
+	uint8_t limit;			/* VLHighLimit */
+};
+
+struct link_fault {
+	double loss, corrupt, duplicate, reorder;	/* probabilities */
+	uint64_t delay, jitter;				/* ps */
+	uint64_t reorder_by;
+};
+
+struct port {
+	uint32_t node, peer;		/* peer: port index, NONE or EXTERNAL */
+	uint16_t lid, smlid;
+	uint8_t lmc;
+	uint8_t num, state, phys, epoch;
+	uint8_t busy, blocked, timer, up;	/* up: the cable is plugged and both ends powered */
+	uint16_t waiting;		/* lanes with a line, one bit each */
+	uint16_t mtu;			/* NeighborMTU, bytes */
+	uint8_t op_vls;
+	uint8_t enforce_in, enforce_out;
+	uint8_t stall_count;
+	uint8_t is_switch;
+	uint32_t ps_per_byte;
+	uint64_t delay;			/* of the cable, ps */
+	uint64_t hoq;			/* HOQLife, ps; CLOCK_NEVER */
+	uint64_t blocked_since;
+	struct arbiter *arbiter;
+	struct link_fault *fault;
+	uint32_t was_peer;		/* ReLink's memory */
+	uint32_t slow;			/* percent of the link's time a byte takes; 0: 100 */
+};
+
+struct sma;	/* what management has set: sma.h */
+struct port_sma;
+
+struct node {
+	const struct net_node *net;
+	uint32_t first;			/* its port 0; HCA's ports are first + 1 .. */
+	uint8_t type, nports, dead;
+	uint8_t *lft;			/* switch; lft_top + 1 entries */
+	uint32_t lft_room, lft_top;
+	uint16_t *mft;			/* [(lid - 0xc000) * 16 + position] */
+	uint8_t *sl2vl;			/* [(in * (nports + 1) + out) * 16 + sl]; HCA: in = out = 0 */
+	uint64_t lifetime;		/* LifeTimeValue, ps */
+	struct sma *sma;
+};
+
+struct fabric_config {
+	unsigned int vls;		/* data VLs of every port, 1..15 (default 8) */
+	unsigned int buffer;		/* bytes an input port has per VL (default 16384) */
+	uint64_t switch_delay;		/* ps from header in to header out (default 100 ns) */
+	uint64_t cable_delay;		/* ps (default 10 ns: 2 m) */
+	uint64_t seed;
+	uint8_t endless;		/* lifetimes are infinite, whatever the SM sets */
+};
+
+struct flow;
+struct traffic;
+struct ext;
+struct manager;
+
+struct fabric {
+	struct fabric_config config;
+	struct clock clock;
+	const struct net *net;
+	struct node *nodes;
+	struct port *ports;
+	struct port_sma *port_sma;
+	struct counters *counters;
+	struct queue *queues;		/* [port * vls + vl], then sources and copies */
+	struct lane *lanes;		/* [port * vls + vl] */
+	struct packet *packets;
+	uint32_t nnodes, nports, nqueues, queue_room, free_queue, npackets, free_packet;
+	uint32_t capacity;		/* blocks of an input queue */
+	uint32_t *lids;			/* LID -> port index, for hosts; NONE */
+	uint64_t rng;
+	uint64_t hops, drops[NDROPS];
+	struct traffic *traffic;
+	struct manager *manager;	/* traps and clients; NULL in a fabric without them */
+	struct ext *ext;		/* links to real HCAs */
+	/* Takes a PACKET_REAL that arrived at a host port of ours or leaves by an external one. */
+	void (*deliver)(struct fabric *f, uint32_t port, uint32_t packet);
+};
+
+/* fabric.c */
+int fabric_init(struct fabric *f, const struct net *net, const struct fabric_config *config);
+void fabric_free(struct fabric *f);
+uint32_t fabric_port(const struct fabric *f, uint32_t node, unsigned int num);
+/* "S1"[2] as text; static buffer, four at a time. */
+const char *port_name(const struct fabric *f, uint32_t port);
+uint64_t fabric_random(struct fabric *f);
+double fabric_chance(struct fabric *f);
+/* Runs the model up to the time, or for ever if CLOCK_NEVER until nothing is left to happen. */
+void fabric_run(struct fabric *f, uint64_t until);
+uint32_t packet_new(struct fabric *f);
+void packet_put(struct fabric *f, uint32_t packet);
+uint32_t queue_new(struct fabric *f, uint32_t port, uint32_t flow);
+void queue_put(struct fabric *f, uint32_t queue);
+void node_lft_set(struct fabric *f, uint32_t node, unsigned int lid, uint8_t port);
+uint64_t life_time(unsigned int value);	/* 4.096 us * 2^value in ps; above 19 never */
+uint32_t link_ps_per_byte(unsigned int width, unsigned int speed, unsigned int ext);
+
+/* relay.c */
+void relay_arrive(struct fabric *f, uint32_t port, uint32_t packet);
+void relay_sent(struct fabric *f, uint32_t port);
+void relay_credit(struct fabric *f, uint32_t queue, uint32_t blocks);
+/* The queue's head is new: find its lane, drop it and its followers as long as they have none. */
+void relay_head(struct fabric *f, uint32_t queue);
+void relay_send(struct fabric *f, uint32_t port);
+/* Drops the head of a queue, whether it waits at a lane or not; the next one lines up. */
+void relay_discard(struct fabric *f, uint32_t queue, uint32_t counts, enum drop why);
+/* One copy less of a multicast packet in the buffer of @origin, which is free after the last. */
+void relay_copy_gone(struct fabric *f, uint32_t origin, uint32_t original, uint64_t when);
+void relay_drop(struct fabric *f, uint32_t port, uint32_t packet, enum drop why);
+void relay_leave_line(struct fabric *f, uint32_t queue);
+static inline uint32_t packet_blocks(const struct packet *p)
+{
+	return (p->len + BLOCK - 1) / BLOCK;
+}
+
+/* lifetime.c */
+void lifetime_arm(struct fabric *f, uint32_t port);
+void lifetime_expire(struct fabric *f, uint32_t port);
+
+/* arbiter.c */
+void arbiter_init(struct arbiter *a, unsigned int vls);
+/* Which of the ready VLs (bits) sends its packet of that many bytes (per VL) now. */
+unsigned int arbiter_pick(struct arbiter *a, unsigned int ready, const uint32_t *bytes);
+
+/* link.c */
+void link_up(struct fabric *f, uint32_t port);		/* physically; both ends go to INIT */
+void link_down(struct fabric *f, uint32_t port);
+/* What one end's new state means for queues and lanes. */
+void port_set_state(struct fabric *f, uint32_t port, enum port_state state);
+void port_activate_all(struct fabric *f);
+void link_set_speed(struct fabric *f, uint32_t port);
+
+/* multicast.c */
+void multicast_head(struct fabric *f, uint32_t queue);
+
+/* deadlock.c */
+/**
+ * deadlock_find() - look for a cycle of input queues each of which waits for room in the next
+ * @cycle: queues of one cycle, in order; room for as many as the array holds
+ * Return: its length; 0 if there is none. No false alarms: nothing of what the cycle's queues
+ * wait for is on a wire or leaving.
+ */
+unsigned int deadlock_find(struct fabric *f, uint32_t *cycle, unsigned int room);
+void deadlock_print(const struct fabric *f, const uint32_t *cycle, unsigned int n, FILE *file);
+
+/* routes.c: tables without a subnet manager */
+int routes_minhop(struct fabric *f);
+
+#endif

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Faults: lossy, slow, disordered wires; cables and switches that go and come back. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "console.h"
+#include "fault.h"
+
+int fault_set(struct fabric *f, uint32_t at, const char *word, double value)
+{
+	struct port *port = &f->ports[at];
+	struct link_fault *fault = port->fault;
+	int chance = value >= 0 && value <= 1;
+
+	if (!(value >= 0) || value > 1e12)
+		return -1;
+	if (!strcmp(word, "slow")) {
+		if (value < 1 || value > 1e6)
+			return -1;
+		port->slow = value;
+		return 0;
+	}
+	if (!fault) {
+		fault = calloc(1, sizeof(*fault));
+		if (!fault)
+			return -1;
+		fault->reorder_by = 10000000;
+		port->fault = fault;
+	}
+	if (!strcmp(word, "loss") && chance)
+		fault->loss = value;
+	else if (!strcmp(word, "corrupt") && chance)
+		fault->corrupt = value;
+	else if (!strcmp(word, "duplicate") && chance)
+		fault->duplicate = value;
+	else if (!strcmp(word, "reorder") && chance)
+		fault->reorder = value;
+	else if (!strcmp(word, "delay"))
+		fault->delay = value * 1000;
+	else if (!strcmp(word, "jitter"))
+		fault->jitter = value * 1000;
+	else if (!strcmp(word, "window"))
+		fault->reorder_by = value * 1000;
+	else
+		return -1;
+	return 0;
+}
+
+void fault_clear(struct fabric *f, uint32_t port)
+{
+	free(f->ports[port].fault);
+	f->ports[port].fault = NULL;
+	f->ports[port].slow = 0;
+}
+
+int fault_loses_mad(struct fabric *f, uint32_t port)
+{
+	const struct link_fault *fault = f->ports[port].fault;
+
+	return fault && fabric_chance(f) < fault->loss + fault->corrupt;
+}
+
+/* A second one arrives right behind; it needs room there like any other. */
+static void duplicate(struct fabric *f, uint32_t port, uint32_t packet, uint64_t when)
+{
+	struct lane *lane = &f->lanes[port * f->config.vls + f->packets[packet].vl];
+	uint32_t blocks = packet_blocks(&f->packets[packet]), twin;
+
+	if (lane->credits < blocks)
+		return;
+	twin = packet_new(f);
+	f->packets[twin] = f->packets[packet];
+	f->packets[twin].next = NONE;
+	if (f->packets[packet].bytes) {
+		f->packets[twin].bytes = malloc(f->packets[packet].len);
+		if (!f->packets[twin].bytes) {
+			packet_put(f, twin);
+			return;
+		}
+		memcpy(f->packets[twin].bytes, f->packets[packet].bytes, f->packets[packet].len);
+	}
+	lane->credits -= blocks;
+	clock_at(&f->clock, when, EV_ARRIVE, f->ports[port].peer, twin);
+}
+
+uint64_t fault_on_wire(struct fabric *f, uint32_t port, uint32_t packet, uint64_t when)
+{
+	const struct link_fault *fault = f->ports[port].fault;
+
+	when += fault->delay;
+	if (fault->jitter)
+		when += fabric_random(f) % fault->jitter;
+	if (fault->reorder && fabric_chance(f) < fault->reorder)
+		when += fabric_random(f) % (fault->reorder_by + 1);
+	if (fault->loss && fabric_chance(f) < fault->loss)
+		f->packets[packet].kind |= FAULT_LOST;
+	else if (fault->corrupt && fabric_chance(f) < fault->corrupt)
+		f->packets[packet].kind |= FAULT_CORRUPT;
+	else if (fault->duplicate && fabric_chance(f) < fault->duplicate)
+		duplicate(f, port, packet, when);
+	return when;
+}
+
+int link_unplug(struct fabric *f, uint32_t at)
+{
+	struct port *port = &f->ports[at], *peer;
+
+	if (port->peer == NONE || port->peer == EXTERNAL)
+		return -1;
+	peer = &f->ports[port->peer];
+	link_down(f, at);
+	port->was_peer = port->peer;
+	peer->was_peer = at;
+	port->peer = NONE;
+	peer->peer = NONE;
+	return 0;
+}
+
+int link_replug(struct fabric *f, uint32_t at)
+{
+	struct port *port = &f->ports[at];
+
+	if (port->peer != NONE || port->was_peer == NONE ||
+	    f->ports[port->was_peer].peer != NONE)
+		return -1;
+	port->peer = port->was_peer;
+	f->ports[port->peer].peer = at;
+	link_up(f, at);
+	return 0;
+}
+
+int node_down(struct fabric *f, uint32_t at)
+{
+	struct node *node = &f->nodes[at];
+
+	if (node->dead)
+		return -1;
+	node->dead = 1;
+	for (unsigned int p = 1; p <= node->nports; p++)
+		if (f->ports[node->first + p].up)
+			link_down(f, node->first + p);
+	return 0;
+}
+
+int node_up(struct fabric *f, uint32_t at)
+{
+	struct node *node = &f->nodes[at];
+
+	if (!node->dead)
+		return -1;
+	node->dead = 0;
+	for (unsigned int p = 1; p <= node->nports; p++)
+		link_up(f, node->first + p);
+	return 0;
+}
+
+static char **scheduled;
+static uint32_t nscheduled;
+
+int fault_schedule(struct fabric *f, uint64_t when, const char *line)
+{
+	char **lines = realloc(scheduled, (nscheduled + 1) * sizeof(*lines));
+
+	if (!lines)
+		return -1;
+	scheduled = lines;
+	lines[nscheduled] = strdup(line);
+	if (!lines[nscheduled])
+		return -1;
+	clock_at(&f->clock, when, EV_FAULT, nscheduled++, 0);
+	return 0;
+}
+
+void fault_due(struct fabric *f, uint32_t number)
+{
+	if (number < nscheduled)
+		console_line(f, scheduled[number], stdout);
+}
+
+void fault_forget(struct fabric *f)
+{
+	(void)f;
+	for (uint32_t i = 0; i < nscheduled; i++)
+		free(scheduled[i]);
+	free(scheduled);
+	scheduled = NULL;
+	nscheduled = 0;
+}

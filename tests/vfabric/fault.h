@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What goes wrong on a wire, on command. */
+#ifndef VF_FAULT_H
+#define VF_FAULT_H
+
+#include "fabric.h"
+
+/* Marks in packet.kind of what happened on the wire; the receiver acts on them. */
+#define FAULT_CORRUPT 0x40
+#define FAULT_LOST 0x80
+#define FAULT_MARKS 0xc0
+
+/**
+ * fault_set() - let a direction of a cable go wrong
+ * @port: the end that sends
+ * @word: loss, corrupt, duplicate, reorder (probabilities 0..1), delay, jitter, window (ns),
+ *	slow (percent of the time a byte takes; 100 is normal)
+ * Return: 0, or -1 if there is no such word or the value is out of range.
+ */
+int fault_set(struct fabric *f, uint32_t port, const char *word, double value);
+void fault_clear(struct fabric *f, uint32_t port);
+/* A packet leaves by a port with faults and would arrive at @when: when does it, and how. */
+uint64_t fault_on_wire(struct fabric *f, uint32_t port, uint32_t packet, uint64_t when);
+/* Does a management packet get lost here? */
+int fault_loses_mad(struct fabric *f, uint32_t port);
+
+int node_down(struct fabric *f, uint32_t node);		/* power off: all its links go down */
+int node_up(struct fabric *f, uint32_t node);
+int link_unplug(struct fabric *f, uint32_t port);
+int link_replug(struct fabric *f, uint32_t port);
+
+/* Runs the console line at virtual time @when. Return: -1 if memory is out. */
+int fault_schedule(struct fabric *f, uint64_t when, const char *line);
+void fault_due(struct fabric *f, uint32_t number);
+void fault_forget(struct fabric *f);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The management plane: MADs find their way hop by hop over links that are up, at once and beside
+ * the data (VL15 has no credits that data could take). Clients are programs on the host that
+ * attach to a host of the model through ibsim's libumad2sim.
+ */
+#ifndef VF_MANAGER_H
+#define VF_MANAGER_H
+
+#include "fabric.h"
+
+#define NO_CLIENT UINT32_MAX
+
+struct mad_address {
+	uint16_t slid, dlid;
+	uint32_t sqp, dqp;
+};
+
+struct client {
+	int fd;			/* -1: free */
+	uint32_t id;		/* its pid, names its socket */
+	uint32_t port;		/* where it is attached */
+	uint8_t is_sm;
+	uint8_t classes[32];	/* of which it has sent MADs: bit set */
+	uint8_t subscribed;	/* has set an InformInfo: takes Reports */
+	uint8_t blocked;	/* its socket is full; queue waits */
+	struct sim_request *queue;
+	uint32_t nqueue, queue_room;
+};
+
+struct trap {
+	uint32_t node;
+	uint8_t notice[64];
+	uint64_t tid;
+	uint64_t next_ms;
+	uint32_t tries;
+};
+
+struct manager {
+	struct client *clients;
+	uint32_t nclients;
+	struct trap *traps;
+	uint32_t ntraps, trap_room;
+	uint64_t next_tid, now_ms;
+	int ctl;		/* where clients connect */
+	int epoll;
+	char name[64];		/* prefix of the socket names */
+	uint64_t smps, gmps, lost;
+	/* The answers that our own hosts wait for: sa.c */
+	uint8_t answer[256];
+	uint64_t answer_tid;
+	int answered;
+};
+
+/* smi.c */
+/* A host or switch of the model sends a MAD. */
+void mad_send(struct fabric *f, uint32_t port, const struct mad_address *to, uint8_t *mad);
+/* A directed-route SMP arrives at a port over the wire. */
+void smi_arrive(struct fabric *f, uint32_t port, uint8_t *mad);
+/* A LID-routed MAD arrives at a port over the wire. */
+void mad_arrive(struct fabric *f, uint32_t port, const struct mad_address *address, uint8_t *mad);
+
+/* trap.c */
+void trap_link_state(struct fabric *f, uint32_t node);				/* 128 */
+void trap_flow_control(struct fabric *f, uint32_t port);			/* 131 */
+void trap_capabilities(struct fabric *f, uint32_t port);			/* 144 */
+void trap_repress(struct fabric *f, uint32_t node, const uint8_t *mad);
+/* Sends again what no SM has repressed; now in ms. Return: ms to the next, or -1. */
+int trap_resend(struct fabric *f, uint64_t now);
+
+/* client.c: libumad2sim's protocol */
+int clients_open(struct fabric *f, const char *name, int epoll);
+void clients_close(struct fabric *f);
+void clients_ready(struct fabric *f, uint64_t tag, uint32_t events);
+/* A MAD for the programs at a host port. Return: 0 if nobody takes it. */
+int clients_take(struct fabric *f, uint32_t port, const struct mad_address *address,
+		 const uint8_t *mad);
+int clients_have_sm(const struct fabric *f, uint32_t port);
+void clients_print(const struct fabric *f, FILE *file);
+int clients_drop(struct fabric *f, uint32_t number);
+#define TAG_CTL 1
+#define TAG_CLIENT 0x100000000ull
+
+/* sa.c */
+/**
+ * sa_path() - ask the SM's SA for the path between two host ports, as a program there would
+ * @wait: lets the server work for some ms; returns 0 to give up
+ * Return: 0 with *sl and *dlid set, or -1.
+ */
+int sa_path(struct fabric *f, uint32_t from, uint32_t to, uint8_t *sl, uint16_t *dlid,
+	    int (*wait)(struct fabric *f));
+
+#endif

@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The way of a packet through a switch: arrive, be routed, wait, be sent, give the room back. */
+#include "ext.h"
+#include "fabric.h"
+#include "fault.h"
+#include "sma.h"
+#include "traffic.h"
+
+const char *const drop_name[NDROPS] = {
+	[DROP_LFT] = "no_route", [DROP_VL] = "vl_mapping", [DROP_LOOP] = "looping",
+	[DROP_INACTIVE] = "inactive_port", [DROP_MTU] = "neighbor_mtu",
+	[DROP_LIFETIME] = "switch_lifetime", [DROP_HOQ] = "hoq_lifetime",
+	[DROP_STALL] = "vl_stalled", [DROP_PKEY_IN] = "pkey_inbound",
+	[DROP_PKEY_OUT] = "pkey_outbound", [DROP_LINK] = "link_went_down",
+	[DROP_CORRUPT] = "corrupt", [DROP_LOST] = "lost_on_wire", [DROP_NOT_MINE] = "not_my_lid",
+	[DROP_BY_HAND] = "by_hand", [DROP_RAW] = "raw",
+};
+
+/* IBA 1.2.1 vol 1, 16.1.3.5 and 16.1.4: which counter of the port a discard belongs to. */
+void relay_drop(struct fabric *f, uint32_t port, uint32_t packet, enum drop why)
+{
+	struct counters *c = &f->counters[port];
+
+	f->drops[why]++;
+	switch (why) {
+	case DROP_LFT:
+		c->rcv_relay_errors++;
+		c->dlid_mapping++;
+		break;
+	case DROP_VL:
+		c->rcv_relay_errors++;
+		c->vl_mapping++;
+		break;
+	case DROP_LOOP:
+		c->rcv_relay_errors++;
+		c->looping++;
+		break;
+	case DROP_INACTIVE:
+		c->xmit_discards++;
+		c->discard_inactive++;
+		break;
+	case DROP_MTU:
+		c->xmit_discards++;
+		c->discard_mtu++;
+		break;
+	case DROP_LIFETIME:
+		c->xmit_discards++;
+		c->discard_lifetime++;
+		break;
+	case DROP_HOQ:
+	case DROP_STALL:
+		c->xmit_discards++;
+		c->discard_hoq++;
+		break;
+	case DROP_PKEY_IN:
+		c->rcv_constraint++;
+		break;
+	case DROP_PKEY_OUT:
+		c->xmit_constraint++;
+		break;
+	case DROP_CORRUPT:
+		c->rcv_errors++;
+		c->symbol_errors++;
+		break;
+	default:
+		break;
+	}
+	if (f->packets[packet].flow != NONE)
+		flow_lost(f, packet);
+	packet_put(f, packet);
+}
+
+/* Blocks of an input queue are free: tell the sender, who hears it a cable later. */
+static void give_back(struct fabric *f, uint32_t queue, uint32_t blocks, uint64_t when)
+{
+	struct port *port = &f->ports[f->queues[queue].port];
+
+	clock_at(&f->clock, when + port->delay, EV_CREDIT, queue, blocks);
+}
+
+void relay_copy_gone(struct fabric *f, uint32_t origin, uint32_t original, uint64_t when)
+{
+	if (--f->packets[original].ncopies)
+		return;
+	give_back(f, origin, packet_blocks(&f->packets[original]), when);
+	packet_put(f, original);
+}
+
+/* A packet leaves the buffer of @queue at @when. */
+static void release(struct fabric *f, uint32_t queue, uint32_t packet, uint64_t when)
+{
+	struct queue *q = &f->queues[queue];
+	struct packet *p = &f->packets[packet];
+
+	if (q->flow != NONE)
+		return;
+	if (q->origin == NONE) {
+		give_back(f, queue, packet_blocks(p), when);
+		return;
+	}
+	relay_copy_gone(f, q->origin, p->copies, when);
+	queue_put(f, queue);
+}
+
+static void join_line(struct fabric *f, uint32_t queue, uint32_t lane)
+{
+	struct queue *q = &f->queues[queue];
+	struct lane *l = &f->lanes[lane];
+	uint32_t port = lane / f->config.vls;
+
+	q->lane = lane;
+	q->since = f->clock.now;
+	q->state = QUEUE_WAITS;
+	q->next = NONE;
+	if (l->first == NONE)
+		l->first = queue;
+	else
+		f->queues[l->last].next = queue;
+	l->last = queue;
+	f->ports[port].waiting |= 1u << lane % f->config.vls;
+}
+
+void relay_leave_line(struct fabric *f, uint32_t queue)
+{
+	struct queue *q = &f->queues[queue];
+	struct lane *l = &f->lanes[q->lane];
+	uint32_t prev = NONE, at = l->first;
+
+	while (at != queue) {
+		prev = at;
+		at = f->queues[at].next;
+	}
+	if (prev == NONE)
+		l->first = q->next;
+	else
+		f->queues[prev].next = q->next;
+	if (l->last == queue)
+		l->last = prev;
+	if (l->first == NONE)
+		f->ports[q->lane / f->config.vls].waiting &= ~(1u << q->lane % f->config.vls);
+	q->next = NONE;
+	q->state = QUEUE_EMPTY;
+}
+
+/* Removes the head from a queue that is in no line; who follows is not routed yet. */
+static uint32_t pop(struct fabric *f, uint32_t queue)
+{
+	struct queue *q = &f->queues[queue];
+	uint32_t packet = q->head;
+
+	q->head = f->packets[packet].next;
+	q->blocks -= packet_blocks(&f->packets[packet]);
+	return packet;
+}
+
+/* The lane of a packet that a switch sends by port num, or NONE, why, and the port that counts. */
+static uint32_t route(struct fabric *f, const struct queue *q, const struct packet *p,
+		      unsigned int num, enum drop *why, uint32_t *counts)
+{
+	struct port *in = &f->ports[q->port], *out;
+	struct node *node = &f->nodes[in->node];
+	unsigned int vl;
+	uint32_t lane;
+
+	*counts = q->port;
+	if (num > node->nports || !num) {
+		*why = DROP_LFT;
+		return NONE;
+	}
+	if (num == in->num) {
+		*why = DROP_LOOP;
+		return NONE;
+	}
+	out = &f->ports[node->first + num];
+	vl = node->sl2vl[(in->num * (node->nports + 1) + num) * 16 + p->sl];
+	if (vl >= out->op_vls || vl >= f->config.vls) {
+		*why = DROP_VL;
+		return NONE;
+	}
+	*counts = node->first + num;
+	lane = *counts * f->config.vls + vl;
+	*why = DROP_INACTIVE;
+	if (out->state != PORT_ACTIVE)
+		return NONE;
+	*why = DROP_MTU;
+	if (p->len > out->mtu + 126u)	/* the MTU is the payload's; headers come on top */
+		return NONE;
+	*why = DROP_STALL;
+	if (f->clock.now < f->lanes[lane].stalled_until)
+		return NONE;
+	*why = DROP_LIFETIME;
+	if (node->lifetime != CLOCK_NEVER && f->clock.now - p->entered > node->lifetime)
+		return NONE;
+	*why = DROP_PKEY_OUT;
+	if (out->enforce_out && !sma_has_pkey(f, *counts, p->pkey))
+		return NONE;
+	return lane;
+}
+
+static uint32_t source_lane(struct fabric *f, const struct queue *q, const struct packet *p,
+			    enum drop *why)
+{
+	struct port *port = &f->ports[q->port];
+	unsigned int vl = f->nodes[port->node].sl2vl[p->sl];
+
+	*why = DROP_VL;
+	if (vl >= port->op_vls || vl >= f->config.vls)
+		return NONE;
+	*why = DROP_INACTIVE;
+	return port->state == PORT_ACTIVE ? q->port * f->config.vls + vl : NONE;
+}
+
+static unsigned int lookup(const struct node *node, const struct packet *p)
+{
+	return node->lft && p->dlid <= node->lft_top ? node->lft[p->dlid] : 255;
+}
+
+void relay_discard(struct fabric *f, uint32_t queue, uint32_t counts, enum drop why)
+{
+	uint32_t flow = f->queues[queue].flow, packet;
+
+	if (f->queues[queue].state == QUEUE_WAITS)
+		relay_leave_line(f, queue);
+	packet = pop(f, queue);
+	release(f, queue, packet, f->clock.now);
+	relay_drop(f, counts, packet, why);
+	if (flow != NONE)	/* a host whose port is down does not spin: it looks again later */
+		flow_stopped(f, flow);
+	else if (f->queues[queue].port != NONE && f->queues[queue].head != NONE)
+		relay_head(f, queue);
+}
+
+/* A real packet for the switch itself: its agents have it. */
+static void take_in(struct fabric *f, uint32_t queue)
+{
+	uint32_t packet = pop(f, queue), port = f->queues[queue].port;
+
+	release(f, queue, packet, f->clock.now);
+	f->deliver(f, port, packet);
+	if (f->queues[queue].head != NONE)
+		relay_head(f, queue);
+}
+
+/* Routes a waiting head; what it has no lane for is dropped. Recursion ends: queues get shorter. */
+void relay_head(struct fabric *f, uint32_t queue)
+{
+	struct queue *q = &f->queues[queue];
+	struct packet *p;
+	enum drop why;
+	uint32_t lane, counts = q->port, port;
+
+	if (q->head == NONE || q->state != QUEUE_EMPTY)
+		return;
+	p = &f->packets[q->head];
+	if (q->flow != NONE) {
+		lane = source_lane(f, q, p, &why);
+	} else if (q->origin != NONE) {
+		lane = route(f, q, p, q->out, &why, &counts);
+	} else if (p->dlid >= MCAST_LID) {
+		multicast_head(f, queue);
+		return;
+	} else {
+		unsigned int num = lookup(&f->nodes[f->ports[q->port].node], p);
+
+		if (!num && p->kind == PACKET_REAL) {
+			take_in(f, queue);
+			return;
+		}
+		lane = route(f, q, p, num, &why, &counts);
+	}
+	if (lane == NONE) {
+		relay_discard(f, queue, counts, why);
+		return;
+	}
+	port = lane / f->config.vls;
+	join_line(f, queue, lane);
+	if (!f->ports[port].busy)
+		relay_send(f, port);
+	if (f->ports[port].waiting)
+		lifetime_arm(f, port);
+}
+
+/* Bits of the VLs that wait and have the credits for their first packet. */
+static unsigned int ready_lanes(struct fabric *f, uint32_t port, uint32_t *bytes)
+{
+	unsigned int ready = 0;
+
+	for (unsigned int bits = f->ports[port].waiting; bits; bits &= bits - 1) {
+		unsigned int vl = __builtin_ctz(bits);
+		struct lane *l = &f->lanes[port * f->config.vls + vl];
+		struct packet *p = &f->packets[f->queues[l->first].head];
+
+		if (l->credits < packet_blocks(p))
+			continue;
+		bytes[vl] = p->len;
+		ready |= 1u << vl;
+	}
+	return ready;
+}
+
+static void transmit(struct fabric *f, uint32_t port, uint32_t queue)
+{
+	struct port *out = &f->ports[port];
+	struct queue *q = &f->queues[queue];
+	struct lane *l = &f->lanes[q->lane];
+	uint32_t packet, peer = out->peer;
+	struct packet *p;
+	uint32_t ps = out->slow ? (uint64_t)out->ps_per_byte * out->slow / 100 : out->ps_per_byte;
+	uint64_t now = f->clock.now, delay = out->delay, end;
+	uint32_t flow = q->flow, vl = q->lane % f->config.vls;
+
+	relay_leave_line(f, queue);
+	packet = pop(f, queue);
+	p = &f->packets[packet];
+	end = now + (uint64_t)p->len * ps;
+
+	/* A cut-through packet can not be sent faster than it comes in. */
+	if (end < p->tail)
+		end = p->tail;
+	out->busy = 1;
+	l->credits -= packet_blocks(p);
+	l->stalls = 0;
+	p->vl = vl;
+	p->epoch = out->epoch;
+	f->counters[port].xmit_bytes += p->len;
+	f->counters[port].xmit_pkts++;
+	clock_at(&f->clock, end, EV_SENT, port, 0);
+	release(f, queue, packet, end);
+	p->copies = NONE;
+	p->tail = end + delay;
+	f->hops++;
+	if (peer == EXTERNAL) {
+		f->deliver(f, port, packet);
+	} else {
+		int host = !f->ports[peer].is_switch;
+		uint64_t when = host ? p->tail : now + delay + f->config.switch_delay;
+
+		if (out->fault)
+			when = fault_on_wire(f, port, packet, when);
+		clock_at(&f->clock, when, EV_ARRIVE, peer, packet);
+	}
+	if (flow != NONE)
+		flow_sent(f, flow);
+	else if (f->queues[queue].head != NONE && f->queues[queue].port != NONE)
+		relay_head(f, queue);
+}
+
+void relay_send(struct fabric *f, uint32_t port)
+{
+	struct port *out = &f->ports[port];
+	uint32_t bytes[16];
+	unsigned int ready, vl;
+
+	if (out->busy || !out->waiting || out->state != PORT_ACTIVE)
+		return;
+	ready = ready_lanes(f, port, bytes);
+	if (!ready) {
+		if (!out->blocked) {
+			out->blocked = 1;
+			out->blocked_since = f->clock.now;
+		}
+		return;
+	}
+	if (out->blocked) {
+		out->blocked = 0;
+		f->counters[port].xmit_wait += f->clock.now - out->blocked_since;
+	}
+	vl = arbiter_pick(out->arbiter, ready, bytes);
+	transmit(f, port, f->lanes[port * f->config.vls + vl].first);
+}
+
+void relay_sent(struct fabric *f, uint32_t port)
+{
+	f->ports[port].busy = 0;
+	relay_send(f, port);
+}
+
+void relay_credit(struct fabric *f, uint32_t queue, uint32_t blocks)
+{
+	struct queue *q = &f->queues[queue];
+	struct port *port = &f->ports[q->port];
+	uint32_t lane;
+
+	q->held -= blocks;
+	if (port->peer == EXTERNAL)
+		ext_room(f, q->port);
+	if (port->peer == EXTERNAL || port->peer == NONE)
+		return;
+	lane = port->peer * f->config.vls + q->vl;
+	if (f->ports[port->peer].epoch != port->epoch || !port->up)
+		return;
+	f->lanes[lane].credits += blocks;
+	if (!f->ports[port->peer].busy && f->lanes[lane].first != NONE)
+		relay_send(f, port->peer);
+}
+
+void relay_arrive(struct fabric *f, uint32_t port, uint32_t packet)
+{
+	struct port *in = &f->ports[port];
+	struct packet *p = &f->packets[packet];
+	uint32_t queue = port * f->config.vls + p->vl, blocks = packet_blocks(p);
+	struct queue *q = &f->queues[queue];
+
+	if (p->epoch != in->epoch || !in->up) {	/* the cable went while it was on it */
+		relay_drop(f, port, packet, DROP_LINK);
+		return;
+	}
+	q->held += blocks;
+	f->counters[port].rcv_bytes += p->len;
+	f->counters[port].rcv_pkts++;
+	if (p->kind & FAULT_MARKS) {
+		enum drop why = p->kind & FAULT_CORRUPT ? DROP_CORRUPT : DROP_LOST;
+
+		if (why == DROP_LOST) {
+			f->counters[port].rcv_bytes -= p->len;
+			f->counters[port].rcv_pkts--;
+		}
+		give_back(f, queue, blocks, f->clock.now);
+		relay_drop(f, port, packet, why);
+		return;
+	}
+	/* A port that waits for the SM's last word takes data as this word (IBA 1.2.1, 7.2.7). */
+	if (in->state == PORT_ARMED)
+		port_set_state(f, port, PORT_ACTIVE);
+	if (in->state != PORT_ACTIVE) {
+		give_back(f, queue, blocks, f->clock.now);
+		relay_drop(f, port, packet, DROP_INACTIVE);
+		return;
+	}
+	if (!in->is_switch) {
+		give_back(f, queue, blocks, f->clock.now);
+		if (p->kind == PACKET_REAL)
+			f->deliver(f, port, packet);
+		else
+			flow_arrived(f, port, packet);
+		return;
+	}
+	if (in->enforce_in && !sma_has_pkey(f, port, p->pkey)) {
+		give_back(f, queue, blocks, f->clock.now);
+		relay_drop(f, port, packet, DROP_PKEY_IN);
+		return;
+	}
+	p->entered = f->clock.now;
+	p->next = NONE;
+	q->blocks += blocks;
+	if (q->head == NONE) {
+		q->head = packet;
+		q->tail = packet;
+		if (q->state == QUEUE_EMPTY)
+			relay_head(f, queue);
+	} else {
+		f->packets[q->tail].next = packet;
+		q->tail = packet;
+	}
+}

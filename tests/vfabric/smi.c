@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The way of management packets: directed routes (IBA 1.2.1 vol 1, 14.2.2) and LIDs. */
+#include <string.h>
+
+#include "ext.h"
+#include "fault.h"
+#include "manager.h"
+#include "sma.h"
+
+#define MAX_HOPS 64
+#define HOP_PTR 6
+#define HOP_CNT 7
+#define INITIAL 128
+#define RETURN 192
+
+static int is_dr(const uint8_t *mad)
+{
+	return mad[1] == CLASS_SM_DR;
+}
+
+/* A request that the agents of a node answer themselves. */
+static int for_agent(const struct fabric *f, uint32_t port, const uint8_t *mad)
+{
+	unsigned int attr = be16_at(mad + 16);
+
+	if (mad[1] == CLASS_PERF)
+		return mad[3] == SMP_GET || mad[3] == SMP_SET;
+	if (mad[1] != CLASS_SM && mad[1] != CLASS_SM_DR)
+		return 0;
+	if (mad[3] == SMP_REPRESS)
+		return 1;
+	if (mad[3] & 0x80 || mad[3] == SMP_TRAP)
+		return 0;
+	/* SMInfo belongs to the SM there, if there is one. */
+	return attr != 0x20 || !clients_have_sm(f, port);
+}
+
+/* Answers in place. Return: whether there is an answer to send. */
+static int answer(struct fabric *f, uint32_t port, uint8_t *mad)
+{
+	unsigned int status, dr = is_dr(mad);
+	int reply = 1;
+
+	if (mad[1] == CLASS_PERF)
+		status = pma_process(f, port, mad);
+	else
+		status = sma_process(f, port, mad, &reply);
+	mad[3] = SMP_RESP;
+	put_be16(mad + 4, status | (dr ? 0x8000 : 0));
+	return reply;
+}
+
+/* Crosses the cable at a port. Return: the port at the other end, or NONE if it gets no further. */
+static uint32_t cross(struct fabric *f, uint32_t out, const struct mad_address *address,
+		      uint8_t *mad)
+{
+	struct port *port = &f->ports[out];
+
+	if (!port->up || fault_loses_mad(f, out)) {
+		f->manager->lost++;
+		return NONE;
+	}
+	f->counters[out].xmit_pkts++;
+	f->counters[out].xmit_bytes += 256 + 30;
+	if (port->peer == EXTERNAL) {
+		ext_send_mad(f, out, address, mad);
+		return NONE;
+	}
+	f->counters[port->peer].rcv_pkts++;
+	f->counters[port->peer].rcv_bytes += 256 + 30;
+	return port->peer;
+}
+
+static const struct mad_address permissive = { 0xffff, 0xffff, 0, 0 };
+
+/* The packet has come to the end of its outward way; if agents answer, it returns. */
+static int dr_at_end(struct fabric *f, uint32_t port, uint8_t *mad)
+{
+	uint32_t agent = port;
+
+	if (for_agent(f, port, mad))
+		return answer(f, agent, mad);
+	if (!clients_take(f, port, &permissive, mad))
+		f->manager->lost++;
+	return 0;
+}
+
+/*
+ * Follows a directed route from a port: in is the port it came in by, or NONE if this node sends
+ * it. The loop ends because hop pointers only go one way, and the direction changes once.
+ */
+static void dr_follow(struct fabric *f, uint32_t at, int came_in, uint8_t *mad)
+{
+	f->manager->smps++;
+	while (at != NONE) {
+		struct node *node = &f->nodes[f->ports[at].node];
+		unsigned int ptr = mad[HOP_PTR], cnt = mad[HOP_CNT], num = f->ports[at].num, out;
+
+		if (cnt >= MAX_HOPS || ptr > cnt + 1) {
+			f->manager->lost++;
+			return;
+		}
+		if (!(mad[4] & 0x80)) {
+			if (came_in && ptr && ptr <= cnt)
+				mad[RETURN + ptr] = num;
+			else if (came_in || ptr) {
+				f->manager->lost++;
+				return;
+			}
+			if (ptr == cnt) {
+				mad[HOP_PTR] = cnt + 1;
+				if (be16_at(mad + 34) != 0xffff || !dr_at_end(f, at, mad))
+					return;
+				came_in = 0;
+				if (!cnt) {
+					clients_take(f, at, &permissive, mad);
+					return;
+				}
+				continue;
+			}
+			mad[HOP_PTR] = ++ptr;
+			out = mad[INITIAL + ptr];
+		} else {
+			if (!came_in)		/* this node's agents or programs answer */
+				ptr = cnt;
+			else if (ptr)
+				ptr--;
+			mad[HOP_PTR] = ptr;
+			if (!ptr) {
+				if (!clients_take(f, at, &permissive, mad))
+					f->manager->lost++;
+				return;
+			}
+			out = mad[RETURN + ptr];
+		}
+		/* Only switches pass packets on; what an HCA sends leaves by the port it is at. */
+		if (!out || out > node->nports ||
+		    (node->type != NET_SWITCH && (came_in || out != num))) {
+			f->manager->lost++;
+			return;
+		}
+		at = cross(f, node->first + out, &permissive, mad);
+		came_in = 1;
+	}
+}
+
+void smi_arrive(struct fabric *f, uint32_t port, uint8_t *mad)
+{
+	dr_follow(f, port, 1, mad);
+}
+
+static int is_smp(const uint8_t *mad)
+{
+	return mad[1] == CLASS_SM;
+}
+
+static int my_lid(const struct fabric *f, uint32_t port, uint16_t lid)
+{
+	const struct port *p = &f->ports[port];
+
+	return p->lid && lid >> p->lmc == p->lid >> p->lmc;
+}
+
+/* The MAD is at the port with its LID. Return: whether its answer is to be sent from there. */
+static int at_lid(struct fabric *f, uint32_t port, struct mad_address *address, uint8_t *mad)
+{
+	struct mad_address back = { address->dlid, address->slid, address->dqp, address->sqp };
+
+	if (!for_agent(f, port, mad)) {
+		if (!clients_take(f, port, address, mad))
+			f->manager->lost++;
+		return 0;
+	}
+	if (!answer(f, port, mad))
+		return 0;
+	*address = back;
+	return 1;
+}
+
+static void lid_follow(struct fabric *f, uint32_t at, int came_in,
+		       const struct mad_address *address, uint8_t *mad)
+{
+	struct mad_address a = *address;
+
+	f->manager->gmps++;
+	for (int hops = 0; at != NONE && hops < 2 * MAX_HOPS; hops++) {
+		struct node *node = &f->nodes[f->ports[at].node];
+		uint32_t self = node->type == NET_SWITCH ? node->first : at;
+		unsigned int out;
+
+		if (my_lid(f, self, a.dlid)) {
+			if (!at_lid(f, self, &a, mad))
+				return;
+			came_in = 0;
+			if (my_lid(f, self, a.dlid)) {	/* it asked itself */
+				clients_take(f, self, &a, mad);
+				return;
+			}
+		}
+		if (node->type == NET_SWITCH) {
+			out = node->lft && a.dlid <= node->lft_top ? node->lft[a.dlid] : 255;
+			if (!out || out > node->nports) {
+				if (came_in) {
+					f->counters[at].rcv_relay_errors++;
+					f->counters[at].dlid_mapping++;
+				}
+				f->manager->lost++;
+				return;
+			}
+		} else {
+			if (came_in) {
+				f->manager->lost++;
+				return;
+			}
+			out = f->ports[at].num;
+		}
+		/* Before a port is active only SMPs pass. */
+		if (!is_smp(mad) && f->ports[node->first + out].state != PORT_ACTIVE) {
+			f->counters[node->first + out].xmit_discards++;
+			f->counters[node->first + out].discard_inactive++;
+			f->manager->lost++;
+			return;
+		}
+		at = cross(f, node->first + out, &a, mad);
+		came_in = 1;
+	}
+}
+
+void mad_arrive(struct fabric *f, uint32_t port, const struct mad_address *address, uint8_t *mad)
+{
+	lid_follow(f, port, 1, address, mad);
+}
+
+void mad_send(struct fabric *f, uint32_t port, const struct mad_address *to, uint8_t *mad)
+{
+	struct mad_address address = *to;
+
+	if (is_dr(mad)) {
+		dr_follow(f, port, 0, mad);
+		return;
+	}
+	if (!address.slid || address.slid == 0xffff)
+		address.slid = f->ports[port].lid;
+	lid_follow(f, port, 0, &address, mad);
+}
