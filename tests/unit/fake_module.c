@@ -10,7 +10,7 @@
 #include "../../libshim/conn.h"
 #include "fake_module.h"
 
-#define FAKE_OP 7
+#define OPS 8
 #define WAIT_S 10
 
 struct work {
@@ -18,6 +18,7 @@ struct work {
 	uint64_t at_ns;
 	enum { W_EVENT, W_MSG, W_SENT, W_CALL, W_GONE } kind;
 	int cmd;
+	unsigned int op;
 	char dev[64];
 	uint32_t dev_index, peer_id;
 	uint64_t msg_id;
@@ -41,9 +42,12 @@ static struct {
 	pthread_t thread;
 	bool running;
 	struct fake_faults faults;
-	/* the last REPLY */
-	int stage, err;
-	char reason[REPATH_REASON_MAX];
+	/* the last REPLY of each operation */
+	struct {
+		int stage, err;
+		char reason[REPATH_REASON_MAX];
+	} op[OPS];
+	unsigned int current;
 	struct repath_counters counters;
 	int moving;
 } fake = {
@@ -79,12 +83,11 @@ static struct work *work_new(int kind)
 int rp_ctl_reply(uint32_t op, enum repath_stage stage, int err, const char *reason,
 		 const struct repath_counters *counters)
 {
-	(void)op;
 	pthread_mutex_lock(&fake.lock);
 	/* The stages up to the one that somebody waits for are not its answer, errors are. */
-	fake.stage = stage;
-	fake.err = err < 0 ? -err : err;
-	snprintf(fake.reason, sizeof(fake.reason), "%s", reason ? reason : "");
+	fake.op[op].stage = stage;
+	fake.op[op].err = err < 0 ? -err : err;
+	snprintf(fake.op[op].reason, sizeof(fake.op[op].reason), "%s", reason ? reason : "");
 	if (counters)
 		fake.counters = *counters;
 	pthread_cond_broadcast(&fake.answered);
@@ -280,7 +283,7 @@ static void run(struct work *w)
 
 	switch (w->kind) {
 	case W_EVENT:
-		rp_move_event(w->cmd, FAKE_OP, w->dev_index, w->dev, 10000);
+		rp_move_event(w->cmd, w->op, w->dev_index, w->dev, 10000);
 		break;
 	case W_MSG:
 		if (address(w))
@@ -414,29 +417,62 @@ static uint32_t index_of(const char *dev)
 	return ix;
 }
 
+/* caller holds the lock */
+static int await(int stage, const char **text)
+{
+	unsigned int op = fake.current;
+	struct timespec end;
+	int ret = 0;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += WAIT_S;
+	while (fake.op[op].stage != stage && !fake.op[op].err && !ret)
+		ret = pthread_cond_timedwait(&fake.answered, &fake.lock, &end);
+	if (text)
+		*text = fake.op[op].reason;
+	return ret ? ret : fake.op[op].err;
+}
+
 static int event(int cmd, const char *dev, int until, const char **text)
 {
 	struct work *w = work_new(W_EVENT);
-	struct timespec end;
 	int ret = 0;
 
 	w->cmd = cmd;
 	w->dev_index = index_of(dev);
 	snprintf(w->dev, sizeof(w->dev), "%s", dev);
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += WAIT_S;
 	pthread_mutex_lock(&fake.lock);
-	fake.stage = REPATH_STAGE_NONE;
-	fake.err = 0;
+	w->op = fake.current;
+	fake.op[w->op].stage = REPATH_STAGE_NONE;
+	fake.op[w->op].err = 0;
+	fake.op[w->op].reason[0] = 0;
 	enqueue(w, 0);
-	while (until && fake.stage != until && !fake.err && !ret)
-		ret = pthread_cond_timedwait(&fake.answered, &fake.lock, &end);
-	if (!ret)
-		ret = fake.err;
-	if (text)
-		*text = fake.reason;
+	if (until)
+		ret = await(until, text);
 	pthread_mutex_unlock(&fake.lock);
 	return ret;
+}
+
+void fake_use_op(unsigned int op)
+{
+	pthread_mutex_lock(&fake.lock);
+	fake.current = op % OPS;
+	pthread_mutex_unlock(&fake.lock);
+}
+
+int fake_wait(int stage)
+{
+	int ret;
+
+	pthread_mutex_lock(&fake.lock);
+	ret = await(stage, NULL);
+	pthread_mutex_unlock(&fake.lock);
+	return ret;
+}
+
+int fake_resume_start(const char *dev)
+{
+	return event(REPATH_CMD_EV_RESUME, dev, 0, NULL);
 }
 
 int fake_check(const char *dev, const char **text)

@@ -25,7 +25,7 @@ struct fake_faults {
 void fake_faults_set(const struct fake_faults *f);
 
 /*
- * One operation at a time. Each waits at most 10 s for the answer of the shim to the event and returns the
+ * Each waits at most 10 s for the answer of the shim to the event and returns the
  * errno that it carried; *text, if given, is the reason (static).
  */
 int fake_check(const char *dev, const char **text);
@@ -33,6 +33,10 @@ int fake_suspend(const char *dev);			/* after fake_check; until RELEASE */
 int fake_suspend_start(const char *dev);		/* does not wait */
 int fake_abort(void);					/* until ABORT */
 int fake_resume(const char *dev, const char **text);	/* until REPLAY */
+/* For two operations at once: those that follow are about this one (0 to 7; 0 at first). */
+void fake_use_op(unsigned int op);
+int fake_resume_start(const char *dev);			/* does not wait */
+int fake_wait(int stage);				/* enum repath_stage */
 /* The peers of a context's connections are said to have died. */
 void fake_gone(const char *dev);
 /* Waits until no connection is moving: the peers' ends finish a little later than the mover's. */

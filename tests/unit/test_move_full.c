@@ -56,7 +56,7 @@ int main(void)
 	take(&e[0], 0, 200);
 	take(&e[1], 300, 400);
 	for (i = 0; i < DEPTH; i++) {
-		char text[16];
+		char text[32];
 
 		sprintf(text, "kept %d", i);
 		CHECK(!strcmp(e[1].buf + 32768 + 64 * i, text), "%d: %s", i,

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Both ends' devices go away at once, or one while the other is away; and moves that follow each other
+ * without a pause, when the peer has not finished the one before.
+ */
+#include "../../include/uapi/ib_repath.h"
+#include "check.h"
+#include "move_cycle.h"
+#include "traffic.h"
+
+static const char *const dev[2] = { "mock0", "mock1" };
+
+static void plug(int i)
+{
+	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = dev[i] }), 0);
+}
+
+static void at_once(struct traffic *t, unsigned int round)
+{
+	const char *why = "";
+	int i, ret;
+
+	for (i = 0; i < 2; i++) {
+		fake_use_op(i);
+		ret = fake_check(dev[i], &why);
+		CHECK(!ret, "round %u: check of %s: %d, %s", round, dev[i], ret, why);
+	}
+	for (i = 0; i < 2; i++) {
+		fake_use_op(i);
+		fake_suspend_start(dev[i]);
+	}
+	for (i = 0; i < 2; i++) {
+		fake_use_op(i);
+		ret = fake_wait(REPATH_STAGE_RELEASE);
+		CHECK(!ret, "round %u: suspend of %s: %d", round, dev[i], ret);
+		CHECK_EQ(mock_unplug(dev[i]), 0);
+	}
+	for (i = 0; i < 2; i++) {
+		int which = (i + round) % 2;
+
+		plug(which);
+		fake_use_op(which);
+		fake_resume_start(dev[which]);
+		if (round % 3)
+			usleep(5000);
+	}
+	for (i = 0; i < 2; i++) {
+		fake_use_op(i);
+		ret = fake_wait(REPATH_STAGE_REPLAY);
+		CHECK(!ret, "round %u: resume of %s: %d", round, dev[i], ret);
+	}
+	fake_use_op(0);
+	traffic_flows(t, 5);
+}
+
+/* No look at whether the peer has finished. */
+static void no_pause(struct traffic *t, unsigned int round)
+{
+	const char *why = "";
+	int i, ret;
+
+	for (i = 0; i < 3; i++) {
+		int which = (round + i) / 2 % 2;
+
+		move_away(dev[which]);
+		plug(which);
+		ret = fake_resume(dev[which], &why);
+		CHECK(!ret, "round %u: resume of %s: %d, %s", round, dev[which], ret, why);
+	}
+	traffic_flows(t, 5);
+}
+
+int main(void)
+{
+	struct fake_faults f = { .seed = 4, .late_us = 3000, .twice = 30, .lost = 20 };
+	struct traffic *t;
+	struct end e[2];
+	unsigned int i;
+
+	alarm(110);
+	pair_open(e, &(struct pair_how){ .events = true });
+	t = traffic_start(e, &(struct traffic_how){ .seed = 10 });
+	for (i = 0; i < 20; i++)
+		at_once(t, i);
+	for (i = 0; i < 20; i++)
+		no_pause(t, i);
+	fake_faults_set(&f);
+	for (i = 0; i < 20; i++)
+		at_once(t, i);
+	for (i = 0; i < 20; i++)
+		no_pause(t, i);
+	CHECK_EQ(fake_settled(), 0);
+	traffic_stop(t);
+	fake_faults_set(&(struct fake_faults){ .seed = 1 });
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+	CHECK_EQ(mock_cq_overruns(), 0);
+	return 0;
+}
