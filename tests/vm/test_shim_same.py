@@ -71,6 +71,10 @@ def test(bed):
     for command in PERFTEST:
         cm = "" if " -R" in command else " -x 1"
         compare(a, b, f"{command} -d rxe0{cm} -F", ":18515")
+    for env in ("", SHIM):
+        server = a.start(f"exec env {env} rping -s -a 10.0.0.1 -C 20 -V")
+        b.wait_until(f"env {env} rping -c -a 10.0.0.1 -C 20 -V", 30)
+        server.wait(30)
     # Switched off it is not there.
     compare(a, b, PINGPONG[0], ":18515", SHIM + " REPATH_DISABLE=1")
 
