@@ -99,9 +99,11 @@ static bool adopt_all(struct repath_device *dev, enum rdma_restrack_type type, u
 		cond_resched();
 		if (READ_ONCE(dev->removed))
 			return false;
-		count = rdma_restrack_count(dev->ibdev, type, true);
+		/* Counting walks them all: not too often. */
+		if (!(id % 65536))
+			count = rdma_restrack_count(dev->ibdev, type, true);
 	}
-	return found >= count;
+	return found >= rdma_restrack_count(dev->ibdev, type, true);
 }
 
 struct sweep {
@@ -154,12 +156,18 @@ void repath_adopt(struct repath_device *dev, bool sweep)
 {
 	struct sweep state = { .round = atomic_inc_return(&repath_track_round) };
 	bool complete;
+	int tries = 0;
 
-	complete = adopt_all(dev, RDMA_RESTRACK_CTX, state.round, adopt_ctx);
+	/* What comes while the numbers are tried makes it look as if some had not been found. */
+	do {
+		complete = adopt_all(dev, RDMA_RESTRACK_CTX, state.round, adopt_ctx);
+	} while (!complete && ++tries < 4);
 	if (sweep && complete)
 		repath_ctx_for_each(dev, sweep_ctx, &state);
-	complete = adopt_all(dev, RDMA_RESTRACK_QP, state.round, adopt_qp);
-	if (sweep && complete)
+
+	adopt_all(dev, RDMA_RESTRACK_QP, state.round, adopt_qp);
+	/* ib_core is asked for each of them by its number: no need to have found all. */
+	if (sweep)
 		repath_qp_for_each(dev, sweep_qp, &state);
 	/*
 	 * A hook adds what ib_core is about to put into its table: in between it looks as if it

@@ -12,6 +12,14 @@
 
 #define EVENT_SIZE 512
 
+static struct sk_buff *event_new(struct repath_device *dev, u8 cmd, void **hdr)
+{
+	/* Queue pairs come by the thousand; mostly nobody listens. */
+	if (!repath_nl_has_listeners(repath_device_net(dev)))
+		return NULL;
+	return repath_nl_msg_new(cmd, EVENT_SIZE, hdr);
+}
+
 static void event_send(struct repath_device *dev, struct sk_buff *skb, void *hdr, int err,
 		       enum repath_ev_action action)
 {
@@ -33,7 +41,7 @@ void repath_event_qp(struct repath_qp *rqp, enum repath_ev_action action)
 	struct sk_buff *skb;
 	void *hdr;
 
-	skb = repath_nl_msg_new(REPATH_CMD_EV_QP, EVENT_SIZE, &hdr);
+	skb = event_new(rqp->dev, REPATH_CMD_EV_QP, &hdr);
 	if (skb)
 		event_send(rqp->dev, skb, hdr, repath_fill_qp(skb, rqp, &init_pid_ns), action);
 }
@@ -48,7 +56,7 @@ void repath_event_user(struct repath_user *user, enum repath_ev_action action)
 	struct sk_buff *skb;
 	void *hdr;
 
-	skb = repath_nl_msg_new(REPATH_CMD_EV_PROCESS, EVENT_SIZE, &hdr);
+	skb = event_new(user->dev, REPATH_CMD_EV_PROCESS, &hdr);
 	if (skb)
 		event_send(user->dev, skb, hdr, repath_fill_process(skb, user, &init_pid_ns),
 			   action);
@@ -80,7 +88,7 @@ void repath_event_device(struct repath_device *dev, enum repath_ev_action action
 	struct sk_buff *skb;
 	void *hdr;
 
-	skb = repath_nl_msg_new(REPATH_CMD_EV_DEVICE, EVENT_SIZE, &hdr);
+	skb = event_new(dev, REPATH_CMD_EV_DEVICE, &hdr);
 	if (skb)
 		event_send(dev, skb, hdr, repath_fill_device(skb, dev), action);
 }

@@ -21,9 +21,11 @@
 #include "hooks.h"
 #include "track.h"
 
+#define WATCH_MIN_MS 10
+
 static unsigned int watch_ms = 1000;
 module_param(watch_ms, uint, 0444);
-MODULE_PARM_DESC(watch_ms, "how often to look for probes that were missed, in ms (default 1000)");
+MODULE_PARM_DESC(watch_ms, "how often to look for probes that were missed, in ms (default 1000, at least 10)");
 
 static int on_restrack_add(struct kprobe *kp, struct pt_regs *regs)
 {
@@ -124,6 +126,11 @@ static unsigned long missed_ends, missed_others;
 static void watch_fn(struct work_struct *work);
 static DECLARE_DELAYED_WORK(watch, watch_fn);
 
+static void watch_later(void)
+{
+	schedule_delayed_work(&watch, msecs_to_jiffies(max_t(unsigned int, watch_ms, WATCH_MIN_MS)));
+}
+
 static void watch_fn(struct work_struct *work)
 {
 	unsigned long others = probe_add.nmissed;
@@ -142,7 +149,7 @@ static void watch_fn(struct work_struct *work)
 		missed_ends = ends;
 		missed_others = others;
 	}
-	schedule_delayed_work(&watch, msecs_to_jiffies(watch_ms));
+	watch_later();
 }
 
 /* The first @ndel probes at ends and @nmodify return probes are placed: away with them. */
@@ -186,7 +193,7 @@ int __init repath_hooks_init(void)
 			return err;
 		}
 	}
-	schedule_delayed_work(&watch, msecs_to_jiffies(watch_ms));
+	watch_later();
 	return 0;
 }
 

@@ -60,6 +60,20 @@ int repath_nl_unicast(struct net *net, u32 portid, struct sk_buff *skb, void *hd
 }
 
 /**
+ * repath_nl_has_listeners - is there anybody to make an event for?
+ * @net: namespace of the listeners
+ */
+bool repath_nl_has_listeners(struct net *net)
+{
+	bool listeners;
+
+	down_read(&family_sem);
+	listeners = family_up && genl_has_listeners(&repath_family, net, 0);
+	up_read(&family_sem);
+	return listeners;
+}
+
+/**
  * repath_nl_multicast - send a message to the group "monitor"
  * @net: namespace of the listeners
  * @skb: message, given away

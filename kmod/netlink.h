@@ -18,6 +18,7 @@ void repath_nl_exit(void);
 /* Messages. All may sleep. A message that is given away is freed in every case. */
 struct sk_buff *repath_nl_msg_new(u8 cmd, size_t size, void **hdr);
 int repath_nl_unicast(struct net *net, u32 portid, struct sk_buff *skb, void *hdr);
+bool repath_nl_has_listeners(struct net *net);
 void repath_nl_multicast(struct net *net, struct sk_buff *skb, void *hdr);
 int repath_nl_reply(struct genl_info *info, struct sk_buff *skb, void *hdr);
 struct sk_buff *repath_nl_reply_new(struct genl_info *info, size_t size, void **hdr);
