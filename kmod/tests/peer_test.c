@@ -1,0 +1,521 @@
+// SPDX-License-Identifier: GPL-2.0
+/* kunit-cases: 14 */
+/* kunit-objs: ../conn.o ../hello.o ../peer.o */
+/* What comes from the network, of which nobody knows for sure who has sent it. */
+#include <kunit/test.h>
+#include <linux/slab.h>
+#include <net/genetlink.h>
+#include <repath_peer.h>
+
+#include "../conn.h"
+#include "../device.h"
+#include "../hello.h"
+#include "../netlink.h"
+#include "../op.h"
+#include "../peer.h"
+#include "../proc.h"
+#include "../track.h"
+#include "../xprt.h"
+
+#define COOKIE		0xc001ULL	/* of the process here */
+#define PEER_COOKIE	0xbeefULL	/* of the one there */
+#define PEER_TOKEN	0x1234567ULL
+#define PEER_QPN	99
+#define QPN		17
+
+/* What surrounds the three in the module. */
+static struct {
+	struct repath_proc proc;
+	bool registered;
+	struct repath_qp *qp;
+	int send_err;		/* of the process's socket */
+	int told;		/* messages that it got */
+	u8 told_type;
+	u32 told_conns, told_blob;
+	struct repath_conn_rec told_rec;
+} fake;
+
+void repath_device_put(struct repath_device *dev)
+{
+	refcount_dec(&dev->kref.refcount);
+}
+
+struct repath_device *repath_device_get_by_index(const struct net *net, u32 index)
+{
+	return NULL;
+}
+
+struct repath_device *repath_device_next(const struct net *net, u32 index)
+{
+	return NULL;
+}
+
+struct net *repath_device_net(const struct repath_device *dev)
+{
+	return &init_net;
+}
+
+/* Without a device nothing is sent; these cases are about what comes in. */
+bool repath_device_use(struct repath_device *dev)
+{
+	return false;
+}
+
+void repath_device_unuse(struct repath_device *dev)
+{
+}
+
+struct repath_proc *repath_proc_get(struct repath_proc *proc)
+{
+	kref_get(&proc->kref);
+	return proc;
+}
+
+void repath_proc_put(struct repath_proc *proc)
+{
+	if (proc)
+		refcount_dec(&proc->kref.refcount);
+}
+
+struct repath_proc *repath_proc_find(struct pid *tgid)
+{
+	return fake.registered ? repath_proc_get(&fake.proc) : NULL;
+}
+
+struct repath_proc *repath_proc_find_cookie(u64 cookie)
+{
+	return cookie == COOKIE ? repath_proc_get(&fake.proc) : NULL;
+}
+
+struct repath_proc *repath_proc_of(struct genl_info *info)
+{
+	return NULL;
+}
+
+struct sk_buff *repath_nl_msg_new(u8 cmd, size_t size, void **hdr)
+{
+	*hdr = NULL;
+	return nlmsg_new(size, GFP_KERNEL);
+}
+
+int repath_proc_send(struct repath_proc *proc, struct sk_buff *skb, void *hdr)
+{
+	struct nlattr *tb[REPATH_A_MAX + 1];
+
+	if (!fake.send_err &&
+	    !__nla_parse(tb, REPATH_A_MAX, (struct nlattr *)skb->data, skb->len, NULL, 0, NULL) &&
+	    tb[REPATH_A_CONNS]) {
+		fake.told++;
+		fake.told_type = nla_get_u8(tb[REPATH_A_MSG_TYPE]);
+		fake.told_conns = nla_len(tb[REPATH_A_CONNS]) / sizeof(fake.told_rec);
+		memcpy(&fake.told_rec, nla_data(tb[REPATH_A_CONNS]), sizeof(fake.told_rec));
+		fake.told_blob = tb[REPATH_A_BLOB] ? nla_len(tb[REPATH_A_BLOB]) : 0;
+	}
+	nlmsg_free(skb);
+	return fake.send_err;
+}
+
+struct repath_qp *repath_qp_find(struct repath_device *dev, u32 qpn)
+{
+	if (!fake.qp || fake.qp->qpn != qpn)
+		return NULL;
+	kref_get(&fake.qp->kref);
+	return fake.qp;
+}
+
+void repath_qp_release(struct kref *kref)
+{
+}
+
+void repath_qp_snapshot(struct repath_qp *rqp, u8 *state, struct repath_path *path)
+{
+	*state = rqp->state;
+	*path = rqp->path;
+}
+
+int repath_qp_walk_of(struct pid *tgid, repath_qp_fn fn, void *arg)
+{
+	return 0;
+}
+
+int repath_xprt_send(struct repath_device *dev, const struct repath_addr *to, u64 order, u8 type,
+		     void *data, u32 len, repath_xprt_done_fn done, void *arg)
+{
+	kvfree(data);
+	return -ENODEV;
+}
+
+int repath_xprt_status_errno(u8 status)
+{
+	return status;
+}
+
+void repath_op_conn_changed(void)
+{
+}
+
+struct ctx {
+	struct repath_device dev;
+	struct repath_qp qp;
+	struct repath_conn *conn;
+	struct {
+		struct repath_wire_msg msg;
+		struct repath_wire_rec recs[2];
+		u8 blob[8];
+	} __packed wire;
+	struct repath_hello hello;
+};
+
+static struct ctx *of(struct kunit *test)
+{
+	return test->priv;
+}
+
+static int peer_init(struct kunit *test)
+{
+	struct ctx *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+
+	if (!c)
+		return -ENOMEM;
+	memset(&fake, 0, sizeof(fake));
+	kref_init(&fake.proc.kref);
+	INIT_LIST_HEAD(&fake.proc.conns);
+	fake.proc.tgid = task_tgid(current);
+	fake.proc.cookie = COOKIE;
+	fake.registered = true;
+	kref_init(&c->dev.kref);
+	c->dev.index = 1;
+	kref_init(&c->qp.kref);
+	c->qp.dev = &c->dev;
+	c->qp.qpn = QPN;
+	c->qp.type = IB_QPT_RC;
+	c->qp.pid = fake.proc.tgid;
+	c->hello = (struct repath_hello){
+		.src_gid = { 0xfe, [15] = 5 },
+		.src_qpn = cpu_to_be32(PEER_QPN),
+		.dst_qpn = cpu_to_be32(QPN),
+		.token = cpu_to_be64(PEER_TOKEN),
+		.cookie = cpu_to_be64(PEER_COOKIE),
+	};
+	test->priv = c;
+	return repath_conn_init() ?: repath_hello_init() ?: repath_peer_init();
+}
+
+static void peer_exit(struct kunit *test)
+{
+	struct ctx *c = of(test);
+
+	if (!c)
+		return;
+	repath_peer_exit();
+	repath_hello_device_removed(&c->dev);
+	repath_hello_exit();
+	repath_conn_exit();
+	KUNIT_EXPECT_EQ(test, kref_read(&fake.proc.kref), 1u);
+	KUNIT_EXPECT_EQ(test, kref_read(&c->dev.kref), 1u);
+	KUNIT_EXPECT_EQ(test, kref_read(&c->qp.kref), 1u);
+}
+
+static u8 hello(struct kunit *test)
+{
+	return repath_hello_receive(&of(test)->dev, &of(test)->hello, sizeof(of(test)->hello));
+}
+
+/* The queue pair reaches RTR, connected to PEER_QPN behind GID fe..5. */
+static struct repath_conn *connect(struct kunit *test)
+{
+	struct ctx *c = of(test);
+
+	c->qp.state = IB_QPS_RTR;
+	c->qp.path.has_av = true;
+	c->qp.path.has_grh = true;
+	c->qp.path.port = 1;
+	c->qp.path.dest_qpn = PEER_QPN;
+	c->qp.path.dgid.raw[0] = 0xfe;
+	c->qp.path.dgid.raw[15] = 5;
+	fake.qp = &c->qp;
+	repath_conn_qp_connected(&c->qp);
+	mutex_lock(&repath_conn_mutex);
+	c->conn = repath_conn_by_qp(&c->dev, QPN);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_ASSERT_NOT_NULL(test, c->conn);
+	return c->conn;
+}
+
+/* A READY connection, and a good message about it with two records and a blob of 8 bytes. */
+static struct repath_conn *ready(struct kunit *test)
+{
+	struct ctx *c = of(test);
+	struct repath_conn *conn = connect(test);
+	int i;
+
+	KUNIT_ASSERT_EQ(test, (int)hello(test), (int)REPATH_PEER_OK);
+	KUNIT_ASSERT_EQ(test, (int)conn->state, (int)REPATH_CONN_READY);
+	c->wire.msg.nconns = cpu_to_be32(2);
+	c->wire.msg.blob_len = cpu_to_be32(8);
+	c->wire.msg.dst_cookie = cpu_to_be64(COOKIE);
+	c->wire.msg.src_cookie = cpu_to_be64(PEER_COOKIE);
+	c->wire.msg.src_gid[15] = 77;
+	for (i = 0; i < 2; i++) {
+		c->wire.recs[i].dst_token = cpu_to_be64(conn->token);
+		c->wire.recs[i].src_token = cpu_to_be64(PEER_TOKEN);
+		c->wire.recs[i].qpn = cpu_to_be32(55);
+		c->wire.recs[i].count = cpu_to_be64(1ULL << 40);
+	}
+	return conn;
+}
+
+static u8 receive_len(struct kunit *test, u8 type, u32 len)
+{
+	return repath_peer_receive(&of(test)->dev, type, &of(test)->wire, len);
+}
+
+static u8 receive(struct kunit *test, u8 type)
+{
+	return receive_len(test, type, sizeof(of(test)->wire));
+}
+
+#define EXPECT_STATUS(got, wanted) KUNIT_EXPECT_EQ(test, (int)(got), (int)(wanted))
+
+static void t_hello_before_the_queue_pair(struct kunit *test)
+{
+	struct repath_conn *conn;
+
+	EXPECT_STATUS(hello(test), REPATH_PEER_PENDING);
+	conn = connect(test);
+	KUNIT_EXPECT_EQ(test, conn->peer_token, PEER_TOKEN);
+	KUNIT_EXPECT_EQ(test, conn->remote->cookie, PEER_COOKIE);
+	KUNIT_EXPECT_EQ(test, (int)conn->state, (int)REPATH_CONN_READY);
+}
+
+static void t_hello_of_a_stranger_before(struct kunit *test)
+{
+	struct repath_conn *conn;
+
+	of(test)->hello.src_gid[15] = 6;
+	EXPECT_STATUS(hello(test), REPATH_PEER_PENDING);
+	of(test)->hello.src_gid[15] = 5;
+	of(test)->hello.src_qpn = cpu_to_be32(PEER_QPN + 1);
+	EXPECT_STATUS(hello(test), REPATH_PEER_PENDING);
+	conn = connect(test);
+	KUNIT_EXPECT_EQ(test, conn->peer_token, 0ull);
+	KUNIT_EXPECT_NE(test, (int)conn->state, (int)REPATH_CONN_READY);
+}
+
+static void t_hello_of_a_stranger(struct kunit *test)
+{
+	struct repath_conn *conn = connect(test);
+
+	of(test)->hello.src_gid[15] = 6;
+	EXPECT_STATUS(hello(test), REPATH_PEER_NO_QP);
+	of(test)->hello.src_gid[15] = 5;
+	of(test)->hello.src_qpn = cpu_to_be32(PEER_QPN + 1);
+	EXPECT_STATUS(hello(test), REPATH_PEER_NO_QP);
+	KUNIT_EXPECT_EQ(test, conn->peer_token, 0ull);
+}
+
+static void t_hello_to_nobody(struct kunit *test)
+{
+	struct ctx *c = of(test);
+
+	fake.qp = &c->qp;
+	EXPECT_STATUS(hello(test), REPATH_PEER_PENDING);
+	fake.registered = false;
+	EXPECT_STATUS(hello(test), REPATH_PEER_NO_SHIM);
+	fake.registered = true;
+	c->qp.type = IB_QPT_UD;
+	EXPECT_STATUS(hello(test), REPATH_PEER_NO_QP);
+	c->qp.kernel = true;
+	EXPECT_STATUS(hello(test), REPATH_PEER_NO_SHIM);
+}
+
+static void t_hello_malformed(struct kunit *test)
+{
+	struct ctx *c = of(test);
+
+	connect(test);
+	EXPECT_STATUS(repath_hello_receive(&c->dev, &c->hello, sizeof(c->hello) - 1),
+		      REPATH_PEER_MALFORMED);
+	EXPECT_STATUS(repath_hello_receive(&c->dev, &c->hello, sizeof(c->hello) + 1),
+		      REPATH_PEER_MALFORMED);
+	c->hello.token = 0;
+	EXPECT_STATUS(hello(test), REPATH_PEER_MALFORMED);
+	c->hello.token = cpu_to_be64(1);
+	c->hello.cookie = 0;
+	EXPECT_STATUS(hello(test), REPATH_PEER_MALFORMED);
+}
+
+static void t_hello_with_another_token(struct kunit *test)
+{
+	struct repath_conn *conn = ready(test);
+
+	/* Not believed, but asked back: somebody may lie, or the peer's module was loaded anew. */
+	conn->hello_at = 0;
+	of(test)->hello.token = cpu_to_be64(PEER_TOKEN + 1);
+	EXPECT_STATUS(hello(test), REPATH_PEER_PENDING);
+	KUNIT_EXPECT_EQ(test, conn->peer_token, PEER_TOKEN);
+	KUNIT_EXPECT_TRUE(test, conn->expect_token);
+	EXPECT_STATUS(hello(test), REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, conn->peer_token, PEER_TOKEN + 1);
+	KUNIT_EXPECT_FALSE(test, conn->expect_token);
+}
+
+static void t_hello_while_moving(struct kunit *test)
+{
+	struct repath_conn *conn = ready(test);
+
+	EXPECT_STATUS(receive(test, REPATH_MSG_GATE), REPATH_PEER_OK);
+	KUNIT_EXPECT_TRUE(test, conn->moving);
+	conn->hello_at = 0;
+	of(test)->hello.token = cpu_to_be64(PEER_TOKEN + 1);
+	EXPECT_STATUS(hello(test), REPATH_PEER_BAD_TOKEN);
+	KUNIT_EXPECT_FALSE(test, conn->expect_token);
+	KUNIT_EXPECT_EQ(test, conn->peer_token, PEER_TOKEN);
+}
+
+static void t_hellos_are_bounded(struct kunit *test)
+{
+	int i, kept = 0;
+
+	for (i = 0; i < 1000; i++) {
+		of(test)->hello.src_qpn = cpu_to_be32(1000 + i);
+		kept += hello(test) == REPATH_PEER_PENDING;
+	}
+	KUNIT_EXPECT_EQ(test, kept, 256);
+	EXPECT_STATUS(hello(test), REPATH_PEER_BUSY);
+	/* One that is there already takes no more room. */
+	of(test)->hello.src_qpn = cpu_to_be32(1000);
+	EXPECT_STATUS(hello(test), REPATH_PEER_PENDING);
+}
+
+static void t_message(struct kunit *test)
+{
+	struct repath_conn *conn = ready(test);
+
+	EXPECT_STATUS(receive(test, REPATH_MSG_PREPARE), REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, fake.told, 1);
+	KUNIT_EXPECT_EQ(test, (int)fake.told_type, (int)REPATH_MSG_PREPARE);
+	KUNIT_EXPECT_EQ(test, fake.told_conns, 2u);
+	KUNIT_EXPECT_EQ(test, fake.told_blob, 8u);
+	KUNIT_EXPECT_EQ(test, fake.told_rec.conn_id, conn->id);
+	KUNIT_EXPECT_EQ(test, fake.told_rec.qpn, 55u);
+	KUNIT_EXPECT_EQ(test, fake.told_rec.count, 1ULL << 40);
+	KUNIT_EXPECT_FALSE(test, conn->moving);
+	/* Only INFO changes addresses. */
+	KUNIT_EXPECT_EQ(test, conn->dest_qpn, (u32)PEER_QPN);
+}
+
+static void t_message_malformed(struct kunit *test)
+{
+	struct ctx *c = of(test);
+	u32 len = sizeof(c->wire);
+
+	ready(test);
+	EXPECT_STATUS(receive_len(test, REPATH_MSG_GATE, len - 1), REPATH_PEER_MALFORMED);
+	EXPECT_STATUS(receive_len(test, REPATH_MSG_GATE, len + 1), REPATH_PEER_MALFORMED);
+	EXPECT_STATUS(receive_len(test, REPATH_MSG_GATE, 0), REPATH_PEER_MALFORMED);
+	EXPECT_STATUS(receive_len(test, REPATH_MSG_GATE, sizeof(c->wire.msg) - 1),
+		      REPATH_PEER_MALFORMED);
+	EXPECT_STATUS(receive(test, REPATH_MSG_HELLO), REPATH_PEER_MALFORMED);
+	EXPECT_STATUS(receive(test, __REPATH_MSG_MAX), REPATH_PEER_MALFORMED);
+	c->wire.msg.nconns = 0;
+	EXPECT_STATUS(receive(test, REPATH_MSG_GATE), REPATH_PEER_MALFORMED);
+	c->wire.msg.nconns = cpu_to_be32(REPATH_CONNS_MAX + 1);
+	EXPECT_STATUS(receive(test, REPATH_MSG_GATE), REPATH_PEER_MALFORMED);
+	/* Sizes that add up only where they overflow. */
+	c->wire.msg.nconns = cpu_to_be32(2 + (1 << 29));
+	EXPECT_STATUS(receive(test, REPATH_MSG_GATE), REPATH_PEER_MALFORMED);
+	c->wire.msg.nconns = cpu_to_be32(3);
+	c->wire.msg.blob_len = cpu_to_be32(8 - sizeof(struct repath_wire_rec));
+	EXPECT_STATUS(receive(test, REPATH_MSG_GATE), REPATH_PEER_MALFORMED);
+	KUNIT_EXPECT_EQ(test, fake.told, 0);
+}
+
+static void t_message_with_wrong_tokens(struct kunit *test)
+{
+	struct repath_conn *conn = ready(test);
+	struct ctx *c = of(test);
+	u64 before = repath_peer_bad_tokens();
+
+	c->wire.recs[0].src_token = cpu_to_be64(PEER_TOKEN + 1);
+	c->wire.recs[1].dst_token = cpu_to_be64(conn->token + 1);
+	EXPECT_STATUS(receive(test, REPATH_MSG_GATE), REPATH_PEER_BAD_TOKEN);
+	KUNIT_EXPECT_FALSE(test, conn->moving);
+	KUNIT_EXPECT_EQ(test, repath_peer_bad_tokens(), before + 2);
+	/* One good record is told without the other. */
+	c->wire.recs[1].dst_token = cpu_to_be64(conn->token);
+	EXPECT_STATUS(receive(test, REPATH_MSG_GATE), REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, fake.told, 1);
+	KUNIT_EXPECT_EQ(test, fake.told_conns, 1u);
+	KUNIT_EXPECT_TRUE(test, conn->moving);
+}
+
+static void t_message_with_wrong_cookies(struct kunit *test)
+{
+	struct ctx *c = of(test);
+
+	ready(test);
+	c->wire.msg.src_cookie = cpu_to_be64(PEER_COOKIE + 1);
+	EXPECT_STATUS(receive(test, REPATH_MSG_GATE), REPATH_PEER_BAD_TOKEN);
+	c->wire.msg.src_cookie = cpu_to_be64(PEER_COOKIE);
+	c->wire.msg.dst_cookie = cpu_to_be64(COOKIE + 1);
+	EXPECT_STATUS(receive(test, REPATH_MSG_GATE), REPATH_PEER_BAD_TOKEN);
+	KUNIT_EXPECT_EQ(test, fake.told, 0);
+}
+
+static void t_info(struct kunit *test)
+{
+	struct repath_conn *conn = ready(test);
+
+	EXPECT_STATUS(receive(test, REPATH_MSG_GATE), REPATH_PEER_OK);
+	/* What the shim has not got has not happened. */
+	fake.send_err = -EAGAIN;
+	EXPECT_STATUS(receive(test, REPATH_MSG_INFO), REPATH_PEER_BUSY);
+	KUNIT_EXPECT_EQ(test, conn->dest_qpn, (u32)PEER_QPN);
+	fake.send_err = 0;
+	EXPECT_STATUS(receive(test, REPATH_MSG_INFO), REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, conn->dest_qpn, 55u);
+	KUNIT_EXPECT_EQ(test, (int)conn->addr.dgid.raw[15], 77);
+	KUNIT_EXPECT_FALSE(test, conn->addr.has_dmac);
+	KUNIT_EXPECT_TRUE(test, conn->moving);
+}
+
+static void t_gone(struct kunit *test)
+{
+	struct repath_conn *conn = ready(test);
+
+	/* The same connection twice in one message. */
+	EXPECT_STATUS(receive(test, REPATH_MSG_GATE), REPATH_PEER_OK);
+	repath_conn_qp_gone(&of(test)->qp);
+	KUNIT_EXPECT_PTR_EQ(test, conn->rqp, (struct repath_qp *)NULL);
+	EXPECT_STATUS(receive(test, REPATH_MSG_GONE), REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 0u);
+	EXPECT_STATUS(receive(test, REPATH_MSG_GONE), REPATH_PEER_BAD_TOKEN);
+}
+
+static struct kunit_case peer_cases[] = {
+	KUNIT_CASE(t_hello_before_the_queue_pair),
+	KUNIT_CASE(t_hello_of_a_stranger_before),
+	KUNIT_CASE(t_hello_of_a_stranger),
+	KUNIT_CASE(t_hello_to_nobody),
+	KUNIT_CASE(t_hello_malformed),
+	KUNIT_CASE(t_hello_with_another_token),
+	KUNIT_CASE(t_hello_while_moving),
+	KUNIT_CASE(t_hellos_are_bounded),
+	KUNIT_CASE(t_message),
+	KUNIT_CASE(t_message_malformed),
+	KUNIT_CASE(t_message_with_wrong_tokens),
+	KUNIT_CASE(t_message_with_wrong_cookies),
+	KUNIT_CASE(t_info),
+	KUNIT_CASE(t_gone),
+	{}
+};
+
+static struct kunit_suite peer_suite = {
+	.name = "repath_peer",
+	.init = peer_init,
+	.exit = peer_exit,
+	.test_cases = peer_cases,
+};
+kunit_test_suite(peer_suite);
+MODULE_LICENSE("GPL");
