@@ -94,13 +94,61 @@ static struct message *message_new(struct rp_peer *peer, enum repath_msg type, u
 	return m;
 }
 
-static void keys_forget(struct rp_peer *peer);
+/*
+ * A KEYS or PREPARE that the peer has not answered. Answers may come twice, and late: they are known by
+ * the number of the message, which the records carry there and back.
+ */
+struct question {
+	struct list_node node;
+	struct rp_peer *peer;
+	uint32_t id;
+	unsigned int *count;	/* in peer */
+};
+
+static struct list_head questions = { { &questions.n, &questions.n } };
+
+static bool ask(struct message *m, unsigned int *count)
+{
+	struct question *q = calloc(1, sizeof(*q));
+	unsigned int i;
+
+	if (!q)
+		return false;
+	for (i = 0; i < m->nrecs; i++)	/* whichever of them comes back first */
+		m->recs[i].count = m->id;
+	q->peer = m->peer;
+	q->id = m->id;
+	q->count = count;
+	list_add_tail(&questions, &q->node);
+	++*count;
+	return true;
+}
+
+static bool answered(struct rp_peer *peer, uint32_t id)
+{
+	struct question *q, *tmp;
+
+	list_for_each_safe(q, tmp, &questions, node)
+		if (q->peer == peer && q->id == id) {
+			list_del(&q->node);
+			--*q->count;
+			free(q);
+			return true;
+		}
+	return false;
+}
 
 void rp_peer_drop(struct rp_peer *peer)
 {
 	struct message *m, *tmp;
+	struct question *q, *next;
 
-	keys_forget(peer);
+	list_for_each_safe(q, next, &questions, node)
+		if (q->peer == peer) {
+			list_del(&q->node);
+			free(q);
+		}
+	peer->acks = peer->prepares = 0;
 
 	list_for_each_safe(m, tmp, &messages, node)
 		if (m->peer == peer)
@@ -169,56 +217,15 @@ static bool same_bind(const struct rp_conn *a, const struct rp_conn *b)
 	       a->qp->attr.ah_attr.grh.sgid_index == b->qp->attr.ah_attr.grh.sgid_index;
 }
 
-/* A KEYS message that the peer has not acknowledged; an acknowledgement may come twice. */
-struct keys_wait {
-	struct list_node node;
-	struct rp_peer *peer;
-	uint32_t id;
-};
-
-static struct list_head keys_waits = { { &keys_waits.n, &keys_waits.n } };
-
-static void keys_acked(struct rp_peer *peer, uint32_t id)
-{
-	struct keys_wait *w, *tmp;
-
-	list_for_each_safe(w, tmp, &keys_waits, node)
-		if (w->peer == peer && w->id == id) {
-			list_del(&w->node);
-			free(w);
-			peer->acks--;
-		}
-}
-
-static void keys_forget(struct rp_peer *peer)
-{
-	struct keys_wait *w, *tmp;
-
-	list_for_each_safe(w, tmp, &keys_waits, node)
-		if (w->peer == peer) {
-			list_del(&w->node);
-			free(w);
-		}
-	peer->acks = 0;
-}
-
-/* The record carries the number of the message, which the acknowledgement brings back. */
 static void send_keys(struct rp_conn *c, const void *blob, unsigned int len)
 {
 	struct message *m = message_new(c->peer, REPATH_MSG_KEYS, 1, blob, len);
-	struct keys_wait *w = m ? calloc(1, sizeof(*w)) : NULL;
 
 	if (!m)
 		return;
 	record(m->recs, c, REPATH_MSG_KEYS);
-	m->recs->count = m->id;
 	m->nrecs = 1;
-	if (w) {
-		w->peer = c->peer;
-		w->id = m->id;
-		list_add_tail(&keys_waits, &w->node);
-		c->peer->acks++;
-	}
+	ask(m, &c->peer->acks);
 	message_try(m);
 }
 
@@ -316,14 +323,13 @@ static void give_up(struct message *m, int err)
 	       strerror(err));
 	if (m->type == REPATH_MSG_PREPARE) {
 		snprintf(why, sizeof(why), "its peer's host does not answer (%s)", strerror(err));
-		if (peer->prepares)
-			peer->prepares--;
+		answered(peer, m->id);
 		message_free(m);
 		rp_move_prepared(peer, why);
 		return;
 	}
 	if (m->type == REPATH_MSG_KEYS)
-		keys_acked(peer, m->id);
+		answered(peer, m->id);
 	for (i = 0; i < m->nrecs; i++) {
 		c = rp_conn_find(m->recs[i].conn_id);
 		if (!c || !c->moving)
@@ -386,7 +392,11 @@ void rp_peer_prepare(struct rp_peer *peer, struct rp_context *ctx)
 	list_for_each(c, &peer->conns, in_peer)
 		if (c->ctx == ctx && m->nrecs < n)
 			record(&m->recs[m->nrecs++], c, REPATH_MSG_PREPARE);
-	peer->prepares++;
+	if (!ask(m, &peer->prepares)) {
+		message_free(m);
+		rp_move_prepared(peer, "out of memory");
+		return;
+	}
 	message_try(m);
 }
 
@@ -428,8 +438,8 @@ static void prepared_in(struct rp_peer *peer, const struct rp_ctl_peer_msg *in)
 {
 	char why[REPATH_REASON_MAX] = "";
 
-	if (peer->prepares)
-		peer->prepares--;
+	if (!in->nrecs || !answered(peer, (uint32_t)in->recs[0].count))
+		return;		/* of a check that is over */
 	if (in->blob_len) {
 		unsigned int n = in->blob_len < sizeof(why) ? in->blob_len : sizeof(why) - 1;
 
@@ -616,7 +626,7 @@ void rp_peer_msg_in(const struct rp_ctl_peer_msg *m)
 	case REPATH_MSG_KEYS_ACK:
 		pthread_mutex_lock(&keys_lock);
 		if (m->nrecs)
-			keys_acked(peer, (uint32_t)m->recs[0].count);
+			answered(peer, (uint32_t)m->recs[0].count);
 		pthread_cond_broadcast(&keys_done);
 		pthread_mutex_unlock(&keys_lock);
 		return;
