@@ -74,8 +74,12 @@ static struct ibv_qp *create_once(struct rp_qp *qp, struct ibv_qp_cap *cap)
 	return real;
 }
 
-/* Is the number one that the application knows another queue pair by? */
-static bool number_taken(const struct rp_qp *self, uint32_t qpn)
+/*
+ * Is the number one that the application knows another queue pair by? For one that is made anew
+ * after a move only those count that nobody is connected to yet: whoever was told their number
+ * would connect to this one instead. A new one keeps its number, so it must be nobody's.
+ */
+static bool number_taken(const struct rp_qp *self, uint32_t qpn, bool fresh)
 {
 	struct rp_context *ctx;
 	struct rp_qp *qp;
@@ -85,29 +89,33 @@ static bool number_taken(const struct rp_qp *self, uint32_t qpn)
 	list_for_each(ctx, &rp_contexts, node) {
 		rp_lock(&ctx->objects);
 		list_for_each(qp, &ctx->qps, node)
-			taken |= qp != self && ctx->epoch && qp->qp.qp_num == qpn;
+			taken |= qp != self && qp->qp.qp_num == qpn &&
+				 (fresh || qp->qp.state == IBV_QPS_RESET ||
+				  qp->qp.state == IBV_QPS_INIT);
 		rp_unlock(&ctx->objects);
 	}
 	rp_unlock(&rp_contexts_lock);
 	return taken;
 }
 
-/*
- * A number that the application knows another queue pair by would connect a stranger to this one:
- * held until there is a free one. Before the first move all numbers are the devices' own.
- */
-static struct ibv_qp *create_real(struct rp_qp *qp, struct ibv_qp_cap *cap, bool moved)
+/* The real one, with a number that is not taken; those in the way are held meanwhile. */
+static struct ibv_qp *create_untaken(struct rp_qp *qp, struct ibv_qp_cap *cap, bool fresh)
 {
 	struct ibv_qp *held[QPN_TRIES], *real;
 	int n = 0, saved;
 
 	for (;;) {
 		real = create_once(qp, cap);
-		if (!real || !moved || real->qp_num == qp->qp.qp_num ||
-		    !number_taken(qp, real->qp_num))
+		if (!real || !number_taken(qp, real->qp_num, fresh))
 			break;
-		if (n == QPN_TRIES) {
+		if (n == QPN_TRIES && !fresh) {
 			rp_log(RP_LOG_ERR, "QP 0x%x has a number that was another's", real->qp_num);
+			break;
+		}
+		if (n == QPN_TRIES) {
+			RP_REAL(rp_real.ibv_destroy_qp(real));
+			real = NULL;
+			errno = EAGAIN;
 			break;
 		}
 		held[n++] = real;
@@ -232,7 +240,7 @@ static struct ibv_qp *create(struct rp_context *ctx, struct ibv_pd *pd,
 	if (attr->qp_type == IBV_QPT_RC &&
 	    attr->cap.max_send_wr + RP_SQ_EXTRA <= (uint32_t)ctx->max_qp_wr)
 		qp->sq_extra = RP_SQ_EXTRA;
-	real = create_real(qp, &cap, ctx->epoch > 0);
+	real = ctx->epoch ? create_untaken(qp, &cap, true) : create_once(qp, &cap);
 	ret = real ? set_up(qp, real, &cap) : rp_minus_errno();
 	if (ret) {
 		if (real)
@@ -395,7 +403,7 @@ int rp_qp_release(struct rp_qp *qp)
 int rp_qp_recreate(struct rp_qp *qp)
 {
 	struct ibv_qp_cap cap;
-	struct ibv_qp *real = create_real(qp, &cap, true);
+	struct ibv_qp *real = create_untaken(qp, &cap, false);
 
 	if (!real)
 		return rp_minus_errno();

@@ -3,6 +3,7 @@
  * The numbers that an application sees never change, also where the new device's numbers collide
  * with those that other objects are known by, and the GIDs are at other indexes.
  */
+#include "../../libshim/shim.h"
 #include "check.h"
 #include "move_cycle.h"
 #include "traffic.h"
@@ -47,6 +48,14 @@ static void collide(void)
 		CHECK_EQ(e[0].qp->qp_num, qpn);
 		CHECK_EQ(e[0].mr->lkey, lkey);
 		CHECK_EQ(e[0].mr->rkey, rkey);
+		/* Who was told the number of one that is not connected yet meets no stranger. */
+		for (j = 0; j < 4; j++) {
+			unsigned int k;
+
+			CHECK(to_rp_qp(e[0].qp)->real->qp_num != idle[j]->qp_num);
+			for (k = 0; k < 4; k++)
+				CHECK(j == k || to_rp_qp(idle[k])->real->qp_num != idle[j]->qp_num);
+		}
 	}
 	/* New ones have numbers that nobody else is known by. */
 	for (i = 0; i < 4; i++) {
