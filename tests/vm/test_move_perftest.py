@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Debian's own perftest and ibv_rc_pingpong, unmodified, are moved in full run: polling and events,
-1 and 16 queue pairs, client and server. They go on and end with their normal report."""
+"""Debian's own perftest, unmodified, is moved in full run: polling and events,
+1 and 16 queue pairs, client and server. It goes on and ends with its normal report."""
 
 import re
 
-from move import SHIM, moving
+from move import moving
+from unmodified import move_in_full_run, start
 
 TIMEOUT = 900
 SECONDS = 20
@@ -23,34 +24,6 @@ RUNS = [
 ]
 
 
-def packets(guest):
-    return int(guest.run("cat /sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_pkts"))
-
-
-def wait_traffic(guest, count=200):
-    goal = packets(guest) + count
-    guest.wait_until(f"[ $(cat /sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_pkts)"
-                     f" -gt {goal} ]")
-
-
-def start(server, client, command):
-    """Both ends of an unmodified program under the shim; nice, as some poll on the only CPU."""
-    command = f"exec nice -n 19 env {SHIM} {command}"
-    jobs = [server.start(command)]
-    server.wait_until("netstat -ltn | grep -q ':1[89]515'")
-    jobs.append(client.start(f"{command} {server.mgmt_ip}"))
-    return jobs
-
-
-def move_in_full_run(mover, jobs, mover_guest, other):
-    wait_traffic(other)
-    mover.swap(mover_guest)
-    wait_traffic(mover_guest)
-    assert all(job.running for job in jobs), "ended before the move did: it proves nothing"
-    for job in jobs:
-        job.wait(120)
-
-
 def test(bed):
     a, b = bed.guests("a", "b")
     with moving(a, b) as mover:
@@ -63,9 +36,3 @@ def test(bed):
             assert report, f"{program} has no report:\n{jobs[1].output()}"
             assert float(report.group(1)) > 0, report.group(0)
             print(f"  {program} {options}: {report.group(0).strip()}", flush=True)
-        mover.comm = "ibv_rc_pingpong"
-        for options in ("-e -c", "-c -s 65536"):
-            jobs = start(a, b, f"ibv_rc_pingpong -d rxe0 -g 1 -n 5000 {options}")
-            move_in_full_run(mover, jobs, b, a)
-            assert "5000 iters in" in jobs[1].output(), jobs[1].output()
-            assert "invalid data" not in jobs[0].output() + jobs[1].output()
