@@ -31,4 +31,11 @@
 	}									\
 } while (0)
 
+/* How often to try what depends on chance: less often where each try is slow. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define TIMES(n)	(((n) + 3) / 4)
+#else
+#define TIMES(n)	(n)
+#endif
+
 #endif /* CHECK_H */

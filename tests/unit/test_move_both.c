@@ -80,14 +80,14 @@ int main(void)
 	alarm(110);
 	pair_open(e, &(struct pair_how){ .events = true });
 	t = traffic_start(e, &(struct traffic_how){ .seed = 10 });
-	for (i = 0; i < 20; i++)
+	for (i = 0; i < TIMES(20); i++)
 		at_once(t, i);
-	for (i = 0; i < 20; i++)
+	for (i = 0; i < TIMES(20); i++)
 		no_pause(t, i);
 	fake_faults_set(&f);
-	for (i = 0; i < 20; i++)
+	for (i = 0; i < TIMES(20); i++)
 		at_once(t, i);
-	for (i = 0; i < 20; i++)
+	for (i = 0; i < TIMES(20); i++)
 		no_pause(t, i);
 	CHECK_EQ(fake_settled(), 0);
 	traffic_stop(t);

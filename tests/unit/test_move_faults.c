@@ -7,17 +7,10 @@
 #include "move_cycle.h"
 #include "traffic.h"
 
-static unsigned int rounds(void)
-{
-	const char *n = getenv("ROUNDS");
-
-	return n ? atoi(n) : 200;
-}
-
 int main(void)
 {
 	struct fake_faults f = { .seed = 1, .late_us = 3000, .twice = 30, .lost = 20 };
-	unsigned int i, n = rounds();
+	unsigned int i;
 	struct traffic *t;
 	struct end e[2];
 
@@ -25,7 +18,7 @@ int main(void)
 	pair_open(e, &(struct pair_how){ 0 });
 	t = traffic_start(e, &(struct traffic_how){ .seed = 7 });
 	fake_faults_set(&f);
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < TIMES(200); i++) {
 		const char *dev = i % 3 == 2 ? "mock1" : "mock0";
 
 		move_away(dev);

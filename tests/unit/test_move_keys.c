@@ -22,7 +22,7 @@ int main(void)
 		mr[i] = ibv_reg_mr(e[0].pd, e[0].buf + i % 1024 * 8, 8, ALL_ACCESS);
 		CHECK(mr[i]);
 	}
-	for (round = 0; round < 8; round++) {
+	for (round = 0; round < TIMES(8); round++) {
 		struct fake_faults f = { .seed = round, .late_us = 20000, .twice = 20,
 					 .lost = round % 2 ? 60 : 0 };
 		const char *dev = round % 4 == 3 ? "mock1" : "mock0";
