@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 #include <linux/stdarg.h>
 #include <linux/workqueue.h>
+#include <net/net_namespace.h>
 
 #include "device.h"
 #include "op.h"
@@ -114,7 +115,8 @@ static void op_free(struct repath_op *op)
 		repath_device_put(op->new_dev);
 	repath_device_put(op->dev);
 	put_pid_ns(op->ns);
-	put_net(op->net);
+	if (!is_final(op->state))
+		put_net(op->net);
 	list_del(&op->node);
 	kfree(op);
 }
@@ -231,6 +233,9 @@ static void set_state(struct repath_op *op, u8 state)
 	}
 	op->deadline = jiffies + msecs_to_jiffies(op->timeout_ms);
 	repath_op_event(op);
+	/* History does not keep a namespace alive: net_exit() below forgets it first. */
+	if (is_final(state))
+		put_net(op->net);
 }
 
 static void tell_all(struct repath_op *op, u8 cmd)
@@ -756,11 +761,36 @@ void repath_op_proc_left(struct repath_proc *proc)
 	wake();
 }
 
+/* Operations that have not ended hold the namespace, so these have. */
+static void __net_exit net_exit(struct net *net)
+{
+	struct repath_op *op, *next;
+
+	mutex_lock(&repath_op_mutex);
+	list_for_each_entry_safe(op, next, &ops, node)
+		if (op->net == net && is_final(op->state))
+			op_free(op);
+	mutex_unlock(&repath_op_mutex);
+}
+
+static struct pernet_operations net_ops = {
+	.exit = net_exit,
+};
+
 int repath_op_init(void)
 {
+	int err;
+
 	INIT_DELAYED_WORK(&op_work, work);
 	op_wq = alloc_ordered_workqueue("repath_op", 0);
-	return op_wq ? 0 : -ENOMEM;
+	if (!op_wq)
+		return -ENOMEM;
+	err = register_pernet_subsys(&net_ops);
+	if (err) {
+		destroy_workqueue(op_wq);
+		op_wq = NULL;
+	}
+	return err;
 }
 
 /*
@@ -772,6 +802,7 @@ void repath_op_exit(void)
 	struct repath_op *op, *next;
 
 	if (op_wq) {
+		unregister_pernet_subsys(&net_ops);
 		cancel_delayed_work_sync(&op_work);
 		destroy_workqueue(op_wq);
 		op_wq = NULL;

@@ -64,7 +64,7 @@ struct repath_op_proc {
  * @state: enum repath_op_state
  * @dev: the device that is, or was, suspended; holds a reference
  * @new_dev: where RESUME goes; holds a reference
- * @net: namespace of the administrator who started it; held
+ * @net: namespace of the administrator who started it; held until the end
  * @ns: PIDs in events and reasons are of this namespace; held
  * @procs: struct repath_op_proc
  * @nprocs: entries of @procs

@@ -15,6 +15,7 @@
 #include "conn.h"
 #include "device.h"
 #include "netlink.h"
+#include "op.h"
 #include "peer.h"
 #include "proc.h"
 #include "track.h"
@@ -75,6 +76,8 @@ static void letter_done(void *arg, int err, u8 status)
 		tell_sent(letter, err ? -err : repath_xprt_status_errno(status));
 	repath_proc_put(letter->proc);
 	kfree(letter);
+	/* A suspend waits until everything is said. */
+	repath_op_conn_changed();
 }
 
 static void local_deliver(struct work_struct *work)
