@@ -6,6 +6,7 @@ The cache lies outside the tree (REPATH_CACHE, default ~/.cache/repath), keyed b
 release and by a hash of everything that goes in: a changed tool or module makes a new image.
 """
 
+import contextlib
 import glob
 import hashlib
 import os
@@ -14,7 +15,6 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-import time
 
 import cpio
 import kernel as kernels
@@ -115,16 +115,16 @@ def cached(name, make):
             except OSError:
                 if not os.path.exists(path):    # not just made by somebody else
                     raise
-        _forget_old(os.path.dirname(path))
+        with contextlib.suppress(FileNotFoundError):    # another run does the same
+            _forget_old(os.path.dirname(path))
     os.utime(path)
     return path
 
 
-def _forget_old(directory, days=14):
-    """Remove what nobody used for @days."""
-    for entry in os.scandir(directory):
-        if time.time() - entry.stat().st_mtime < days * 86400:
-            continue
+def _forget_old(directory, keep=6):
+    """Remove all but those last used."""
+    entries = sorted(os.scandir(directory), key=lambda entry: entry.stat().st_mtime)
+    for entry in entries[:-keep]:
         if entry.is_dir():
             shutil.rmtree(entry, ignore_errors=True)
         else:

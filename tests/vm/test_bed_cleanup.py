@@ -42,7 +42,8 @@ def end_run(directory, how):
     with open(os.path.join(copy, "test_hang.py"), "w") as f:
         f.write(HANGS)
     runner = subprocess.Popen([sys.executable, os.path.join(copy, "run"), "hang"],
-                              stdout=subprocess.PIPE, text=True, start_new_session=True)
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              text=True, start_new_session=True)
     for line in runner.stdout:
         if line == "booted\n":
             break
