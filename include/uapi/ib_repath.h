@@ -31,7 +31,7 @@
  *   ABORT    OP_ID                                      -> OP_ID
  *
  *   OP { OP_ID OP_KIND OP_STATE DEV_NAME STARTED_NS ERRNO? REASON? TIMEOUT_MS
- *        OP_PROC* { PID COMM OP_STAGE ERRNO? REASON? STAGE_NS* } }
+ *        OP_PROC* { PID COMM OP_STAGE ERRNO? REASON? COUNTERS? STAGE_NS* } }
  *
  * THE SHIM (one socket a process; closing it is leaving)
  *   REGISTER ABI_VERSION [COMM]  -> VERSION ABI_VERSION
@@ -39,8 +39,8 @@
  *   PEER_SEND PEER_ID MSG_TYPE MSG_ID CONNS [DEV_INDEX PORT SGID_INDEX BLOB]
  *
  *   Events, unicast to the registered socket:
- *   EV_CHECK   OP_ID DEV_INDEX DEV_NAME TIMEOUT_MS
- *   EV_SUSPEND OP_ID DEV_INDEX DEV_NAME TIMEOUT_MS
+ *   EV_CHECK   OP_ID DEV_INDEX DEV_NAME TIMEOUT_MS FORCE?
+ *   EV_SUSPEND OP_ID DEV_INDEX DEV_NAME TIMEOUT_MS FORCE?
  *   EV_RESUME  OP_ID DEV_INDEX DEV_NAME TIMEOUT_MS     (DEV_* name the new device)
  *   EV_ABORT   OP_ID DEV_INDEX DEV_NAME
  *   EV_PEER_MSG  PEER_ID MSG_TYPE MSG_ID CONNS [DGID DLID BLOB]   (DGID, DLID: the sender's)
@@ -196,7 +196,7 @@ enum repath_op_state {
 
 /* Where one process is inside an operation; each is reported with its time. */
 enum repath_stage {
-	REPATH_STAGE_NONE,
+	REPATH_STAGE_NONE,	/* nothing yet; in STAGE_NS: EV_RESUME was sent */
 	REPATH_STAGE_CHECK,	/* EV_CHECK answered */
 	REPATH_STAGE_GATE,	/* gates closed here and at the peers */
 	REPATH_STAGE_DRAIN,	/* send queues empty at both ends */
