@@ -22,6 +22,7 @@
 #include "sma.h"
 
 #define QUEUE_MAX 65536u
+#define ANSWER_MS 1000
 
 static socklen_t name_of(struct sockaddr_un *address, const char *prefix, const char *what,
 			 long number)
@@ -103,6 +104,7 @@ void clients_close(struct fabric *f)
 		close(m->ctl);
 	free(m->clients);
 	free(m->traps);
+	free(m->pending);
 	free(m);
 	f->manager = NULL;
 }
@@ -336,7 +338,7 @@ static void flush(struct fabric *f, uint32_t number)
 }
 
 static void enqueue(struct fabric *f, uint32_t number, const struct mad_address *a,
-		    const uint8_t *mad)
+		    const uint8_t *mad, uint32_t status)
 {
 	struct client *c = &f->manager->clients[number];
 	struct sim_request *r;
@@ -358,6 +360,7 @@ static void enqueue(struct fabric *f, uint32_t number, const struct mad_address 
 	r->slid = htons(a->slid);
 	r->dqp = htonl(a->dqp);
 	r->sqp = htonl(a->sqp);
+	r->status = htonl(status);
 	put_be64((uint8_t *)&r->length, 256);
 	memcpy(r->mad, mad, 256);
 	if (!c->blocked)
@@ -376,6 +379,55 @@ static int wants(const struct client *c, const uint8_t *mad)
 	return c->classes[class / 8] >> class % 8 & 1;
 }
 
+static int wants_answer(const uint8_t *mad)
+{
+	switch (mad[3]) {
+	case SMP_GET:
+	case SMP_SET:
+	case 0x06:	/* Report */
+	case 0x12:	/* GetTable, GetTraceTable, GetMulti, Delete */
+	case 0x13:
+	case 0x14:
+	case 0x15:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/*
+ * The kernel tells a program when an answer does not come in time; libumad2sim has no clock, so we
+ * do it, and at once when we know that the packet was lost.
+ */
+static void give_up(struct fabric *f, uint32_t number, const uint8_t *mad)
+{
+	enqueue(f, number, &(struct mad_address){ 0 }, mad, ETIMEDOUT);
+}
+
+/* Somebody outside of the model has to answer. */
+static void expect_answer(struct fabric *f, uint32_t number, const uint8_t *mad)
+{
+	struct manager *m = f->manager;
+	struct pending *pending = realloc(m->pending, (m->npending + 1) * sizeof(*pending));
+
+	if (!pending)
+		return;
+	m->pending = pending;
+	pending += m->npending++;
+	pending->client = number;
+	pending->until_ms = m->now_ms + ANSWER_MS;
+	memcpy(pending->mad, mad, 256);
+}
+
+static void came(struct manager *m, const uint8_t *mad)
+{
+	for (uint32_t i = 0; i < m->npending; i++)
+		if (be64_at(m->pending[i].mad + 8) == be64_at(mad + 8)) {
+			m->pending[i] = m->pending[--m->npending];
+			return;
+		}
+}
+
 int clients_take(struct fabric *f, uint32_t port, const struct mad_address *address,
 		 const uint8_t *mad)
 {
@@ -392,16 +444,33 @@ int clients_take(struct fabric *f, uint32_t port, const struct mad_address *addr
 		if (number >= m->nclients || m->clients[number].fd < 0 ||
 		    m->clients[number].port != port)
 			return 0;
-		enqueue(f, number, address, mad);
+		came(m, mad);
+		enqueue(f, number, address, mad, 0);
 		return 1;
 	}
 	for (uint32_t i = 0; i < m->nclients; i++)
 		if (m->clients[i].fd >= 0 && m->clients[i].port == port &&
 		    wants(&m->clients[i], mad)) {
-			enqueue(f, i, address, mad);
+			enqueue(f, i, address, mad, 0);
 			taken = 1;
 		}
 	return taken;
+}
+
+int clients_expire(struct fabric *f)
+{
+	struct manager *m = f->manager;
+
+	for (uint32_t i = m->npending; i-- > 0;) {
+		struct pending p = m->pending[i];
+
+		if (p.until_ms > m->now_ms)
+			continue;
+		m->pending[i] = m->pending[--m->npending];
+		if (p.client < m->nclients && m->clients[p.client].fd >= 0)
+			give_up(f, p.client, p.mad);
+	}
+	return m->npending ? ANSWER_MS / 10 : -1;
 }
 
 static void serve_mads(struct fabric *f, uint32_t number)
@@ -412,6 +481,8 @@ static void serve_mads(struct fabric *f, uint32_t number)
 	for (int i = 0; i < 64; i++) {
 		struct client *c = &f->manager->clients[number];
 		struct mad_address to;
+		uint64_t lost, gone;
+		uint8_t copy[256];
 		ssize_t n;
 
 		if (c->fd < 0)
@@ -434,7 +505,16 @@ static void serve_mads(struct fabric *f, uint32_t number)
 			put_be16(r.mad + 8, number);
 		if (r.mad[1] == CLASS_SM_DR)
 			r.mad[6] = 0;
+		memcpy(copy, r.mad, 256);
+		lost = f->manager->lost;
+		gone = f->manager->gone;
 		mad_send(f, c->port, &to, r.mad);
+		if (!wants_answer(copy))
+			continue;
+		if (f->manager->lost != lost)
+			give_up(f, number, copy);
+		else if (f->manager->gone != gone)
+			expect_answer(f, number, copy);
 	}
 }
 

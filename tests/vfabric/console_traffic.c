@@ -15,8 +15,8 @@
 void console_traffic_help(FILE *out)
 {
 	fputs("Tables minhop                  routes, LIDs and active ports without an SM\n"
-	      "Flow \"a\" \"b\" [sl=N|sl=sa] [size=B] [rate=GBPS] [start=US] [stop=US] [window=N]\n"
-	      "      [rto=US]                 window: closed loop like RC; sl=sa: ask the SM\n"
+	      "Flow \"a\" \"b\" [sl=N|sl=sa] [size=B] [message=B] [rate=GBPS] [start=US] [stop=US]\n"
+	      "      [window=N] [rto=US]      window: closed loop like RC; sl=sa: ask the SM\n"
 	      "Uniform [spread=SLS] [...]     every host to all others at random\n"
 	      "Hotspot \"h\" PERCENT [...]      the same, that part of it to one host\n"
 	      "Permutation SHIFT [...]        host i to host i + SHIFT\n"
@@ -57,8 +57,10 @@ static int options(const char *at, struct flow_spec *s, int *ask, uint64_t now, 
 			s->sl = v;
 		else if (!strcmp(name, "spread") && v >= 0 && v <= 16)
 			s->spread = v;
-		else if (!strcmp(name, "size") && v >= 26 && v <= 4096 + 126)
+		else if (!strcmp(name, "size") && v > 30 && v <= 4096 + 126)
 			s->size = v;
+		else if (!strcmp(name, "message") && v >= 0 && v <= 1 << 30)
+			s->message = v;
 		else if (!strcmp(name, "rate") && v > 0)
 			s->gbps = v;
 		else if (!strcmp(name, "start") && v >= 0)

@@ -20,8 +20,9 @@ static uint32_t waits_for(const struct fabric *f, uint32_t queue)
 	lane = &f->lanes[q->lane];
 	out = q->lane / f->config.vls;
 	peer = f->ports[out].peer;
+	/* A lane serves its line in order: what its first one lacks holds all of them. */
 	if (f->ports[out].busy || peer == NONE || peer == EXTERNAL || !f->ports[peer].is_switch ||
-	    lane->credits >= packet_blocks(&f->packets[q->head]))
+	    lane->credits >= packet_blocks(&f->packets[f->queues[lane->first].head]))
 		return NONE;
 	next = peer * f->config.vls + q->lane % f->config.vls;
 	if (lane->credits + f->queues[next].blocks != f->capacity)

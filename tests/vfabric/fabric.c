@@ -284,7 +284,7 @@ void fabric_run(struct fabric *f, uint64_t until)
 			relay_arrive(f, e.arg, e.arg2);
 			break;
 		case EV_SENT:
-			relay_sent(f, e.arg);
+			relay_sent(f, e.arg, e.arg2);
 			break;
 		case EV_CREDIT:
 			relay_credit(f, e.arg, e.arg2);

@@ -5,10 +5,10 @@
  * A packet waits in the input queue of a port and VL. When it is the head there, the switch looks
  * up its output port and VL (its lane) and the queue lines up at the lane. A lane sends when its
  * link is idle and it has credits for the whole packet; among lanes VL arbitration decides, within
- * a lane the queue that has waited longest. The next packet of the queue lines up as soon as the
- * head has begun to leave (all outputs can read the buffer at once), so within one VL a blocked
- * head blocks those behind it, and different VLs do not. The room is credited to the sender when
- * the tail has left. Everything hangs together by indices; NONE is no index.
+ * a lane the queue that has waited longest. The next packet of the queue lines up when the tail of
+ * the head has left, and then the room is credited to the sender: within one VL a head blocks those
+ * behind it, different VLs do not block each other (an input-queued switch whose crossbar is as
+ * fast as its links). Everything hangs together by indices; NONE is no index.
  */
 #ifndef VF_FABRIC_H
 #define VF_FABRIC_H
@@ -52,7 +52,7 @@ struct packet {
 	void *bytes;		/* PACKET_REAL: LRH..ICRC */
 };
 
-enum queue_state { QUEUE_EMPTY, QUEUE_WAITS, QUEUE_SPLIT };
+enum queue_state { QUEUE_EMPTY, QUEUE_WAITS, QUEUE_LEAVES, QUEUE_SPLIT };
 
 /* The input buffer of a port and VL, a host's source, or one copy of a multicast packet. */
 struct queue {
@@ -189,7 +189,7 @@ uint32_t link_ps_per_byte(unsigned int width, unsigned int speed, unsigned int e
 
 /* relay.c */
 void relay_arrive(struct fabric *f, uint32_t port, uint32_t packet);
-void relay_sent(struct fabric *f, uint32_t port);
+void relay_sent(struct fabric *f, uint32_t port, uint32_t queue);
 void relay_credit(struct fabric *f, uint32_t queue, uint32_t blocks);
 /* The queue's head is new: find its lane, drop it and its followers as long as they have none. */
 void relay_head(struct fabric *f, uint32_t queue);

@@ -101,6 +101,15 @@ uint64_t fault_on_wire(struct fabric *f, uint32_t port, uint32_t packet, uint64_
 	return when;
 }
 
+/* LinkDownedCounter: a link that fails, not one that an SM trains again. */
+static void fail_link(struct fabric *f, uint32_t at)
+{
+	f->counters[at].link_downed++;
+	if (f->ports[at].peer < f->nports)
+		f->counters[f->ports[at].peer].link_downed++;
+	link_down(f, at);
+}
+
 int link_unplug(struct fabric *f, uint32_t at)
 {
 	struct port *port = &f->ports[at], *peer;
@@ -108,7 +117,8 @@ int link_unplug(struct fabric *f, uint32_t at)
 	if (port->peer == NONE || port->peer == EXTERNAL)
 		return -1;
 	peer = &f->ports[port->peer];
-	link_down(f, at);
+	if (port->up)
+		fail_link(f, at);
 	port->was_peer = port->peer;
 	peer->was_peer = at;
 	port->peer = NONE;
@@ -138,7 +148,7 @@ int node_down(struct fabric *f, uint32_t at)
 	node->dead = 1;
 	for (unsigned int p = 1; p <= node->nports; p++)
 		if (f->ports[node->first + p].up)
-			link_down(f, node->first + p);
+			fail_link(f, node->first + p);
 	return 0;
 }
 

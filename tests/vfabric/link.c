@@ -56,8 +56,6 @@ void link_down(struct fabric *f, uint32_t at)
 		port = &f->ports[ends[i]];
 		port->up = 0;
 		port->epoch++;
-		if (port->phys == PHYS_LINKUP)
-			f->counters[ends[i]].link_downed++;
 		if (port->phys != PHYS_DISABLED)
 			port->phys = PHYS_POLLING;
 	}

@@ -36,6 +36,13 @@ struct trap {
 	uint32_t tries;
 };
 
+/* A request whose answer has to come from outside of the model. */
+struct pending {
+	uint32_t client;
+	uint64_t until_ms;
+	uint8_t mad[256];
+};
+
 struct manager {
 	struct client *clients;
 	uint32_t nclients;
@@ -45,7 +52,11 @@ struct manager {
 	int ctl;		/* where clients connect */
 	int epoll;
 	char name[64];		/* prefix of the socket names */
-	uint64_t smps, gmps, lost;
+	struct pending *pending;
+	uint32_t npending;
+	uint64_t smps, gmps;
+	uint64_t lost;		/* MADs that got nowhere */
+	uint64_t gone;		/* to real HCAs */
 	/* The answers that our own hosts wait for: sa.c */
 	uint8_t answer[256];
 	uint64_t answer_tid;
@@ -75,6 +86,8 @@ void clients_ready(struct fabric *f, uint64_t tag, uint32_t events);
 /* A MAD for the programs at a host port. Return: 0 if nobody takes it. */
 int clients_take(struct fabric *f, uint32_t port, const struct mad_address *address,
 		 const uint8_t *mad);
+/* Tells who has waited too long. Return: ms to the next look, or -1. */
+int clients_expire(struct fabric *f);
 int clients_have_sm(const struct fabric *f, uint32_t port);
 void clients_print(const struct fabric *f, FILE *file);
 int clients_drop(struct fabric *f, uint32_t number);

@@ -324,7 +324,12 @@ static void transmit(struct fabric *f, uint32_t port, uint32_t queue)
 	p->epoch = out->epoch;
 	f->counters[port].xmit_bytes += p->len;
 	f->counters[port].xmit_pkts++;
-	clock_at(&f->clock, end, EV_SENT, port, 0);
+	if (flow == NONE && q->origin == NONE) {
+		q->state = QUEUE_LEAVES;
+		clock_at(&f->clock, end, EV_SENT, port, queue);
+	} else {
+		clock_at(&f->clock, end, EV_SENT, port, NONE);
+	}
 	release(f, queue, packet, end);
 	p->copies = NONE;
 	p->tail = end + delay;
@@ -341,8 +346,6 @@ static void transmit(struct fabric *f, uint32_t port, uint32_t queue)
 	}
 	if (flow != NONE)
 		flow_sent(f, flow);
-	else if (f->queues[queue].head != NONE && f->queues[queue].port != NONE)
-		relay_head(f, queue);
 }
 
 void relay_send(struct fabric *f, uint32_t port)
@@ -369,8 +372,13 @@ void relay_send(struct fabric *f, uint32_t port)
 	transmit(f, port, f->lanes[port * f->config.vls + vl].first);
 }
 
-void relay_sent(struct fabric *f, uint32_t port)
+void relay_sent(struct fabric *f, uint32_t port, uint32_t queue)
 {
+	/* The queue lines up again before the lane chooses; behind those that wait already. */
+	if (queue != NONE) {
+		f->queues[queue].state = QUEUE_EMPTY;
+		relay_head(f, queue);
+	}
 	f->ports[port].busy = 0;
 	relay_send(f, port);
 }

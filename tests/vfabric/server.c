@@ -158,15 +158,20 @@ static int listen_control(const char *path)
 	return watch(server.listener, TAG_LISTEN);
 }
 
+static int sooner(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
 /* One turn of the loop. nested: within a command, so that consoles wait. */
 static void turn(struct fabric *f, int max_wait, int nested)
 {
 	struct epoll_event events[64];
 	uint64_t now = wall_ns();
-	int wait = trap_resend(f, now / 1000000), other = ext_tick(f, now / 1000000), n;
+	int wait = trap_resend(f, now / 1000000), n;
 
-	if (wait < 0 || (other >= 0 && other < wait))
-		wait = other;
+	wait = sooner(wait, ext_tick(f, now / 1000000));
+	wait = sooner(wait, clients_expire(f));
 	if (server.real_time) {
 		uint64_t next = clock_peek(&f->clock), at = (now - server.started) * 1000;
 
@@ -177,8 +182,7 @@ static void turn(struct fabric *f, int max_wait, int nested)
 				wait = ms;
 		}
 	}
-	if (max_wait >= 0 && (wait < 0 || wait > max_wait))
-		wait = max_wait;
+	wait = sooner(wait, max_wait);
 	n = epoll_wait(server.epoll, events, 64, wait);
 	catch_up(f);
 	for (int i = 0; i < n; i++) {

@@ -63,6 +63,7 @@ static uint32_t cross(struct fabric *f, uint32_t out, const struct mad_address *
 	f->counters[out].xmit_pkts++;
 	f->counters[out].xmit_bytes += 256 + 30;
 	if (port->peer == EXTERNAL) {
+		f->manager->gone++;
 		ext_send_mad(f, out, address, mad);
 		return NONE;
 	}

@@ -6,6 +6,7 @@
 #include "traffic.h"
 
 #define ACK_SIZE 30u
+#define HEADERS 30u		/* LRH, BTH, ICRC and VCRC, and some of the extended ones */
 #define LOOK_AGAIN 100000000ull	/* 100 us: a source whose port does not send */
 
 static struct traffic *traffic_of(struct fabric *f)
@@ -71,6 +72,18 @@ static void enqueue(struct fabric *f, uint32_t queue, uint32_t packet)
 	relay_head(f, queue);
 }
 
+/* Messages are cut into full packets and what is left. */
+static uint16_t packet_size(const struct flow_spec *s, uint32_t seq)
+{
+	uint32_t full = s->size - HEADERS, packets, last;
+
+	if (!s->message)
+		return s->size;
+	packets = (s->message + full - 1) / full;
+	last = s->message - (packets - 1) * full;
+	return seq % packets == packets - 1 ? last + HEADERS : s->size;
+}
+
 /* Chooses the packet's way. Return: 0 if there is nowhere to go. */
 static int aim(struct fabric *f, struct flow *flow, struct packet *p)
 {
@@ -92,7 +105,7 @@ static int aim(struct fabric *f, struct flow *flow, struct packet *p)
 	p->sl = s->sl;
 	if (s->spread)
 		p->sl = (s->sl + p->dlid % s->spread) % 16;
-	p->len = s->size;
+	p->len = packet_size(s, p->seq);
 	return 1;
 }
 

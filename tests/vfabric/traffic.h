@@ -17,7 +17,8 @@ struct flow_spec {
 	enum flow_pattern pattern;
 	uint8_t sl;
 	uint8_t spread;		/* SL is sl + destination's number modulo this; 0: only sl */
-	uint16_t size;		/* bytes with headers; 0: 2048 + 30 */
+	uint16_t size;		/* bytes of a full packet with headers; 0: 2048 + 30 */
+	uint32_t message;	/* payload of a message: its last packet is shorter; 0: all full */
 	double gbps;		/* 0: as fast as it goes */
 	double hot;		/* part of the packets that goes to the hot spot, 0..1 */
 	uint64_t start, stop;	/* ps; stop 0: never */

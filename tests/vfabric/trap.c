@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Traps to the master SM, sent again until it represses them (IBA 1.2.1 vol 1, 13.4.9 and 14.3).
- * A second trap of the same kind from the same node while the first is unanswered is the first.
+ * A second trap of the same kind from the same node takes the place of an unanswered first.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,10 @@ static void raise_trap(struct fabric *f, uint32_t node, const uint8_t *notice)
 		trap = &m->traps[i];
 		if (trap->node == node && !memcmp(trap->notice + 4, notice + 4, 2) &&
 		    !memcmp(trap->notice + 10, notice + 10, 54)) {
+			/* News: what represses the old one does not answer it. */
+			trap->tid = ++m->next_tid;
 			trap->tries = 0;
+			trap->next_ms = 0;
 			return;
 		}
 	}

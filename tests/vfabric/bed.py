@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""A fabric for tests in one line:
+
+    with Fabric("mesh:3x2", opensm="-R lash") as fabric:
+        fabric.command('Unlink "S2"[3]')
+        print(fabric.run("H2", "ibnetdiscover"))
+
+Everything lives in a temporary directory and ends with the block. Sockets are unix sockets whose
+names no other run has.
+"""
+
+import glob
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+TOP = os.environ.get("VFABRIC_TOP", os.getcwd())
+TOP = TOP if os.path.isdir(f"{TOP}/tests/vfabric") else os.path.abspath(f"{__file__}/../../..")
+NETS = f"{TOP}/tests/vfabric/nets"
+PATIENCE = 30
+
+
+class Failed(Exception):
+    """What a command of the fabric said instead of ok."""
+
+
+def umad2sim():
+    """Path of libumad2sim.so; tests that need it are skipped without."""
+    found = glob.glob("/usr/lib/*/umad2sim/libumad2sim.so*")
+    if not found or not shutil.which("opensm"):
+        print("needs the packages opensm and ibsim-utils")
+        sys.exit(77)
+    return found[0]
+
+
+class Fabric:
+    """A running vfabric, and OpenSM on it if asked for."""
+
+    def __init__(self, topology, *options, opensm=None, sm_host="H1", binary="vfabric"):
+        self.topology, self.options, self.sm_options = topology, options, opensm
+        self.sm_host, self.binary = sm_host, binary
+        self.sm = None
+
+    def __enter__(self):
+        self.dir = tempfile.mkdtemp(prefix="vfabric-")
+        self.name = os.path.basename(self.dir)
+        self.log = open(f"{self.dir}/vfabric.log", "w+", encoding="utf-8")
+        self.server = subprocess.Popen(
+            [f"{TOP}/build/vfabric/{self.binary}", "-q", "-n", self.name, "-c",
+             f"{self.dir}/control", *self.options, self.topology],
+            stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
+        until = time.monotonic() + PATIENCE
+        self.control = socket.socket(socket.AF_UNIX)
+        while self.control.connect_ex(f"{self.dir}/control"):
+            if self.server.poll() is not None or time.monotonic() > until:
+                raise Failed(self.server_log())
+            time.sleep(0.02)
+        self.reader = self.control.makefile("r", encoding="utf-8")
+        if self.sm_options is not None:
+            self.start_opensm(self.sm_options)
+        return self
+
+    def __exit__(self, *unused):
+        for process in filter(None, (self.sm, self.server)):
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.control.close()
+        self.log.close()
+        shutil.rmtree(self.dir)
+
+    def server_log(self):
+        self.log.seek(0)
+        return self.log.read()
+
+    def command(self, line):
+        """Runs a console line; returns what it printed."""
+        self.control.sendall(line.encode() + b"\n")
+        answer = ""
+        for text in self.reader:
+            if text == "ok\n":
+                return answer
+            if text == "failed\n":
+                raise Failed(f"{line}: {answer}")
+            answer += text
+        raise Failed(f"{line}: vfabric is gone: {self.server_log()}")
+
+    def environment(self, host):
+        return dict(os.environ, IBSIM_SOCKNAME=self.name, SIM_HOST=host,
+                    LD_PRELOAD=umad2sim(), OSM_TMP_DIR=self.dir, OSM_CACHE_DIR=self.dir)
+
+    def start_opensm(self, options):
+        """Starts OpenSM on sm_host and waits until the subnet is up."""
+        open(f"{self.dir}/opensm.log", "w", encoding="utf-8").close()
+        self.sm = subprocess.Popen(
+            ["opensm", *options.split(), "-e", "-d2", "-f", f"{self.dir}/opensm.log"], cwd=self.dir,
+            env=self.environment(self.sm_host), stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        return self.wait_sm(0)
+
+    def sm_log(self):
+        with open(f"{self.dir}/opensm.log", encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def sm_mark(self):
+        """How much OpenSM has logged: what to give to wait_sm() before provoking a sweep."""
+        return len(self.sm_log())
+
+    def wait_sm(self, mark, want="", patience=PATIENCE):
+        """Waits for SUBNET UP behind the mark and want, and until OpenSM is silent for a moment."""
+        until = time.monotonic() + patience
+        seen = -1
+        while time.monotonic() < until:
+            log = self.sm_log()
+            at = log.find(want, mark)
+            if at >= 0 and "SUBNET UP" in log[at:] and len(log) == seen:
+                return log[mark:]
+            seen = len(log)
+            if self.sm.poll() is not None:
+                break
+            time.sleep(0.3)
+        raise Failed(f"no {want} SUBNET UP; OpenSM said: {self.sm_log()[-2000:]}")
+
+    def run(self, host, *command, check=True):
+        """Runs a program at a host; returns its output."""
+        result = subprocess.run(command, env=self.environment(host), cwd=self.dir, text=True,
+                                capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+        if check and result.returncode:
+            raise Failed(f"{command}: {result.returncode}: {result.stdout}{result.stderr}")
+        return result.stdout
+
+    def all_active(self):
+        """Whether every cabled port is active."""
+        dump = self.command("Dump")
+        states = re.findall(r" (\w+)/LinkUp", dump)
+        return bool(states) and set(states) == {"Active"}
+
+
+def expect(condition, *what):
+    if not condition:
+        raise SystemExit("not so: " + " ".join(str(w) for w in what))

@@ -1,0 +1,52 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Head-of-line blocking in a fat tree, on the tables of OpenSM's ftree.
+
+	       R1      R2
+	      / | \\   / | \\		all leaves to both roots
+	     A     B     C
+	    1 2   3 4   5 6
+
+1, 3 and 6 send to 5: the hot spot. 2-3 leaves by the uplink of 1-5, 4-1 by that of 3-5. On one VL
+the victims get what the congested flow beside them gets; on a VL of their own they get
+the rest of the link.
+"""
+
+import json
+import sys
+
+from bed import Fabric, expect
+
+CONGESTED = ((1, 5), (3, 5), (6, 5))
+VICTIMS = {(2, 3): (1, 5), (4, 1): (3, 5)}
+LINK = 32.0                                     # Gbit/s of data on 4x QDR
+
+
+def throughput(victim_sl):
+    with Fabric("xgft:2,3/1,2", opensm="-R ftree") as fabric:
+        for a, b in CONGESTED:
+            fabric.command(f'Flow "H{a}" "H{b}" message=20000 sl=0')
+        for a, b in VICTIMS:
+            fabric.command(f'Flow "H{a}" "H{b}" message=20000 sl={victim_sl}')
+        fabric.command("Advance 2000")
+        fabric.command("Measure 500")
+        fabric.command("Advance 20000")
+        flows = json.loads(fabric.command("Results json"))["flows"]
+        return {(int(f["from"][1:]), int(f["to"][1:])): f["gbps"] for f in flows}
+
+
+def main():
+    one, own = throughput(0), throughput(1)
+    for victim, beside in VICTIMS.items():
+        expect(one[victim] < 1.1 * one[beside], victim, "falls to its neighbour's share:", one)
+        expect(own[victim] > 1.5 * one[victim], victim, "is freed by its own VL:", one, own)
+        expect(own[victim] > 0.9 * (LINK - own[beside]), victim, "gets what is left:", own)
+    expect(one[6, 5] > 1.5 * one[1, 5], "the parking lot: 6-5 has an input of its own:", one)
+    expect(0.9 * LINK < sum(own[f] for f in CONGESTED) < 1.01 * LINK, "the hot spot is full:", own)
+    print(json.dumps({"one_vl": {f"{a}-{b}": g for (a, b), g in one.items()},
+                      "own_vl": {f"{a}-{b}": g for (a, b), g in own.items()}}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
