@@ -526,7 +526,13 @@ static void rec_in(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
 		if (!c->moving)
 			return;
 		c->peer_gated = c->peer_drained = c->peer_quiet = true;
-		c->aborting = false;
+		if (c->aborting) {
+			/* Ahead of its ABORTED: the peer has left RTS, and will be met there. */
+			c->aborting = false;
+			if (!c->reset)
+				rp_conn_reset(c);
+			rp_conn_usable(c);
+		}
 		c->peer_qpn = r->qpn;
 		c->peer_psn = r->psn;
 		c->peer_count = r->count;
