@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The data path: timing, credits, drops and their counters, arbitration, lifetimes, faults. */
+#include <string.h>
+
+#include "check.h"
+#include "fabric.h"
+#include "fault.h"
+#include "sma.h"
+#include "traffic.h"
+
+#define US 1000000ull
+#define SIZE 2078u
+
+static struct net net;
+static struct fabric f;
+
+static void up(const char *spec, unsigned int vls)
+{
+	struct fabric_config config = { .seed = 1, .vls = vls };
+
+	net_init(&net);
+	CHECK_EQ(net_make(&net, spec), 0);
+	CHECK_EQ(fabric_init(&f, &net, &config), 0);
+	CHECK_EQ(sma_init(&f), 0);
+	CHECK_EQ(routes_minhop(&f), 0);
+	port_activate_all(&f);
+}
+
+static void down(void)
+{
+	sma_free(&f);
+	fabric_free(&f);
+	net_free(&net);
+}
+
+static uint32_t at(const char *id, unsigned int num)
+{
+	return fabric_port(&f, net_find(&net, id), num);
+}
+
+static struct flow *flow(const char *a, const char *b, double gbps, unsigned int sl)
+{
+	struct flow_spec s = { .from = at(a, 1), .to = at(b, 1), .gbps = gbps, .sl = sl };
+	uint32_t n = traffic_add(&f, &s);
+
+	CHECK(n != NONE);
+	return &f.traffic->flows[n];
+}
+
+static uint64_t dropped(void)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < NDROPS; i++)
+		sum += f.drops[i];
+	return sum;
+}
+
+/* Credits, packets and buffers add up when all is quiet. */
+static void check_quiet(void)
+{
+	fabric_run(&f, f.clock.now + 1000000 * US);
+	for (uint32_t q = 0; q < f.nports * f.config.vls; q++) {
+		uint32_t port = q / f.config.vls;
+
+		CHECK_EQ(f.queues[q].held, 0);
+		CHECK_EQ(f.queues[q].blocks, 0);
+		if (f.ports[port].up)
+			CHECK_EQ(f.lanes[q].credits, f.capacity);
+	}
+}
+
+/* One packet alone: cables, two switches' delays, and its own length once (cut-through). */
+static void test_timing(void)
+{
+	struct flow_spec s = { .size = SIZE, .stop = 1, .gbps = 0.01 };
+	uint64_t expected;
+
+	up("mesh:2", 8);
+	s.from = at("H1", 1);
+	s.to = at("H2", 1);
+	CHECK(traffic_add(&f, &s) != NONE);
+	fabric_run(&f, 100 * US);
+	expected = 3 * f.config.cable_delay + 2 * f.config.switch_delay + SIZE * 250;
+	CHECK_EQ(f.traffic->received, 1);
+	CHECK(f.traffic->latency.max >= expected);
+	CHECK(f.traffic->latency.max < expected + 3 * 512);
+	CHECK_EQ(f.hops, 3);
+	check_quiet();
+	down();
+}
+
+static void test_full_rate(void)
+{
+	struct flow *a;
+
+	up("mesh:2", 8);
+	a = flow("H1", "H2", 0, 0);
+	fabric_run(&f, 1000 * US);
+	CHECK(a->bytes * 8000.0 / (1000 * US) > 31.5);	/* 32 Gbit/s less the ramp */
+	CHECK_EQ(dropped(), 0);
+	traffic_stop(&f);
+	check_quiet();
+	CHECK_EQ(a->sent, a->received);
+	down();
+}
+
+static void test_drops(void)
+{
+	uint32_t in, out;
+
+	up("mesh:2", 8);
+	in = at("S1", 3);
+	out = at("S1", 2);
+	flow("H1", "H2", 1, 3);
+	node_lft_set(&f, net_find(&net, "S1"), f.ports[at("H2", 1)].lid, 255);
+	fabric_run(&f, 100 * US);
+	CHECK(f.drops[DROP_LFT] > 1);
+	CHECK_EQ(f.counters[in].rcv_relay_errors, f.drops[DROP_LFT]);
+	node_lft_set(&f, net_find(&net, "S1"), f.ports[at("H2", 1)].lid, 3);
+	fabric_run(&f, 200 * US);
+	CHECK(f.drops[DROP_LOOP] > 1);
+	CHECK_EQ(f.counters[in].looping, f.drops[DROP_LOOP]);
+	node_lft_set(&f, net_find(&net, "S1"), f.ports[at("H2", 1)].lid, 2);
+	f.nodes[net_find(&net, "S1")].sl2vl[(3 * 4 + 2) * 16 + 3] = 15;
+	fabric_run(&f, 300 * US);
+	CHECK(f.drops[DROP_VL] > 1);
+	CHECK_EQ(f.counters[in].vl_mapping, f.drops[DROP_VL]);
+	f.nodes[net_find(&net, "S1")].sl2vl[(3 * 4 + 2) * 16 + 3] = 1;
+	f.ports[out].mtu = 1024;
+	fabric_run(&f, 400 * US);
+	CHECK(f.drops[DROP_MTU] > 1);
+	CHECK_EQ(f.counters[out].discard_mtu, f.drops[DROP_MTU]);
+	f.ports[out].mtu = 2048;
+	f.ports[out].enforce_out = 1;
+	memset(f.port_sma[out].pkeys, 0, 64);
+	fabric_run(&f, 500 * US);
+	CHECK(f.drops[DROP_PKEY_OUT] > 1);
+	CHECK_EQ(f.counters[out].xmit_constraint, f.drops[DROP_PKEY_OUT]);
+	f.ports[out].enforce_out = 0;
+	f.ports[in].enforce_in = 1;
+	memset(f.port_sma[in].pkeys, 0, 64);
+	fabric_run(&f, 600 * US);
+	CHECK(f.drops[DROP_PKEY_IN] > 1);
+	CHECK_EQ(f.counters[in].rcv_constraint, f.drops[DROP_PKEY_IN]);
+	f.ports[in].enforce_in = 0;
+	port_set_state(&f, out, PORT_INIT);
+	fabric_run(&f, 700 * US);
+	CHECK(f.drops[DROP_INACTIVE] > 1);
+	CHECK_EQ(f.counters[out].discard_inactive, f.drops[DROP_INACTIVE]);
+	CHECK_EQ(f.counters[out].xmit_discards,
+		 f.drops[DROP_INACTIVE] + f.drops[DROP_MTU]);
+	traffic_stop(&f);
+	check_quiet();
+	down();
+}
+
+/* A lane without credits: HOQLife discards, VLStallCount stalls, XmitWait counts. */
+static void test_lifetimes(void)
+{
+	uint32_t out, lane;
+
+	up("mesh:2", 8);
+	out = at("S1", 2);
+	lane = out * f.config.vls;
+	f.ports[out].hoq = life_time(4);	/* 65 us */
+	f.lanes[lane].credits = 0;
+	flow("H1", "H2", 8, 0);
+	fabric_run(&f, 60 * US);
+	CHECK_EQ(dropped(), 0);
+	fabric_run(&f, 1000 * US);
+	CHECK(f.drops[DROP_HOQ] >= 3 && f.drops[DROP_HOQ] <= 16);
+	CHECK_EQ(f.counters[out].discard_hoq, f.drops[DROP_HOQ]);
+	CHECK(f.counters[out].xmit_wait + f.clock.now - f.ports[out].blocked_since > 500 * US);
+	f.ports[out].stall_count = 2;
+	fabric_run(&f, 1500 * US);
+	CHECK(f.drops[DROP_STALL] > 20);
+	f.ports[out].hoq = CLOCK_NEVER;
+	f.ports[out].stall_count = 0;
+	f.nodes[f.ports[out].node].lifetime = life_time(3);
+	fabric_run(&f, 4000 * US);
+	CHECK(f.drops[DROP_LIFETIME] > 10);
+	CHECK_EQ(f.counters[out].discard_lifetime, f.drops[DROP_LIFETIME]);
+	down();
+}
+
+/* Two VLs, weights 3:1 in the low table; then one in the high table takes all but its limit. */
+static void test_arbitration(void)
+{
+	struct flow *a, *b;
+	struct arbiter *arbiter;
+	double ratio;
+
+	up("mesh:2,hosts=2", 8);
+	arbiter = f.ports[at("S1", 2)].arbiter;
+	memset(arbiter->table, 0, sizeof(arbiter->table));
+	arbiter->table[0][0] = (struct vl_weight){ 0, 192 };
+	arbiter->table[0][1] = (struct vl_weight){ 1, 64 };
+	flow("H1", "H3", 0, 0);
+	flow("H2", "H4", 0, 1);
+	fabric_run(&f, 100 * US);
+	traffic_measure(&f, 0);
+	fabric_run(&f, 2100 * US);
+	a = &f.traffic->flows[0];
+	b = &f.traffic->flows[1];
+	ratio = (double)a->bytes / b->bytes;
+	CHECK(ratio > 2.8 && ratio < 3.2);
+	arbiter->table[0][0].weight = 0;
+	arbiter->table[1][0] = (struct vl_weight){ 0, 255 };
+	arbiter->limit = 255;
+	traffic_measure(&f, 0);
+	fabric_run(&f, 4100 * US);
+	CHECK(a->bytes > 50 * b->bytes);
+	arbiter->limit = 2;		/* 8 KiB high, then one low packet */
+	traffic_measure(&f, 0);
+	fabric_run(&f, 6100 * US);
+	ratio = (double)a->bytes / b->bytes;
+	CHECK(ratio > 3.5 && ratio < 4.5);
+	traffic_stop(&f);
+	check_quiet();
+	down();
+}
+
+/* A bad wire under an RC-like flow: all arrives once and in order, nothing leaks. */
+static void test_faults(void)
+{
+	struct flow_spec s = { .window = 32, .rto = 100 * US, .stop = 20000 * US };
+	struct flow *a;
+	uint32_t out;
+
+	up("mesh:3", 8);
+	out = at("S1", 2);
+	CHECK_EQ(fault_set(&f, out, "loss", 0.01), 0);
+	CHECK_EQ(fault_set(&f, out, "corrupt", 0.01), 0);
+	CHECK_EQ(fault_set(&f, out, "duplicate", 0.01), 0);
+	CHECK_EQ(fault_set(&f, out, "reorder", 0.05), 0);
+	CHECK_EQ(fault_set(&f, out, "jitter", 200), 0);
+	CHECK_EQ(fault_set(&f, out, "loss", 2), -1);
+	CHECK_EQ(fault_set(&f, out, "nonsense", 0), -1);
+	s.from = at("H1", 1);
+	s.to = at("H3", 1);
+	CHECK(traffic_add(&f, &s) != NONE);
+	a = f.traffic->flows;
+	fabric_run(&f, 10000 * US);
+	CHECK(f.drops[DROP_LOST] > 0 && f.drops[DROP_CORRUPT] > 0);
+	CHECK_EQ(f.counters[f.ports[out].peer].symbol_errors, f.drops[DROP_CORRUPT]);
+	CHECK(a->resent > 0 && a->received > 500);
+	for (int i = 0; i < 5; i++) {
+		CHECK_EQ(link_unplug(&f, out), 0);
+		fabric_run(&f, f.clock.now + 50 * US);
+		CHECK_EQ(link_replug(&f, out), 0);
+		port_activate_all(&f);
+		fabric_run(&f, f.clock.now + 450 * US);
+	}
+	CHECK_EQ(f.counters[out].link_downed, 5);
+	fault_clear(&f, out);
+	check_quiet();
+	CHECK_EQ(a->acked, a->next);
+	CHECK_EQ(a->received, a->acked);
+	down();
+}
+
+static void test_multicast(void)
+{
+	uint32_t packet;
+
+	up("mesh:3", 8);
+	/* 0xc001: from H1 at S1 over S2 to H2 and H3. Ports: 1 left, 2 right, 3 host. */
+	f.nodes[net_find(&net, "S1")].mft[1 * 16] = 1 << 2 | 1 << 3;
+	f.nodes[net_find(&net, "S2")].mft[1 * 16] = 1 << 1 | 1 << 2 | 1 << 3;
+	f.nodes[net_find(&net, "S3")].mft[1 * 16] = 1 << 1 | 1 << 3;
+	flow("H1", "H2", 1, 0)->stopped = 1;
+	for (int i = 0; i < 100; i++) {
+		packet = packet_new(&f);
+		f.packets[packet].dlid = 0xc001;
+		f.packets[packet].len = SIZE;
+		f.packets[packet].flow = 0;
+		f.packets[packet].epoch = f.ports[at("S1", 3)].epoch;
+		f.lanes[at("H1", 1) * f.config.vls].credits -= packet_blocks(&f.packets[packet]);
+		relay_arrive(&f, at("S1", 3), packet);
+		fabric_run(&f, f.clock.now + 10 * US);
+	}
+	CHECK_EQ(f.traffic->received, 200);
+	CHECK_EQ(dropped(), 0);
+	check_quiet();
+	down();
+}
+
+static uint64_t uniform_bytes(unsigned int seed)
+{
+	struct fabric_config config = { .seed = seed };
+	uint64_t bytes;
+
+	net_init(&net);
+	CHECK_EQ(net_make(&net, "xgft:4,4/1,4"), 0);
+	CHECK_EQ(fabric_init(&f, &net, &config), 0);
+	CHECK_EQ(routes_minhop(&f), 0);
+	port_activate_all(&f);
+	for (uint32_t p = 0; p < f.nports; p++) {
+		struct flow_spec s = { .from = p, .pattern = FLOW_UNIFORM, .spread = 2 };
+
+		if (!f.ports[p].is_switch && f.ports[p].num)
+			CHECK(traffic_add(&f, &s) != NONE);
+	}
+	fabric_run(&f, 500 * US);
+	bytes = f.traffic->bytes * 1000003 + f.clock.events;
+	fabric_free(&f);
+	net_free(&net);
+	return bytes;
+}
+
+static void test_seeds(void)
+{
+	CHECK(uniform_bytes(3) == uniform_bytes(3));
+	CHECK(uniform_bytes(3) != uniform_bytes(4));
+}
+
+int main(void)
+{
+	test_timing();
+	test_full_rate();
+	test_drops();
+	test_lifetimes();
+	test_arbitration();
+	test_faults();
+	test_multicast();
+	test_seeds();
+	return 0;
+}
