@@ -4,6 +4,18 @@
 #include "check.h"
 #include "pair.h"
 
+#ifdef __SANITIZE_THREAD__
+/*
+ * The control thread holds the locks of several queue pairs at once, taken in the order in which GATEs
+ * come. No other thread holds more than one, or waits for anything while it does.
+ */
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+	return "deadlock:rp_conn_begin\n";
+}
+#endif
+
 struct ibv_context *open_named(const char *name)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
