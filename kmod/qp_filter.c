@@ -116,10 +116,17 @@ static int filtered_qp(struct repath_qp *rqp, void *arg)
 static int walk_path(struct repath_device *dev, struct filtered *to)
 {
 	const struct repath_qp_filter *filter = to->filter;
-	u32 port = filter->port ?: rdma_start_port(dev->ibdev);
-	u32 last = filter->port ?: rdma_end_port(dev->ibdev);
+	u32 port = rdma_start_port(dev->ibdev);
+	u32 last = rdma_end_port(dev->ibdev);
 	int ret = 0;
 
+	if (filter->port) {
+		/* Also: beyond the greatest number, @port would begin anew and never end. */
+		if (filter->port > last)
+			return 0;
+		port = filter->port;
+		last = filter->port;
+	}
 	for (; !ret && port <= last; port++)
 		ret = repath_qp_walk_on_path(dev, port, filter->dlid, &filter->dgid,
 						 filtered_qp, to);

@@ -139,6 +139,10 @@ static void t_path(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, matching(test, &filter), 1);
 	filter.dlid = 6;
 	KUNIT_EXPECT_EQ(test, matching(test, &filter), 0);
+	/* The greatest number there is has no next one. */
+	filter.dlid = 5;
+	filter.port = U32_MAX;
+	KUNIT_EXPECT_EQ(test, matching(test, &filter), 0);
 
 	filter.dlid = 0;
 	filter.port = 0;
