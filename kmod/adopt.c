@@ -199,11 +199,17 @@ void repath_adopt_work(struct work_struct *work)
 void repath_adopt_rescan_all(bool sweep)
 {
 	struct repath_device *dev;
+	unsigned long flags;
 
 	if (sweep)
 		atomic_set(&adopt_sweep, 1);
-	repath_device_for_each(dev, NULL)
-		repath_device_rescan(dev);
+	repath_device_for_each(dev, NULL) {
+		/* Whoever removes the device cancels the work after this was set: none comes later. */
+		spin_lock_irqsave(&repath_track_lock, flags);
+		if (!dev->removed)
+			repath_device_rescan(dev);
+		spin_unlock_irqrestore(&repath_track_lock, flags);
+	}
 }
 
 static int rescan_set(const char *value, const struct kernel_param *kp)
