@@ -462,9 +462,19 @@ int repath_hello_init(void)
 	return hello_wq ? 0 : -ENOMEM;
 }
 
-/* No device, no notes: nothing starts a HELLO any more. What was kept went with its device. */
+/*
+ * No device, no notes: nothing starts a HELLO any more. Those to this host that are still under way may
+ * be answered BUSY, which starts the timer, and may be kept although their device has gone.
+ */
 void repath_hello_exit(void)
 {
+	struct early *e, *next;
+
+	flush_workqueue(hello_wq);
 	cancel_delayed_work_sync(&busy_work);
 	destroy_workqueue(hello_wq);
+	mutex_lock(&repath_conn_mutex);
+	list_for_each_entry_safe(e, next, &earlies, node)
+		early_drop(e);
+	mutex_unlock(&repath_conn_mutex);
 }
