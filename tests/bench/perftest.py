@@ -6,9 +6,9 @@ import re
 from move import SHIM
 from statistic import median
 
-ROUNDS = 7
+ROUNDS = 5
 BANDWIDTH = [("ib_write_bw", "-s 65536 -n 300"), ("ib_send_bw", "-s 65536 -n 300"),
-             ("ib_read_bw", "-s 65536 -n 300"), ("ib_write_bw", "-s 64 -n 3000")]
+             ("ib_write_bw", "-s 64 -n 3000")]
 LATENCY = [("ib_write_lat", "-s 8 -n 1000"), ("ib_send_lat", "-s 8 -n 1000 -e")]
 
 
