@@ -37,7 +37,11 @@ static void move(const char *dev, unsigned int round)
 	const char *why = "";
 	int ret;
 
+	/* Executed, but the answers are lost */
+	mock_hold_acks(random_below(8) == 0);
+	usleep(random_below(2000));
 	move_away(dev);
+	mock_hold_acks(false);
 	plug(dev);
 	if (random_below(4) == 0) {
 		fail_something();
