@@ -20,6 +20,10 @@
 #include "proc.h"
 #include "track.h"
 
+/* What a process's messages under way may take of memory, and what each takes besides itself. */
+#define SENDING_MAX	(16 << 20)
+#define LETTER_COST	1024
+
 /**
  * struct out_letter - a message under way
  * @work: delivers it on this host
@@ -28,7 +32,7 @@
  * @type: enum repath_msg
  * @msg_id: @proc's number
  * @data: the message, for @work
- * @len: bytes
+ * @len: bytes of the message
  */
 struct out_letter {
 	struct work_struct work;
@@ -68,14 +72,21 @@ static void tell_sent(struct out_letter *letter, int err)
 	repath_proc_send(letter->proc, skb, hdr);
 }
 
+static void letter_free(struct out_letter *letter)
+{
+	if (letter->proc)
+		atomic_sub(letter->len + LETTER_COST, &letter->proc->sending);
+	repath_proc_put(letter->proc);
+	kfree(letter);
+}
+
 static void letter_done(void *arg, int err, u8 status)
 {
 	struct out_letter *letter = arg;
 
 	if (letter->proc)
 		tell_sent(letter, err ? -err : repath_xprt_status_errno(status));
-	repath_proc_put(letter->proc);
-	kfree(letter);
+	letter_free(letter);
 	/* A suspend waits until everything is said. */
 	repath_op_conn_changed();
 }
@@ -133,7 +144,11 @@ static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 ty
 		kvfree(wire);
 		return -ENOMEM;
 	}
-	letter->proc = proc ? repath_proc_get(proc) : NULL;
+	letter->len = len;
+	if (proc) {
+		letter->proc = repath_proc_get(proc);
+		atomic_add(len + LETTER_COST, &proc->sending);
+	}
 	letter->peer_id = conn->remote->id;
 	letter->type = type;
 	letter->msg_id = msg_id;
@@ -143,7 +158,6 @@ static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 ty
 		repath_proc_put(local);
 		INIT_WORK(&letter->work, local_deliver);
 		letter->data = wire;
-		letter->len = len;
 		queue_work(local_wq, &letter->work);
 		return 0;
 	}
@@ -151,10 +165,8 @@ static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 ty
 	err = repath_xprt_send(conn->dev, &conn->addr,
 			       type == REPATH_MSG_GONE ? 0 : conn->remote->cookie, type, wire, len,
 			       letter_done, letter);
-	if (err) {
-		repath_proc_put(letter->proc);
-		kfree(letter);
-	}
+	if (err)
+		letter_free(letter);
 	return err;
 }
 
@@ -299,6 +311,11 @@ static int send_locked(const struct request *rq)
 	u32 i, len;
 	int err;
 
+	/* Anybody may register: nobody's peers that do not answer cost the host its memory. */
+	if (atomic_read(&rq->proc->sending) >= SENDING_MAX) {
+		GENL_SET_ERR_MSG(rq->info, "too much is under way: send again later");
+		return -EAGAIN;
+	}
 	for (i = 0; i < rq->nconns; i++) {
 		conn = conn_of(rq, rq->recs[i].conn_id);
 		if (!conn) {

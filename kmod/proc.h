@@ -3,6 +3,7 @@
 #ifndef REPATH_PROC_H
 #define REPATH_PROC_H
 
+#include <linux/atomic.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/pid.h>
@@ -27,6 +28,7 @@ struct genl_info;
  * @portid: netlink address of the socket
  * @cookie: 64 random bits that name this process to other modules; never zero
  * @nconns: entries of @conns; repath_conn_mutex
+ * @sending: what its messages that are under way take of memory, in bytes
  * @left: the socket was closed; set once, before the table's reference is dropped
  * @comm: name of the thread that registered
  */
@@ -39,6 +41,7 @@ struct repath_proc {
 	u32 portid;
 	u64 cookie;
 	u32 nconns;
+	atomic_t sending;
 	bool left;
 	char comm[TASK_COMM_LEN];
 };
