@@ -14,6 +14,14 @@ void arbiter_init(struct arbiter *a, unsigned int vls)
 		a->table[LOW][vl] = (struct vl_weight){ vl, 64 };
 }
 
+void arbiter_changed(struct arbiter *a)
+{
+	a->weighted = 0;
+	for (unsigned int i = 0; i < 64; i++)
+		if (a->table[HIGH][i].weight)
+			a->weighted = 1;
+}
+
 /* The next entry of a table whose VL is ready, or -1; *wrapped entries have been passed. */
 static int next_entry(const struct arbiter *a, int table, unsigned int ready)
 {
@@ -46,7 +54,12 @@ static unsigned int take(struct arbiter *a, int table, unsigned int e, const uin
 
 unsigned int arbiter_pick(struct arbiter *a, unsigned int ready, const uint32_t *bytes)
 {
-	int high = next_entry(a, HIGH, ready), low;
+	int high, low;
+
+	/* Alone, and nothing is weighed against each other: the usual case. */
+	if (!a->weighted && !(ready & (ready - 1)))
+		return __builtin_ctz(ready);
+	high = next_entry(a, HIGH, ready);
 
 	if (high < 0 || (a->limit != 255 && a->high_left <= 0)) {
 		low = next_entry(a, LOW, ready);

@@ -274,11 +274,72 @@ void node_lft_set(struct fabric *f, uint32_t at, unsigned int lid, uint8_t port)
 		node->lft_top = lid;
 }
 
+/*
+ * In a large fabric each event touches memory that no cache has. Those behind it in the slot are known:
+ * fetch what the next ones need while this one is worked on; near ones a level deeper than far.
+ */
+static inline void fetch(const struct fabric *f, const struct event *e, int near)
+{
+	const struct packet *p;
+
+	switch (e->type) {
+	case EV_ARRIVE:
+		p = &f->packets[e->arg2];
+		__builtin_prefetch(p);
+		__builtin_prefetch(&f->ports[e->arg]);
+		__builtin_prefetch(&f->queues[e->arg * f->config.vls]);
+		__builtin_prefetch(&f->counters[e->arg]);
+		if (near && f->ports[e->arg].is_switch) {
+			const struct node *node = &f->nodes[f->ports[e->arg].node];
+
+			if (node->lft && p->dlid < node->lft_room)
+				__builtin_prefetch(&node->lft[p->dlid]);
+		}
+		break;
+	case EV_SENT:
+		__builtin_prefetch(&f->ports[e->arg]);
+		__builtin_prefetch(&f->lanes[e->arg * f->config.vls]);
+		__builtin_prefetch(&f->counters[e->arg]);
+		if (e->arg2 != NONE)
+			__builtin_prefetch(&f->queues[e->arg2]);
+		if (near && e->arg2 != NONE && f->queues[e->arg2].head != NONE)
+			__builtin_prefetch(&f->packets[f->queues[e->arg2].head]);
+		break;
+	case EV_CREDIT:
+		__builtin_prefetch(&f->queues[e->arg]);
+		if (near) {
+			uint32_t peer = f->ports[f->queues[e->arg].port].peer;
+
+			__builtin_prefetch(&f->ports[peer < f->nports ? peer : 0]);
+			__builtin_prefetch(&f->lanes[peer < f->nports ? peer * f->config.vls : 0]);
+		} else {
+			__builtin_prefetch(&f->ports[e->arg / f->config.vls]);
+		}
+		break;
+	}
+}
+
+static inline void look_ahead(const struct fabric *f, uint32_t next)
+{
+	for (int i = 0; i < 4 && next != NONE; i++) {
+		const struct event *e = &f->clock.pool[next];
+
+		if (i == 1)
+			fetch(f, e, 1);
+		else if (i == 3)
+			fetch(f, e, 0);
+		next = e->next;
+	}
+	if (next != NONE)
+		__builtin_prefetch(&f->clock.pool[next]);
+}
+
 void fabric_run(struct fabric *f, uint64_t until)
 {
 	struct event e;
 
 	while (clock_next(&f->clock, until, &e)) {
+		look_ahead(f, e.next);
 		switch (e.type) {
 		case EV_ARRIVE:
 			relay_arrive(f, e.arg, e.arg2);

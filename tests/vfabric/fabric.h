@@ -87,6 +87,7 @@ struct arbiter {
 	int32_t left[2];		/* weight left of the current entry, in bytes */
 	int32_t high_left;		/* bytes the high table may still send before a low packet */
 	uint8_t limit;			/* VLHighLimit */
+	uint8_t weighted;		/* the high table is in use */
 };
 
 struct link_fault {
@@ -211,6 +212,8 @@ void lifetime_expire(struct fabric *f, uint32_t port);
 
 /* arbiter.c */
 void arbiter_init(struct arbiter *a, unsigned int vls);
+/* To be called when table has been written. */
+void arbiter_changed(struct arbiter *a);
 /* Which of the ready VLs (bits) sends its packet of that many bytes (per VL) now. */
 unsigned int arbiter_pick(struct arbiter *a, unsigned int ready, const uint32_t *bytes);
 

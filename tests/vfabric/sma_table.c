@@ -87,6 +87,7 @@ unsigned int sma_vlarb(struct fabric *f, uint32_t at, unsigned int local, uint32
 		data[2 * i] = entry[i].vl;
 		data[2 * i + 1] = entry[i].weight;
 	}
+	arbiter_changed(a);
 	return 0;
 }
 

@@ -208,6 +208,7 @@ static void test_arbitration(void)
 	arbiter->table[0][0].weight = 0;
 	arbiter->table[1][0] = (struct vl_weight){ 0, 255 };
 	arbiter->limit = 255;
+	arbiter_changed(arbiter);
 	traffic_measure(&f, 0);
 	fabric_run(&f, 4100 * US);
 	CHECK(a->bytes > 50 * b->bytes);
