@@ -32,7 +32,8 @@ def test(bed):
             moved, other = (b, a) if end == "client" else (a, b)
             jobs = start(a, b, f"{program} -d rxe0 -x 1 -F -b {options}")
             move_in_full_run(mover, jobs, moved, other)
-            report = re.search(r"^\s*\d+\s+\d+\s+[\d.]+\s+([\d.]+)\s+[\d.]+\s*$", jobs[1].output(), re.M)
+            report = re.search(r"^\s*\d+\s+\d+\s+[\d.]+\s+([\d.]+)\s+[\d.]+\s*$",
+                               jobs[1].output(), re.M)
             assert report, f"{program} has no report:\n{jobs[1].output()}"
             assert float(report.group(1)) > 0, report.group(0)
             print(f"  {program} {options}: {report.group(0).strip()}", flush=True)

@@ -9,7 +9,8 @@ from traffic import Pair
 def test(bed):
     a, b = bed.guests("a", "b")
     with moving(a, b) as mover:
-        for number, way in enumerate(("--busy", "--events", "--select --cqs 2", "--poll --sig-all")):
+        ways = ("--busy", "--events", "--select --cqs 2", "--poll --sig-all")
+        for number, way in enumerate(ways):
             pair = Pair(a, b, "-q 2 -n 8 -b -k 4", f"-i 0.5 --numbers {way}", env=SHIM,
                         port=18600 + number)
             pair.wait_running()
