@@ -31,7 +31,8 @@ int repath_op_tell(struct repath_op *op, struct repath_op_proc *p, u8 cmd)
 	    nla_put_string(skb, REPATH_A_DEV_NAME, name) ||
 	    (cmd != REPATH_CMD_EV_ABORT &&
 	     nla_put_u32(skb, REPATH_A_TIMEOUT_MS, op->timeout_ms)) ||
-	    (op->force && nla_put_flag(skb, REPATH_A_FORCE))) {
+	    (op->force && (cmd == REPATH_CMD_EV_CHECK || cmd == REPATH_CMD_EV_SUSPEND) &&
+	     nla_put_flag(skb, REPATH_A_FORCE))) {
 		nlmsg_free(skb);
 		return -EMSGSIZE;
 	}
