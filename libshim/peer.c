@@ -95,13 +95,14 @@ static struct message *message_new(struct rp_peer *peer, enum repath_msg type, u
 }
 
 /*
- * A KEYS or PREPARE that the peer has not answered. Answers may come twice, and late: they are known by
- * the number of the message, which the records carry there and back.
+ * A KEYS or PREPARE that the peer has not answered. Answers may come twice, and late: they are
+ * known by the number of the message, which the records carry there and back.
  */
 struct question {
 	struct list_node node;
 	struct rp_peer *peer;
 	uint32_t id;
+	uint64_t deadline_ns;
 	unsigned int *count;	/* in peer */
 };
 
@@ -118,6 +119,7 @@ static bool ask(struct message *m, unsigned int *count)
 		m->recs[i].count = m->id;
 	q->peer = m->peer;
 	q->id = m->id;
+	q->deadline_ns = m->deadline_ns;
 	q->count = count;
 	list_add_tail(&questions, &q->node);
 	++*count;
@@ -136,6 +138,25 @@ static bool answered(struct rp_peer *peer, uint32_t id)
 			return true;
 		}
 	return false;
+}
+
+void rp_peer_expire(void)
+{
+	struct question *q, *tmp;
+	uint64_t now = rp_now_ns();
+
+	list_for_each_safe(q, tmp, &questions, node) {
+		struct rp_peer *peer = q->peer;
+		bool prepare = q->count == &peer->prepares;
+
+		if (now < q->deadline_ns)
+			continue;
+		rp_log(RP_LOG_ERR, "peer %u has had message %u and does not answer", peer->id,
+		       q->id);
+		answered(peer, q->id);
+		if (prepare)
+			rp_move_prepared(peer, "its peer does not answer");
+	}
 }
 
 void rp_peer_drop(struct rp_peer *peer)
@@ -158,6 +179,7 @@ void rp_peer_drop(struct rp_peer *peer)
 int rp_peer_wait_ms(void)
 {
 	struct message *m;
+	struct question *q;
 	uint64_t now = rp_now_ns();
 	int wait = -1;
 
@@ -165,6 +187,12 @@ int rp_peer_wait_ms(void)
 		int ms = m->next_ns > now ? (m->next_ns - now) / 1000000 + 1 : 0;
 
 		if (!m->inflight && (wait < 0 || ms < wait))
+			wait = ms;
+	}
+	list_for_each(q, &questions, node) {
+		int ms = q->deadline_ns > now ? (q->deadline_ns - now) / 1000000 + 1 : 0;
+
+		if (wait < 0 || ms < wait)
 			wait = ms;
 	}
 	return wait;

@@ -6,8 +6,8 @@
 
 #ifdef __SANITIZE_THREAD__
 /*
- * The control thread holds the locks of several queue pairs at once, taken in the order in which GATEs
- * come. No other thread holds more than one, or waits for anything while it does.
+ * The control thread holds the locks of several queue pairs at once, taken in the order in which
+ * GATEs come. No other thread holds more than one, or waits for anything while it does.
  */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* One end's device is taken away under traffic and comes back with other numbers: nobody notices. */
+/* One end's device is taken away under traffic and comes back with other numbers. */
 #include "check.h"
 #include "fake_module.h"
 #include "mock.h"

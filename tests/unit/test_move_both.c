@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Both ends' devices go away at once, or one while the other is away; and moves that follow each other
- * without a pause, when the peer has not finished the one before.
+ * Both ends' devices go away at once, or one while the other is away; and moves that follow each
+ * other without a pause, when the peer has not finished the one before.
  */
 #include "../../include/uapi/ib_repath.h"
 #include "check.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Anything that may happen, by a seed (argument): moves, moves given up at some moment, resumes that
- * fail, ends that post no receives meanwhile, lost answers, over three connections,
+ * Anything that may happen, by a seed (argument): moves, moves given up at some moment, resumes
+ * that fail, ends that post no receives meanwhile, lost answers, over three connections,
  * one of them within a device; messages late, twice, lost. The seed of a failure repeats
  * it as far as threads allow.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * An application that does not stand still: while the device is away it destroys, modifies and makes
- * queue pairs of the connection, on the own side and on the peer's, and goes on afterwards.
+ * An application that does not stand still: while the device is away it destroys, modifies and
+ * makes queue pairs of the connection, on the own side and on the peer's, and goes on afterwards.
  */
 #include <pthread.h>
 

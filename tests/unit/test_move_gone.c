@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The peer dies while the device is away: the queue pair fails as it would have without a move. */
+#include "../../include/repath_peer.h"
+#include "../../include/uapi/ib_repath.h"
 #include "check.h"
 #include "move_cycle.h"
 #include "pair.h"
 
-
 /*
- * @dies: the module says that the peer is gone; its end, which is this process's too, stays as it was.
+ * @dies: the module says that the peer is gone; its end, which is this process's too, stays as
+ * it was.
  * Else the peer destroys its queue pair itself.
  */
 static void go(bool dies, bool before)
@@ -51,9 +53,44 @@ static void go(bool dies, bool before)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/* The mover dies when its peer has taken back, unseen, what waited for receives. */
+static void stuck(void)
+{
+	const char *why = "";
+	struct end e[2];
+	int i, ret;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	for (i = 0; i < 3; i++)
+		CHECK_EQ(post(&e[1], &e[0], IBV_WR_SEND, i, 0, 0, 8), 0);
+	CHECK_EQ(post_recv(&e[1], 100, 0, 8), 0);
+	fake_faults_set(&(struct fake_faults){
+		.seed = 1, .slow = REPATH_MSG_READY, .slow_us = 2000000 });
+	ret = fake_check("mock0", &why);
+	CHECK(!ret, "check: %d, %s", ret, why);
+	fake_suspend_start("mock0");
+	usleep(1000000);	/* longer than it takes to be stuck */
+	fake_gone("mock1");
+	fake_gone("mock0");
+	expect(&e[1], 0, IBV_WC_RETRY_EXC_ERR);
+	expect(&e[1], 1, IBV_WC_WR_FLUSH_ERR);
+	expect(&e[1], 2, IBV_WC_WR_FLUSH_ERR);
+	expect(&e[1], 100, IBV_WC_WR_FLUSH_ERR);
+	expect_none(&e[1], 10);
+	CHECK_EQ(fake_wait(REPATH_STAGE_RELEASE), 0);
+	fake_faults_set(&(struct fake_faults){ .seed = 1 });
+	CHECK_EQ(mock_unplug("mock0"), 0);
+	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = "mock0" }), 0);
+	ret = fake_resume("mock0", &why);
+	CHECK(!ret, "%d, %s", ret, why);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
 	alarm(60);
+	stuck();
 	go(true, true);
 	go(true, false);
 	go(false, true);

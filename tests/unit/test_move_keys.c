@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * More regions than one message carries the keys of: all are known to the peer before its gate opens,
- * in whatever order the messages come.
+ * More regions than one message carries the keys of: all are known to the peer before its gate
+ * opens, in whatever order the messages come.
  */
 #include "../../include/repath_peer.h"
 #include "check.h"

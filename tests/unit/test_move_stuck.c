@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * SENDs that wait for a receive which the peer posts only after the move, with WRITEs behind them; the
- * same where a few of them were executed and the answer was lost.
+ * SENDs that wait for a receive which the peer posts only after the move, with WRITEs behind them;
+ * the same where a few of them were executed and the answer was lost.
  */
 #include "check.h"
 #include "move_cycle.h"
