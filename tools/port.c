@@ -125,20 +125,22 @@ static void flush(struct port *p)
 
 void port_serve(struct port *p, short revents, port_line_fn fn, void *arg)
 {
-	if (revents & (POLLIN | POLLOUT) || !(revents & POLLHUP))
-		p->host = true;
-	if (revents & POLLIN) {
-		ssize_t n = read(p->fd, p->in + p->have, sizeof(p->in) - p->have);
+	ssize_t n = -1;
 
-		if (n > 0) {
-			p->have += n;
-			take_lines(p, fn, arg);
-		}
+	if (revents & POLLIN)
+		n = read(p->fd, p->in + p->have, sizeof(p->in) - p->have);
+	/* A port without a host is readable too, and there is nothing in it. */
+	if (n <= 0 && revents & POLLHUP) {
+		host_left(p);
+		return;
+	}
+	p->host = true;
+	if (n > 0) {
+		p->have += n;
+		take_lines(p, fn, arg);
 	}
 	if (revents & POLLOUT)
 		flush(p);
-	if (revents & POLLHUP && !(revents & POLLIN))
-		host_left(p);
 }
 
 void port_send(struct port *p, struct json_object *o)

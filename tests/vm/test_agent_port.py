@@ -13,9 +13,17 @@ def refuses(agent, cmd, **members):
     raise AssertionError(f"{cmd} {members} was not refused")
 
 
+def cpu_seconds(guest):
+    """How much of a second the agent is busy."""
+    ticks = "awk '{print $14 + $15}' /proc/$(pidof repath)/stat"
+    before, after = guest.run(f"{ticks}; sleep 1; {ticks}").split()
+    return (int(after) - int(before)) / 100
+
+
 def test(bed):
     guest = bed.guest("a")
     job = agents.start(guest)
+    assert cpu_seconds(guest) < 0.3, "it spins without a host"
     agent = agents.connect(guest.agent_path)
 
     assert [m["ok"] for m in agents.raw(agent, "garbage\n\0\x01{\n[]\n")] == [False] * 3
@@ -37,6 +45,7 @@ def test(bed):
         agent = agents.connect(guest.agent_path)
         agent.ask("ping")
         agent.close()
+    assert cpu_seconds(guest) < 0.3, "it spins after its host has left"
     assert guest.status("repath agent") == 1, "a second agent took the port"
 
     # Through a migration, with an answer outstanding.
