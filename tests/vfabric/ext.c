@@ -16,6 +16,14 @@
 #include "sma.h"
 
 #define MAX_CABLES 256
+#define MAX_BACKLOG 1024u
+
+/* A message that the HCA's socket had no room for. */
+struct late {
+	struct late *next;
+	size_t length;
+	uint8_t bytes[];
+};
 
 struct cable {
 	uint32_t port;			/* of the switch */
@@ -26,6 +34,8 @@ struct cable {
 	uint64_t guid, heard_ms, told_ms;
 	uint32_t sent[VHCA_VLS], received[VHCA_VLS], peer_limit[VHCA_VLS], told[VHCA_VLS];
 	uint8_t used, hca_port, up;
+	struct late *first, *last;
+	uint32_t nlate;
 };
 
 struct ext {
@@ -40,6 +50,53 @@ static uint32_t limit(const struct fabric *f, const struct cable *c, unsigned in
 	const struct queue *q = &f->queues[c->port * f->config.vls + vl];
 
 	return c->received[vl] + f->capacity - (q->held < f->capacity ? q->held : f->capacity);
+}
+
+static void keep(struct cable *c, const struct vhca_header *h, const void *body,
+		 unsigned int length)
+{
+	struct late *late;
+
+	if (c->nlate == MAX_BACKLOG)
+		return;
+	late = malloc(sizeof(*late) + sizeof(*h) + length);
+	if (!late)
+		return;
+	late->next = NULL;
+	late->length = sizeof(*h) + length;
+	memcpy(late->bytes, h, sizeof(*h));
+	memcpy(late->bytes + sizeof(*h), body, length);
+	if (c->nlate++)
+		c->last->next = late;
+	else
+		c->first = late;
+	c->last = late;
+}
+
+static void forget_late(struct cable *c)
+{
+	while (c->nlate) {
+		struct late *late = c->first;
+
+		c->first = late->next;
+		c->nlate--;
+		free(late);
+	}
+}
+
+static void flush_late(struct fabric *f, struct cable *c)
+{
+	while (c->nlate) {
+		struct late *late = c->first;
+
+		if (sendto(f->ext->fd, late->bytes, late->length, MSG_DONTWAIT,
+			   (struct sockaddr *)&c->to, c->to_size) < 0 &&
+		    (errno == EAGAIN || errno == ENOBUFS))
+			return;
+		c->first = late->next;
+		c->nlate--;
+		free(late);
+	}
 }
 
 static void tell(struct fabric *f, struct cable *c, enum vhca_type type, unsigned int vl,
@@ -64,7 +121,11 @@ static void tell(struct fabric *f, struct cable *c, enum vhca_type type, unsigne
 		h.credit[i].limit = htonl(c->told[i]);
 	}
 	c->told_ms = f->ext->now_ms;
-	sendmsg(f->ext->fd, &msg, MSG_DONTWAIT);
+	if (!c->nlate && sendmsg(f->ext->fd, &msg, MSG_DONTWAIT) >= 0)
+		return;
+	/* Data must not get lost here; news of credits come with it or later. */
+	if (type == VHCA_DATA && (c->nlate || errno == EAGAIN || errno == ENOBUFS))
+		keep(c, &h, body, length);
 }
 
 static struct cable *cable_of(const struct fabric *f, uint32_t port)
@@ -103,6 +164,7 @@ static void set_down(struct fabric *f, struct cable *c)
 static void detach(struct fabric *f, struct cable *c)
 {
 	set_down(f, c);
+	forget_late(c);
 	f->ports[c->port].peer = NONE;
 	c->used = 0;
 }
@@ -299,7 +361,7 @@ void ext_room(struct fabric *f, uint32_t port)
 
 int ext_tick(struct fabric *f, uint64_t now_ms)
 {
-	int any = 0;
+	int any = 0, late = 0;
 
 	if (!f->ext)
 		return -1;
@@ -310,6 +372,8 @@ int ext_tick(struct fabric *f, uint64_t now_ms)
 		if (!c->used)
 			continue;
 		any = 1;
+		flush_late(f, c);
+		late |= c->nlate != 0;
 		if (now_ms - c->heard_ms > VHCA_DEAD_MS) {
 			trap_flow_control(f, c->port);
 			detach(f, c);
@@ -317,7 +381,7 @@ int ext_tick(struct fabric *f, uint64_t now_ms)
 			tell(f, c, VHCA_FLOW, 0, NULL, 0);
 		}
 	}
-	return any ? VHCA_KEEPALIVE_MS / 5 : -1;
+	return late ? 1 : any ? VHCA_KEEPALIVE_MS / 5 : -1;
 }
 
 void ext_send_mad(struct fabric *f, uint32_t port, const struct mad_address *address,
@@ -417,8 +481,10 @@ void ext_close(struct fabric *f)
 	if (!f->ext)
 		return;
 	for (int i = 0; i < MAX_CABLES; i++)
-		if (f->ext->cables[i].used)
+		if (f->ext->cables[i].used) {
+			forget_late(&f->ext->cables[i]);
 			tell(f, &f->ext->cables[i], VHCA_BYE, 0, NULL, 0);
+		}
 	close(f->ext->fd);
 	free(f->ext);
 	f->ext = NULL;
