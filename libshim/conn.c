@@ -63,6 +63,21 @@ static struct rp_peer *peer_get(uint32_t id)
 	return p;
 }
 
+/* Nothing that it has not answered counts any more. */
+static void peer_put(struct rp_peer *peer)
+{
+	bool asked = peer->prepares;
+
+	if (!list_empty(&peer->conns))
+		return;
+	rp_peer_drop(peer);
+	rp_keys_free(peer);
+	list_del(&peer->node);
+	free(peer);
+	if (asked)
+		rp_move_prepared(NULL, NULL);
+}
+
 void rp_conn_forget(struct rp_conn *c)
 {
 	struct rp_peer *peer = c->peer;
@@ -73,12 +88,7 @@ void rp_conn_forget(struct rp_conn *c)
 	list_del(&c->node);
 	list_del(&c->in_peer);
 	free(c);
-	if (list_empty(&peer->conns) && !peer->prepares && !peer->acks) {
-		rp_peer_drop(peer);
-		rp_keys_free(peer);
-		list_del(&peer->node);
-		free(peer);
-	}
+	peer_put(peer);
 }
 
 /* Queue pairs by what the module knows of them, for one pass over its list. */
@@ -177,12 +187,7 @@ static void conn_row(const struct rp_ctl_conn *row, void *arg)
 		list_del(&c->in_peer);
 		c->peer = new;
 		list_add_tail(&new->conns, &c->in_peer);
-		if (list_empty(&old->conns) && !old->prepares && !old->acks) {
-			rp_peer_drop(old);
-			rp_keys_free(old);
-			list_del(&old->node);
-			free(old);
-		}
+		peer_put(old);
 	}
 	c->known = row->state;
 }

@@ -620,6 +620,7 @@ int rp_move_tick(void)
 	bool busy = false;
 	int ms;
 
+	rp_peer_expire();
 	list_for_each(c, &rp_conns, node) {
 		if (!c->moving || c->ctx == harvested || !c->ctx->real)
 			continue;
