@@ -472,6 +472,9 @@ static void conn_bury(struct rp_conn *c)
 {
 	struct rp_qp *qp = c->qp;
 
+	/* Its flushed completions are hidden: the device must have none left when they are made. */
+	if (c->stuck && !c->reset)
+		rp_conn_reset(c);
 	to_state(qp, IBV_QPS_ERR);
 	if (c->reset)
 		rp_drain_fail_all(qp, IBV_WC_RETRY_EXC_ERR);
