@@ -57,6 +57,8 @@ static void client_remove(struct ib_device *ibdev, void *client_data)
 	if (dev->xprt)
 		repath_xprt_remove_device(dev);
 	repath_track_device_gone(dev);
+	/* Again: one may have begun meanwhile. From now on they begin with a device that is gone. */
+	repath_op_device_removed(dev);
 	cancel_work_sync(&dev->rescan);
 	repath_device_put(dev);
 }

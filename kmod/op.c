@@ -558,6 +558,7 @@ struct repath_op *repath_op_start(struct repath_device *dev, struct net *net,
 	op->timeout_ms = timeout_ms ?: REPATH_OP_TIMEOUT_MS;
 	op->force = force;
 	op->dry_run = dry_run;
+	op->dev_gone = READ_ONCE(dev->removed);
 	repath_device_name(dev, op->dev_name);
 	list_add_tail(&op->node, &ops);
 	set_state(op, REPATH_OP_CHECKING);
