@@ -32,13 +32,15 @@ MODULE_PARM_DESC(sidr_retries, "How often an unanswered peer request is repeated
 
 #define MSG_WINDOW	16	/* fragments of one message under way */
 #define DEV_WINDOW	64	/* of all messages of a device: QP1's queues are everybody's */
+#define LOST_AFTER	(10 * HZ)	/* beyond the last retry: the CM has lost a fragment */
 
 /**
  * struct repath_xprt - a device's end of the peer channel
  * @dev: the device; outlives this
  * @listener: takes SIDR_REQs
- * @lock: protects @msgs, @answered, @inflight, @dead and the counts of the messages
+ * @lock: protects @msgs, @sent, @answered, @inflight, @dead and the counts of the messages
  * @msgs: struct out_msg in the order of sending; entries are removed by @pump alone
+ * @sent: struct out_frag under way
  * @answered: struct out_frag whose CM ID is to be destroyed
  * @inflight: fragments under way
  * @dead: the device goes away
@@ -52,6 +54,7 @@ struct repath_xprt {
 	struct ib_cm_id *listener;
 	spinlock_t lock;
 	struct list_head msgs;
+	struct list_head sent;
 	struct list_head answered;
 	unsigned int inflight;
 	bool dead;
@@ -95,10 +98,21 @@ struct out_msg {
 	void *arg;
 };
 
+/**
+ * struct out_frag - a fragment under way
+ * @node: in repath_xprt::sent or repath_xprt::answered
+ * @msg: of which message
+ * @id: its exchange
+ * @overdue: jiffies; nobody answers it any more
+ * @ended: in repath_xprt::answered, or taken from there
+ * @offset: in the message
+ */
 struct out_frag {
 	struct list_head node;
 	struct out_msg *msg;
 	struct ib_cm_id *id;
+	unsigned long overdue;
+	bool ended;
 	u32 offset;
 };
 
@@ -167,12 +181,16 @@ static int frag_event(struct ib_cm_id *id, const struct ib_cm_event *event)
 	}
 
 	spin_lock(&xprt->lock);
-	if (err && !msg->err)
-		msg->err = err;
-	if (status)
-		msg->status = status;
-	list_add_tail(&frag->node, &xprt->answered);
-	queue_work(xprt_wq, &xprt->pump);
+	/* Else it was given up. */
+	if (!frag->ended) {
+		frag->ended = true;
+		if (err && !msg->err)
+			msg->err = err;
+		if (status)
+			msg->status = status;
+		list_move_tail(&frag->node, &xprt->answered);
+		queue_work(xprt_wq, &xprt->pump);
+	}
 	spin_unlock(&xprt->lock);
 	return 0;
 }
@@ -214,16 +232,44 @@ static int frag_send(struct repath_xprt *xprt, struct out_msg *msg, u32 offset)
 		err = PTR_ERR(frag->id);
 		goto err_frag;
 	}
+	frag->overdue = jiffies + LOST_AFTER +
+			msecs_to_jiffies(param.timeout_ms * (param.max_cm_retries + 1));
+	/* The answer may be there before the CM returns. */
+	spin_lock(&xprt->lock);
+	list_add_tail(&frag->node, &xprt->sent);
+	spin_unlock(&xprt->lock);
 	err = ib_send_cm_sidr_req(frag->id, &param);
 	if (err)
 		goto err_id;
 	return 0;
 
 err_id:
+	spin_lock(&xprt->lock);
+	list_del(&frag->node);
+	spin_unlock(&xprt->lock);
 	ib_destroy_cm_id(frag->id);
 err_frag:
 	kfree(frag);
 	return err;
+}
+
+/*
+ * The CM says nothing of a request that a broken device has flushed from QP1. Nothing else would
+ * end it, and whoever removes the device would wait for ever.
+ */
+static void give_up_lost(struct repath_xprt *xprt)
+{
+	struct out_frag *frag, *next;
+
+	lockdep_assert_held(&xprt->lock);
+	list_for_each_entry_safe(frag, next, &xprt->sent, node) {
+		if (time_before(jiffies, frag->overdue))
+			continue;
+		frag->ended = true;
+		if (!frag->msg->err)
+			frag->msg->err = -ETIMEDOUT;
+		list_move_tail(&frag->node, &xprt->answered);
+	}
 }
 
 static void reap_answered(struct repath_xprt *xprt)
@@ -231,6 +277,7 @@ static void reap_answered(struct repath_xprt *xprt)
 	struct out_frag *frag;
 
 	spin_lock(&xprt->lock);
+	give_up_lost(xprt);
 	while ((frag = list_first_entry_or_null(&xprt->answered, struct out_frag, node))) {
 		list_del(&frag->node);
 		spin_unlock(&xprt->lock);
@@ -475,6 +522,7 @@ int repath_xprt_add_device(struct repath_device *dev)
 	xprt->dev = dev;
 	spin_lock_init(&xprt->lock);
 	INIT_LIST_HEAD(&xprt->msgs);
+	INIT_LIST_HEAD(&xprt->sent);
 	INIT_LIST_HEAD(&xprt->answered);
 	INIT_WORK(&xprt->pump, xprt_pump);
 	mutex_init(&xprt->rx_lock);
@@ -519,8 +567,9 @@ static bool is_idle(struct repath_xprt *xprt)
  * Who could still use it, and why that ends:
  * (1) callbacks of incoming requests: destroying the listener waits for them;
  * (2) callbacks of answers: each fragment under way is answered, or its retries end, in a time
- *     that is bounded by the module's parameters. They are not cancelled: ib_cm calls back without a
- *     reference when a send fails, and could not be kept from using a destroyed CM ID;
+ *     that is bounded by the module's parameters. They are not cancelled before: ib_cm calls back
+ *     without a reference when a send fails, and could not be kept from using a destroyed CM ID.
+ *     What the CM has lost the pump gives up some time later, when no call can come;
  * (3) senders: see the device dead under the lock, or have the pointer no more.
  * All messages are told -ESHUTDOWN.
  */
@@ -535,7 +584,8 @@ void repath_xprt_remove_device(struct repath_device *dev)
 	spin_unlock(&xprt->lock);
 	synchronize_rcu();
 
-	wait_event(xprt->idle, is_idle(xprt));
+	while (!wait_event_timeout(xprt->idle, is_idle(xprt), HZ))
+		queue_work(xprt_wq, &xprt->pump);
 	/* A round on a dead device ends every message, and with it the search for its route. */
 	queue_work(xprt_wq, &xprt->pump);
 	flush_work(&xprt->pump);
