@@ -690,10 +690,14 @@ static void push_mr(void *arg)
 	struct new_mr *a = arg;
 	struct rp_context *ctx = to_rp_context(a->mr->mr.context);
 	char blob[64];
-	unsigned int len = rp_keys_fill_one(a->mr, blob, sizeof(blob));
+	unsigned int len;
 	struct rp_conn *c;
 	struct rp_peer *p;
 
+	/* Its device has left since: the peers hear of it with all others at the resume. */
+	if (!a->mr->real)
+		return;
+	len = rp_keys_fill_one(a->mr, blob, sizeof(blob));
 	list_for_each(p, &rp_peers, node)
 		list_for_each(c, &p->conns, in_peer)
 			if (c->ctx == ctx) {
