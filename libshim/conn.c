@@ -184,6 +184,9 @@ static void conn_row(const struct rp_ctl_conn *row, void *arg)
 			ix->err = -ENOMEM;
 			return;
 		}
+		/* The tables of the one it was connected to go with that one. */
+		if (qp->rkeys)
+			rp_keys_publish(qp, NULL);
 		list_del(&c->in_peer);
 		c->peer = new;
 		list_add_tail(&new->conns, &c->in_peer);
