@@ -21,7 +21,7 @@ static uint32_t with_extra(const struct rp_context *ctx, uint32_t cqe)
 }
 
 /* Makes the real one as cq->attr tells, for @cqe entries. */
-static int create_real(struct rp_cq *cq, uint32_t cqe)
+static int create_real(struct rp_cq *cq, uint32_t cqe, bool again)
 {
 	struct rp_context *ctx = to_rp_context(cq->cq.context);
 	struct ibv_comp_channel *ch = cq->channel ? cq->channel->real : NULL;
@@ -32,7 +32,7 @@ static int create_real(struct rp_cq *cq, uint32_t cqe)
 	a.cq_context = cq;
 	a.channel = ch;
 	a.parent_domain = a.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? real_pd(a.parent_domain) : NULL;
-	if (ctx->epoch && a.comp_vector >= (uint32_t)ctx->real->num_comp_vectors)
+	if ((again || ctx->epoch) && a.comp_vector >= (uint32_t)ctx->real->num_comp_vectors)
 		a.comp_vector = 0;	/* the new device has fewer */
 	if (cq->is_ex) {
 		if (!RP_HAS_SLOT(ctx, create_cq_ex))
@@ -68,7 +68,7 @@ static struct rp_cq *create(struct rp_context *ctx, const struct ibv_cq_init_att
 	pthread_cond_init(&cq->cq.cond, NULL);
 	list_node_init(&cq->soft_event);
 	rp_verbs_enter(ctx);
-	ret = create_real(cq, attr->cqe);
+	ret = create_real(cq, attr->cqe, false);
 	if (!ret && is_ex) {
 		ret = rp_cq_ex_init(cq);
 		if (ret)
@@ -336,7 +336,7 @@ int rp_cq_recreate(struct rp_cq *cq)
 
 	rp_lock(&cq->lock);
 	/* As many as the application was told, not as it asked for. */
-	ret = create_real(cq, cq->cq.cqe);
+	ret = create_real(cq, cq->cq.cqe, true);
 	/* The table of the extended interface stays: the application reads it without a lock. */
 	if (!ret && cq->moderation.attr_mask && RP_HAS_SLOT(ctx, modify_cq))
 		RP_REAL(RP_SLOT(ctx, modify_cq)(cq->real, &cq->moderation));
