@@ -42,11 +42,12 @@ def wait_final(guest, op, timeout=60):
 
 def clean_up(mover_guest, op, pair):
     """Nothing is left of the pair, and the devices are free: of processes, and of the operation."""
-    for job in pair.jobs:
-        job.wait(60, check=False)
+    # First of all: what a survivor calls while it is suspended waits for the resume.
     if wait_final(mover_guest, op) in ("suspended", "parked"):
         start(mover_guest, f"resume {op} timeout 10")
         wait_final(mover_guest, op)
+    for job in pair.jobs:
+        job.wait(60, check=False)
     for guest in (pair.client_guest, pair.server_guest):
         guest.wait_until("! pidof rcheck")
         guest.rxe_del("rxe0")
