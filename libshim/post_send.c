@@ -307,7 +307,9 @@ int rp_qp_post_bind(struct rp_qp *qp, const struct ibv_mw_bind *bind,
 	int ret = ENOMEM;
 
 	rp_lock(&qp->lock);
-	if (!ring_full(r) || rp_ring_make_room(qp, r, qp->qp.send_cq)) {
+	/* Nothing may pass what a gate keeps, and the verb can not wait: as if the queue were full. */
+	if (!qp->gate && (!ring_full(r) || rp_ring_make_room(qp, r, qp->qp.send_cq)) &&
+	    !qp->gate) {
 		b.wr_id = (uintptr_t)r->next;
 		b.bind_info.mr = real_mr(bind->bind_info.mr);
 		log_send(qp, &wr);
