@@ -537,9 +537,19 @@ void rp_move_event(int cmd, uint32_t op, uint32_t dev_index, const char *name, u
 	}
 }
 
+static void conn_lost(struct rp_conn *c)
+{
+	c->mover = false;	/* its device stays */
+	if (c->quiet || c->flushing)
+		rp_conn_kill(c);
+	else
+		rp_conn_cancel(c);
+}
+
 /*
  * The module is gone, and with it the word of the peers. What has not been released goes on as it
- * was; what is parked waits for a module.
+ * was; what is parked waits for a module. A queue pair of which the peer was told that nothing more
+ * comes is not in step with it any more, and nobody will say where the peer is: it has failed.
  */
 void rp_move_lost_module(void)
 {
@@ -550,11 +560,15 @@ void rp_move_lost_module(void)
 		if (m->state == MOVE_PARKED || m->state == MOVE_CONNECT)
 			continue;
 		list_for_each(c, &rp_conns, node)
-			if (mine(m, c->ctx) && c->moving && !c->quiet)
-				rp_conn_cancel(c);
+			if (mine(m, c->ctx) && c->moving)
+				conn_lost(c);
 		open_gates(m);
 		move_free(m);
 	}
+	/* The ends of others' moves. */
+	list_for_each(c, &rp_conns, node)
+		if (c->moving && !c->ctx->move)
+			conn_lost(c);
 }
 
 /* --- progress --- */

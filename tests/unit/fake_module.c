@@ -16,7 +16,7 @@
 struct work {
 	struct list_node node;
 	uint64_t at_ns;
-	enum { W_EVENT, W_MSG, W_SENT, W_CALL, W_GONE } kind;
+	enum { W_EVENT, W_MSG, W_SENT, W_CALL, W_GONE, W_UNLOAD } kind;
 	int cmd;
 	unsigned int op;
 	char dev[64];
@@ -297,6 +297,9 @@ static void run(struct work *w)
 			if (c->ctx->dev_index == (int)w->dev_index)
 				rp_conn_kill(c);
 		break;
+	case W_UNLOAD:
+		rp_move_lost_module();
+		break;
 	case W_CALL:
 		w->fn(w->arg);
 		pthread_mutex_lock(&fake.lock);
@@ -505,6 +508,15 @@ void fake_gone(const char *dev)
 	struct work *w = work_new(W_GONE);
 
 	w->dev_index = index_of(dev);
+	pthread_mutex_lock(&fake.lock);
+	enqueue(w, 0);
+	pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_unload(void)
+{
+	struct work *w = work_new(W_UNLOAD);
+
 	pthread_mutex_lock(&fake.lock);
 	enqueue(w, 0);
 	pthread_mutex_unlock(&fake.lock);

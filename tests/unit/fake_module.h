@@ -39,6 +39,8 @@ int fake_resume_start(const char *dev);			/* does not wait */
 int fake_wait(int stage);				/* enum repath_stage */
 /* The peers of a context's connections are said to have died. */
 void fake_gone(const char *dev);
+/* The module goes; the next event is that of a new one. */
+void fake_unload(void);
 /* Waits until no connection is moving: the peers' ends finish a little later than the mover's. */
 int fake_settled(void);
 
