@@ -497,8 +497,12 @@ static void ev_abort(uint32_t op)
 			if (c->dead) {
 				rp_conn_usable(c);	/* buried at the next step */
 				c->due = 0;
-			} else if (c->quiet) {
-				/* The peer may have left RTS on our word: meet it by INFO. */
+			} else if (c->quiet || c->flushing) {
+				/*
+				 * The peer may have left RTS on our word, or we have: meet it
+				 * by INFO.
+				 */
+				c->quiet = true;
 				rp_conn_reset(c);
 				rp_conn_usable(c);
 				c->due |= 1u << REPATH_MSG_READY;

@@ -580,8 +580,12 @@ static void rec_in(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
 			if (!c->moving && rp_round_after(c->peer_round, c->peer_over))
 				c->peer_over = c->peer_round;
 			c->due |= 1u << REPATH_MSG_ABORTED;
-		} else if (c->quiet) {
-			/* Too late to go back: this end has told that it stops. */
+		} else if (c->quiet || c->flushing) {
+			/*
+			 * Too late to go back: this end has told that it stops, or has taken its
+			 * queue pair to ERR.
+			 */
+			c->quiet = true;
 			c->peer_gated = c->peer_drained = c->peer_quiet = true;
 			if (!c->reset && !c->mover)
 				rp_conn_reset(c);
