@@ -430,6 +430,8 @@ static void *ctl_main(void *arg)
 
 			if (ret < 0 && ret != -NLE_AGAIN && ret != -NLE_INTR)
 				rp_log(RP_LOG_ERR, "netlink: %s", nl_geterror(ret));
+			if (ret == -NLE_NOMEM)	/* ENOBUFS: there was more than the socket holds */
+				rp_peer_resend();
 		}
 		if (fds[1].revents)
 			nl_recvmsgs_default(ctl.families);

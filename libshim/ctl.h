@@ -66,5 +66,6 @@ void rp_move_lost_module(void);
 int rp_move_tick(void);
 void rp_peer_msg_in(const struct rp_ctl_peer_msg *m);
 void rp_peer_sent(uint32_t peer_id, uint64_t msg_id, int err);
+void rp_peer_resend(void);	/* events were lost: rp_peer_sent() may not be called any more */
 
 #endif /* RP_CTL_H */

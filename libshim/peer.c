@@ -402,6 +402,18 @@ void rp_peer_sent(uint32_t peer_id, uint64_t msg_id, int err)
 		give_up(m, err);
 }
 
+void rp_peer_resend(void)
+{
+	struct message *m;
+
+	list_for_each(m, &messages, node) {
+		if (!m->inflight)
+			continue;
+		m->inflight = false;
+		m->next_ns = rp_now_ns() + RETRY_NS;
+	}
+}
+
 void rp_peer_prepare(struct rp_peer *peer, struct rp_context *ctx)
 {
 	struct rp_conn *c;
