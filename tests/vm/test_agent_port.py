@@ -23,6 +23,7 @@ def cpu_seconds(guest):
 def test(bed):
     guest = bed.guest("a")
     job = agents.start(guest)
+    guest.wait_until("pidof repath")
     assert cpu_seconds(guest) < 0.3, "it spins without a host"
     agent = agents.connect(guest.agent_path)
 
