@@ -124,6 +124,7 @@ void rp_peer_flush(void);			/* sends what is due */
 int rp_peer_wait_ms(void);			/* until a message wants to be repeated; -1: none */
 void rp_peer_prepare(struct rp_peer *peer, struct rp_context *ctx);
 void rp_peer_drop(struct rp_peer *peer);	/* forget messages of a peer without connections */
+void rp_peer_forked(void);			/* forget all, without freeing */
 void rp_peer_expire(void);			/* what a peer has had and not answered in time */
 
 /* keys.c */

@@ -458,6 +458,7 @@ static void atfork_child(void)
 	ctl.wakefd = -1;
 	pthread_mutex_init(&ctl.lock, NULL);
 	pthread_cond_init(&ctl.done, NULL);
+	rp_move_forked();
 }
 
 void rp_ctl_start(void)

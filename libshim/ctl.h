@@ -62,6 +62,8 @@ bool rp_ctl_call(void (*fn)(void *arg), void *arg);
 void rp_move_event(int cmd, uint32_t op, uint32_t dev_index, const char *dev_name,
 		   uint32_t timeout_ms);
 void rp_move_lost_module(void);
+/* In a child of fork, which has no part in its parent's moves. */
+void rp_move_forked(void);
 /* Does what is due; returns milliseconds until it wants to be called again, -1: not at all. */
 int rp_move_tick(void);
 void rp_peer_msg_in(const struct rp_ctl_peer_msg *m);

@@ -575,6 +575,32 @@ void rp_move_lost_module(void)
 			conn_lost(c);
 }
 
+/*
+ * What the child has inherited are the parent's objects, through the parent's descriptors: a move of
+ * either process must not release or recreate them from here. What they were made of may have been
+ * in the middle of a change: nothing is freed.
+ */
+void rp_move_forked(void)
+{
+	struct rp_context *ctx, *tmp;
+	struct rp_conn *c;
+
+	list_for_each(c, &rp_conns, node)
+		c->qp->conn = NULL;
+	list_init(&rp_conns);
+	list_init(&rp_peers);
+	rp_peer_forked();
+	list_init(&moves);
+	list_init(&away);
+	pthread_mutex_init(&away_lock, NULL);
+	pthread_cond_init(&away_changed, NULL);
+	atomic_store(&rp_contexts_lock.word, 0);
+	list_for_each_safe(ctx, tmp, &rp_contexts, node) {
+		ctx->move = NULL;
+		list_del(&ctx->node);
+	}
+}
+
 /* --- progress --- */
 
 static void move_step(struct rp_move *m)

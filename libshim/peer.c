@@ -140,6 +140,12 @@ static bool answered(struct rp_peer *peer, uint32_t id)
 	return false;
 }
 
+void rp_peer_forked(void)
+{
+	list_init(&messages);
+	list_init(&questions);
+}
+
 void rp_peer_expire(void)
 {
 	struct question *q, *tmp;
