@@ -37,11 +37,10 @@ void port_set_state(struct fabric *f, uint32_t at, enum port_state state)
 		return;
 	port->state = state;
 	sma_state_changed(f, at, old);
-	if (state == PORT_ACTIVE) {
+	if (state == PORT_ACTIVE)
 		relay_send(f, at);
-	} else if (old == PORT_ACTIVE) {
+	else if (old == PORT_ACTIVE)
 		empty_lines(f, at);
-	}
 }
 
 void link_down(struct fabric *f, uint32_t at)

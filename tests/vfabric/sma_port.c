@@ -128,7 +128,7 @@ static unsigned int set(struct fabric *f, uint32_t at, const uint8_t *data)
 	if ((data[35] & 15) == 15)
 		info[35] = (info[35] & 0xf0) | info[32] >> 4;
 	else if (data[35] & 15)
-		info[35] = (info[35] & 0xf0) | (data[35] & info[32] >> 4);
+		info[35] = (info[35] & 0xf0) | (data[35] & (info[32] >> 4));
 	if (mtu) {
 		if (mtu > 5)
 			return MAD_BAD_VALUE;

@@ -390,17 +390,21 @@ static int sample_room(struct fabric *f, struct traffic *t)
 
 	if (t->nsamples < t->sample_room)
 		return 0;
-	/* The width of a row is fixed for the largest number of flows. */
-	if (!(p = realloc(t->sample_time, room * sizeof(*t->sample_time))))
+	p = realloc(t->sample_time, room * sizeof(*t->sample_time));
+	if (!p)
 		return -1;
 	t->sample_time = p;
-	if (!(p = realloc(t->sample_bytes, room * sizeof(*t->sample_bytes))))
+	p = realloc(t->sample_bytes, room * sizeof(*t->sample_bytes));
+	if (!p)
 		return -1;
 	t->sample_bytes = p;
-	if (!(p = realloc(t->series, room * MAX_SERIES * sizeof(*t->series))))
+	/* The width of a row is fixed for the largest number of flows. */
+	p = realloc(t->series, room * MAX_SERIES * sizeof(*t->series));
+	if (!p)
 		return -1;
 	t->series = p;
-	if (!(p = realloc(t->occupancy, room * f->config.vls * sizeof(*t->occupancy))))
+	p = realloc(t->occupancy, room * f->config.vls * sizeof(*t->occupancy));
+	if (!p)
 		return -1;
 	t->occupancy = p;
 	t->sample_room = room;
