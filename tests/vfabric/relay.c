@@ -324,6 +324,10 @@ static void transmit(struct fabric *f, uint32_t port, uint32_t queue)
 	p->epoch = out->epoch;
 	f->counters[port].xmit_bytes += p->len;
 	f->counters[port].xmit_pkts++;
+	if (p->dlid >= MCAST_LID)
+		f->counters[port].multi_xmit++;
+	else
+		f->counters[port].uni_xmit++;
 	if (flow == NONE && q->origin == NONE) {
 		q->state = QUEUE_LEAVES;
 		clock_at(&f->clock, end, EV_SENT, port, queue);
@@ -427,6 +431,10 @@ void relay_arrive(struct fabric *f, uint32_t port, uint32_t packet)
 		relay_drop(f, port, packet, why);
 		return;
 	}
+	if (p->dlid >= MCAST_LID)
+		f->counters[port].multi_rcv++;
+	else
+		f->counters[port].uni_rcv++;
 	/* A port that waits for the SM's last word takes data as this word (IBA 1.2.1, 7.2.7). */
 	if (in->state == PORT_ARMED)
 		port_set_state(f, port, PORT_ACTIVE);

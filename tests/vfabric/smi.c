@@ -61,6 +61,7 @@ static uint32_t cross(struct fabric *f, uint32_t out, const struct mad_address *
 		return NONE;
 	}
 	f->counters[out].xmit_pkts++;
+	f->counters[out].uni_xmit++;
 	f->counters[out].xmit_bytes += 256 + 30;
 	if (port->peer == EXTERNAL) {
 		f->manager->gone++;
@@ -68,6 +69,7 @@ static uint32_t cross(struct fabric *f, uint32_t out, const struct mad_address *
 		return NONE;
 	}
 	f->counters[port->peer].rcv_pkts++;
+	f->counters[port->peer].uni_rcv++;
 	f->counters[port->peer].rcv_bytes += 256 + 30;
 	return port->peer;
 }

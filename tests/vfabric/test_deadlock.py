@@ -15,6 +15,7 @@ from bed import NETS, Fabric, expect
 
 FLOWS = ((1, 3), (2, 4), (3, 5), (4, 6), (5, 1), (6, 2))
 BEFORE, AFTER = 2000, 60000         # us of virtual time
+MINUTE = 60000000
 LONG = 3000000                      # several times HOQLife's default of 1 s
 
 
@@ -70,8 +71,8 @@ def new_lanes():
 
 
 def main():
-    before, after, share, named, freed = old_lanes("-i")
-    expect(share == 0, "with infinite lifetimes nothing moves, but:", share)
+    before, after, share, named, freed = old_lanes("-i", long=MINUTE)
+    expect(share == 0, "with infinite lifetimes nothing moves for a minute, but:", share)
     expect(after["deadlock_at_us"] is not None, "the detector saw it")
     nodes = [queue["node"] for queue in after["deadlock"]]
     expect(sorted(nodes) == ["S1", "S2", "S3", "S4", "S5", "S6"], "the cycle is the ring:", nodes)

@@ -282,6 +282,9 @@ static void test_multicast(void)
 		fabric_run(&f, f.clock.now + 10 * US);
 	}
 	CHECK_EQ(f.traffic->received, 200);
+	CHECK_EQ(f.counters[at("S2", 3)].multi_xmit, 100);
+	CHECK_EQ(f.counters[at("H3", 1)].multi_rcv, 100);
+	CHECK_EQ(f.counters[at("H3", 1)].uni_rcv, 0);
 	CHECK_EQ(dropped(), 0);
 	check_quiet();
 	down();
