@@ -119,7 +119,7 @@ void rp_drain_settle(struct rp_conn *c);
 /* Completes everything that is kept: the first send with @first, the rest as flushed. */
 void rp_drain_fail_all(struct rp_qp *qp, enum ibv_wc_status first);
 
-/* peer.c */
+/* due.c, message.c, peer.c */
 void rp_peer_flush(void);			/* sends what is due */
 int rp_peer_wait_ms(void);			/* until a message wants to be repeated; -1: none */
 void rp_peer_prepare(struct rp_peer *peer, struct rp_context *ctx);

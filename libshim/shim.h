@@ -404,7 +404,7 @@ void rp_async_soft_event(struct rp_context *ctx, enum ibv_event_type type, int p
 /* Virtual keys of all MRs of a context, for peers and for ctx->lkeys. */
 struct rp_keymap *rp_context_lkeys(struct rp_context *ctx);
 
-/* --- what move.c, ctl.c and peer.c offer to the object files --- */
+/* --- what move.c, ctl.c and request.c offer to the object files --- */
 
 /* Before a device is opened: waits while that device is away on a move (move.c). */
 void rp_move_wait_open(const char *device_name);

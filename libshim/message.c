@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The queue of messages to the peers' shims. What the module could not deliver is repeated; all of
+ * them may come twice.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "message.h"
+
+#define RETRY_NS	50000000ull
+
+static struct list_head messages = { { &messages.n, &messages.n } };
+static uint32_t last_id;
+
+/*
+ * How long a message is worth repeating. PREPARE has somebody waiting at a prompt. A peer that does not hear
+ * an INFO or ABORT for so long is as dead as one that answers no retry of the HCA.
+ */
+static uint64_t patience_ns(enum repath_msg type)
+{
+	switch (type) {
+	case REPATH_MSG_PREPARE:
+		return 4000000000ull;
+	case REPATH_MSG_ABORT:
+		return 10000000000ull;
+	default:
+		return 30000000000ull;
+	}
+}
+
+void rp_message_free(struct rp_message *m)
+{
+	list_del(&m->node);
+	free(m->recs);
+	free(m->blob);
+	free(m);
+}
+
+void rp_message_try(struct rp_message *m)
+{
+	int ret = rp_ctl_peer_send(m->peer->id, m->type, m->id, m->recs, m->nrecs,
+				   m->bound ? &m->bind : NULL, m->blob, m->blob_len);
+
+	m->inflight = !ret;
+	m->next_ns = rp_now_ns() + RETRY_NS;
+}
+
+struct rp_message *rp_message_new(struct rp_peer *peer, enum repath_msg type, unsigned int nrecs,
+				   const void *blob, unsigned int blob_len)
+{
+	struct rp_message *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	m->recs = calloc(nrecs ? nrecs : 1, sizeof(*m->recs));
+	m->blob = blob_len ? malloc(blob_len) : NULL;
+	if (!m->recs || (blob_len && !m->blob)) {
+		free(m->recs);
+		free(m->blob);
+		free(m);
+		return NULL;
+	}
+	if (blob_len)
+		memcpy(m->blob, blob, blob_len);
+	m->blob_len = blob_len;
+	m->peer = peer;
+	m->type = type;
+	m->id = ++last_id ? last_id : ++last_id;
+	m->deadline_ns = rp_now_ns() + patience_ns(type);
+	list_add_tail(&messages, &m->node);
+	return m;
+}
+
+/*
+ * A KEYS or PREPARE that the peer has not answered. Answers may come twice, and late: they are
+ * known by the number of the message, which the records carry there and back.
+ */
+struct question {
+	struct list_node node;
+	struct rp_peer *peer;
+	uint32_t id;
+	uint64_t deadline_ns;
+	unsigned int *count;	/* in peer */
+};
+
+static struct list_head questions = { { &questions.n, &questions.n } };
+
+bool rp_message_ask(struct rp_message *m, unsigned int *count)
+{
+	struct question *q = calloc(1, sizeof(*q));
+	unsigned int i;
+
+	if (!q)
+		return false;
+	for (i = 0; i < m->nrecs; i++)	/* whichever of them comes back first */
+		m->recs[i].count = m->id;
+	q->peer = m->peer;
+	q->id = m->id;
+	q->deadline_ns = m->deadline_ns;
+	q->count = count;
+	list_add_tail(&questions, &q->node);
+	++*count;
+	return true;
+}
+
+bool rp_message_answered(struct rp_peer *peer, uint32_t id)
+{
+	struct question *q, *tmp;
+
+	list_for_each_safe(q, tmp, &questions, node)
+		if (q->peer == peer && q->id == id) {
+			list_del(&q->node);
+			--*q->count;
+			free(q);
+			return true;
+		}
+	return false;
+}
+
+void rp_peer_forked(void)
+{
+	list_init(&messages);
+	list_init(&questions);
+}
+
+void rp_peer_expire(void)
+{
+	struct question *q, *tmp;
+	uint64_t now = rp_now_ns();
+
+	list_for_each_safe(q, tmp, &questions, node) {
+		struct rp_peer *peer = q->peer;
+		bool prepare = q->count == &peer->prepares;
+
+		if (now < q->deadline_ns)
+			continue;
+		rp_log(RP_LOG_ERR, "peer %u has had message %u and does not answer", peer->id,
+		       q->id);
+		rp_message_answered(peer, q->id);
+		if (prepare)
+			rp_move_prepared(peer, "its peer does not answer");
+	}
+}
+
+void rp_peer_drop(struct rp_peer *peer)
+{
+	struct rp_message *m, *tmp;
+	struct question *q, *next;
+
+	list_for_each_safe(q, next, &questions, node)
+		if (q->peer == peer) {
+			list_del(&q->node);
+			free(q);
+		}
+	peer->acks = peer->prepares = 0;
+
+	list_for_each_safe(m, tmp, &messages, node)
+		if (m->peer == peer)
+			rp_message_free(m);
+}
+
+int rp_peer_wait_ms(void)
+{
+	struct rp_message *m;
+	struct question *q;
+	uint64_t now = rp_now_ns();
+	int wait = -1;
+
+	list_for_each(m, &messages, node) {
+		int ms = m->next_ns > now ? (m->next_ns - now) / 1000000 + 1 : 0;
+
+		if (!m->inflight && (wait < 0 || ms < wait))
+			wait = ms;
+	}
+	list_for_each(q, &questions, node) {
+		int ms = q->deadline_ns > now ? (q->deadline_ns - now) / 1000000 + 1 : 0;
+
+		if (wait < 0 || ms < wait)
+			wait = ms;
+	}
+	return wait;
+}
+
+static void give_up(struct rp_message *m, int err)
+{
+	struct rp_peer *peer = m->peer;
+	struct rp_conn *c;
+	unsigned int i;
+	char why[96];
+
+	rp_log(RP_LOG_ERR, "message %d to peer %u was not delivered: %s", m->type, peer->id,
+	       strerror(err));
+	if (m->type == REPATH_MSG_PREPARE) {
+		snprintf(why, sizeof(why), "its peer's host does not answer (%s)", strerror(err));
+		rp_message_answered(peer, m->id);
+		rp_message_free(m);
+		rp_move_prepared(peer, why);
+		return;
+	}
+	if (m->type == REPATH_MSG_KEYS)
+		rp_message_answered(peer, m->id);
+	for (i = 0; i < m->nrecs; i++) {
+		c = rp_conn_find(m->recs[i].conn_id);
+		if (!c || !c->moving)
+			continue;
+		if (m->type == REPATH_MSG_ABORT && c->aborting)
+			rp_conn_cancel(c);
+		else if (m->type == REPATH_MSG_INFO)
+			rp_conn_kill(c);
+	}
+	rp_message_free(m);
+}
+
+/* Records of connections that went away meanwhile would make the module refuse the rest. */
+static void forget_missing(struct rp_message *m)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < m->nrecs; i++)
+		if (rp_conn_find(m->recs[i].conn_id))
+			m->recs[n++] = m->recs[i];
+	m->nrecs = n;
+}
+
+void rp_peer_sent(uint32_t peer_id, uint64_t msg_id, int err)
+{
+	struct rp_message *m;
+
+	(void)peer_id;	/* an error of the request itself tells only the number */
+	list_for_each(m, &messages, node)
+		if (m->id == (uint32_t)msg_id)
+			break;
+	if (&m->node == &messages.n)
+		return;
+	if (!err) {
+		rp_message_free(m);
+		return;
+	}
+	m->inflight = false;
+	m->next_ns = rp_now_ns() + RETRY_NS;
+	forget_missing(m);
+	if (rp_now_ns() >= m->deadline_ns || !m->nrecs)
+		give_up(m, err);
+}
+
+void rp_peer_resend(void)
+{
+	struct rp_message *m;
+
+	list_for_each(m, &messages, node) {
+		if (!m->inflight)
+			continue;
+		m->inflight = false;
+		m->next_ns = rp_now_ns() + RETRY_NS;
+	}
+}
+
+void rp_message_retry(void)
+{
+	uint64_t now = rp_now_ns();
+	struct rp_message *m, *tmp;
+
+	list_for_each_safe(m, tmp, &messages, node) {
+		if (m->inflight || now < m->next_ns)
+			continue;
+		rp_message_try(m);
+		/* The module did not even take it. */
+		if (!m->inflight && now >= m->deadline_ns)
+			give_up(m, EIO);
+	}
+}
