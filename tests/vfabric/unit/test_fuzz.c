@@ -183,6 +183,9 @@ static void fuzz_lines(struct fabric *f)
 			continue;
 		if (strstr(line, "Advance"))
 			snprintf(line, sizeof(line), "Advance %u", 1 + any(30));
+		/* Results of two words and more go to a file of the second's name: no names by chance. */
+		if (!strncmp(line, "Results", 7) && strpbrk(line + 8, " \t\r\n"))
+			continue;
 		good += console_line(f, line, out) == 0;
 	}
 	fclose(out);
