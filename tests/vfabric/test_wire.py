@@ -67,6 +67,15 @@ class Hca:
         self.tell(HELLO, self.host)
         return self.hear()
 
+    def answer(self):
+        """The next SMP that comes, or None."""
+        while True:
+            message = self.hear(2)
+            if not message:
+                return None
+            if message[0] == DATA and message[1][28 + 1] == 0x81:
+                return message[1]
+
     def smp(self, method, attribute, modifier=0, data=b"", path=(1,)):
         """A directed-route SMP; returns (status, data)."""
         self.tid += 1
@@ -76,12 +85,14 @@ class Hca:
         struct.pack_into(">HH", mad, 32, 0xffff, 0xffff)
         mad[64:64 + len(data)] = data
         mad[129:129 + len(path)] = bytes(path)
-        self.tell(DATA, lrh(15, 0, 0xffff, 0xffff, 8 + 12 + 8 + 256 + 4) + bytes([0x64]) +
-                  bytes(7) + bytes(12) + bytes(mad) + bytes(4), 15)
-        while True:
-            kind, body = self.hear()
-            if kind == DATA and body[28 + 1] == 0x81:
+        packet = (lrh(15, 0, 0xffff, 0xffff, 8 + 12 + 8 + 256 + 4) + bytes([0x64]) + bytes(7) +
+                  bytes(12) + bytes(mad) + bytes(4))
+        for _ in range(3):                       # VL15 is unreliable: ask again, as SMs do
+            self.tell(DATA, packet, 15)
+            body = self.answer()
+            if body:
                 break
+        expect(body, "an answer to attribute", attribute)
         expect(struct.unpack_from(">Q", body, 28 + 8)[0] == self.tid, "the answer's TID")
         expect(icrc(body) == body[-4:], "the answer's ICRC")
         return struct.unpack_from(">H", body, 28 + 4)[0] & 0x7fff, body[28 + 64:28 + 128]
@@ -172,6 +183,7 @@ def back_pressure(a, b):
     sent = 0
     while True:
         a.tell(FLOW)
+        b.tell(FLOW)                             # who is silent is gone
         while a.hear(0.05):
             pass
         if a.credits() < 16:
