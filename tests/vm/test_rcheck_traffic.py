@@ -2,6 +2,8 @@
 """The checker itself is right about good traffic: every operation, every way to post, to wait
 and to poll, without repath."""
 
+import time
+
 from traffic import Pair
 
 # Never more under way than the receive buffer of the bed's network holds (about 90 packets): rxe of
@@ -34,6 +36,7 @@ def test(bed):
     pair = Pair(a, b, "-b -q 2 -n 8", server_options="--no-recv-ms 1500")
     pair.wait_running()
     pair.server.kill(10)
+    time.sleep(2)   # what is counted meanwhile may be from before the signal
     pair.wait_progress()
     client, _ = pair.finish()
     assert client["max_gap_ms"] > 1000, client
@@ -41,6 +44,7 @@ def test(bed):
     pair = Pair(a, b, "-b -q 2 -n 8 --pause-ms 1500", port=18610)
     pair.wait_running()
     pair.client.kill(12)
+    time.sleep(2)
     pair.wait_progress()
     client, _ = pair.finish()
     assert client["max_gap_ms"] > 1000, client
