@@ -30,12 +30,6 @@ void rp_drain_harvest(struct rp_context *ctx)
 	rp_unlock(&ctx->objects);
 }
 
-static bool consumes_receive(const struct ibv_send_wr *wr)
-{
-	return wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM ||
-	       wr->opcode == IBV_WR_SEND_WITH_INV || wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-}
-
 static bool is_atomic(const struct ibv_send_wr *wr)
 {
 	return wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
@@ -51,7 +45,7 @@ static uint64_t stuck_after(const struct rp_qp *qp)
 	for (i = atomic_load(&qp->sq.retired); i < qp->sq.submitted; i++) {
 		const struct ibv_send_wr *wr = &rp_ring_slot(&qp->sq, i)->send;
 
-		if (consumes_receive(wr))
+		if (rp_consumes_receive(wr->opcode))
 			return limit;
 		if (is_atomic(wr))
 			limit = STUCK_ATOMIC_NS;
@@ -211,7 +205,7 @@ void rp_drain_settle(struct rp_conn *c)
 	for (i = atomic_load(&qp->sq.retired); i < qp->sq.head; i++) {
 		if (rp_ring_slot(&qp->sq, i)->sends > c->peer_count)
 			break;
-		if (consumes_receive(&rp_ring_slot(&qp->sq, i)->send)) {
+		if (rp_consumes_receive(rp_ring_slot(&qp->sq, i)->send.opcode)) {
 			last = i;
 			any = true;
 		}

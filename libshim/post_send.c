@@ -9,14 +9,6 @@ static inline struct rp_slot *slot_of_send(struct ibv_send_wr *wr)
 	return (struct rp_slot *)((char *)wr - offsetof(struct rp_slot, send));
 }
 
-static inline bool consumes_receive(enum ibv_wr_opcode op)
-{
-	const unsigned int set = 1u << IBV_WR_SEND | 1u << IBV_WR_SEND_WITH_IMM |
-				 1u << IBV_WR_SEND_WITH_INV | 1u << IBV_WR_RDMA_WRITE_WITH_IMM;
-
-	return (unsigned int)op < 32 && (set >> op & 1);
-}
-
 static int copy_inline(const struct rp_ring *r, struct rp_slot *s, const struct ibv_send_wr *wr)
 {
 	char *data = (char *)(slot_sge(s) + r->max_sge);
@@ -61,7 +53,7 @@ void fill_send(struct rp_qp *qp, struct rp_slot *s, const struct ibv_send_wr *wr
 	s->wr_id = wr->wr_id;
 	s->index = r->head;
 	s->hidden = !((wr->send_flags | qp->sig_all) & IBV_SEND_SIGNALED);
-	s->sends = r->sends + consumes_receive(wr->opcode);
+	s->sends = r->sends + rp_consumes_receive(wr->opcode);
 }
 
 static inline bool has_tail(const struct rp_qp *qp, const struct ibv_send_wr *wr)

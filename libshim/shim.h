@@ -325,6 +325,15 @@ struct rp_qp {
 	struct rp_batch *batch;		/* ibv_wr_*: what is being built (wr.c) */
 };
 
+/* Does a request of this kind take a receive at the other end? */
+static inline bool rp_consumes_receive(enum ibv_wr_opcode op)
+{
+	const unsigned int set = 1u << IBV_WR_SEND | 1u << IBV_WR_SEND_WITH_IMM |
+				 1u << IBV_WR_SEND_WITH_INV | 1u << IBV_WR_RDMA_WRITE_WITH_IMM;
+
+	return (unsigned int)op < 32 && (set >> op & 1);
+}
+
 extern struct rp_lock rp_contexts_lock;
 extern struct list_head rp_contexts;
 
