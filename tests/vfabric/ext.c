@@ -34,12 +34,14 @@ struct cable {
 	uint64_t guid, heard_ms, told_ms;
 	uint32_t sent[VHCA_VLS], received[VHCA_VLS], peer_limit[VHCA_VLS], told[VHCA_VLS];
 	uint8_t used, hca_port, up;
+	uint8_t pulled;			/* by the console: it stays down, whatever the HCA says */
 	struct late *first, *last;
 	uint32_t nlate;
 };
 
 struct ext {
 	int fd;
+	int ncables;			/* those behind were never used */
 	uint64_t now_ms;
 	struct cable cables[MAX_CABLES];
 	uint8_t message[sizeof(struct vhca_header) + VHCA_MAX_PACKET + 1];
@@ -130,7 +132,7 @@ static void tell(struct fabric *f, struct cable *c, enum vhca_type type, unsigne
 
 static struct cable *cable_of(const struct fabric *f, uint32_t port)
 {
-	for (int i = 0; f->ext && i < MAX_CABLES; i++)
+	for (int i = 0; f->ext && i < f->ext->ncables; i++)
 		if (f->ext->cables[i].used && f->ext->cables[i].port == port)
 			return &f->ext->cables[i];
 	return NULL;
@@ -212,8 +214,11 @@ static void hello(struct fabric *f, const struct vhca_header *h, const uint8_t *
 	if (c)
 		detach(f, c);
 	for (int i = 0; !c && i < MAX_CABLES; i++)
-		if (!f->ext->cables[i].used)
+		if (!f->ext->cables[i].used) {
 			c = &f->ext->cables[i];
+			if (i >= f->ext->ncables)
+				f->ext->ncables = i + 1;
+		}
 	if (!c) {
 		refuse(f, from, "too many HCAs");
 		return;
@@ -227,6 +232,7 @@ static void hello(struct fabric *f, const struct vhca_header *h, const uint8_t *
 	if (f->ports[port].up)
 		link_down(f, port);
 	f->ports[host].peer = NONE;
+	f->ports[host].was_peer = port;
 	set_up(f, c);
 	tell(f, c, VHCA_WELCOME, 0, NULL, 0);
 }
@@ -298,7 +304,7 @@ static void message(struct fabric *f, const uint8_t *text, size_t n, struct cabl
 		hello(f, &h, text + sizeof(h), length, from);
 		return;
 	}
-	for (int i = 0; !c && i < MAX_CABLES; i++)
+	for (int i = 0; !c && i < f->ext->ncables; i++)
 		if (f->ext->cables[i].used && f->ext->cables[i].session == from->session &&
 		    f->ext->cables[i].guid == from->guid &&
 		    f->ext->cables[i].hca_port == h.port)
@@ -314,6 +320,8 @@ static void message(struct fabric *f, const uint8_t *text, size_t n, struct cabl
 		set_down(f, c);
 		return;
 	}
+	if (c->pulled)
+		return;
 	if (!c->up) {
 		set_up(f, c);
 		tell(f, c, VHCA_FLOW, 0, NULL, 0);
@@ -337,7 +345,7 @@ void ext_ready(struct fabric *f, uint64_t tag)
 		message(f, f->ext->message, n, &from);
 	}
 	/* Room that was freed meanwhile: tell those who have used up half of what we told. */
-	for (int i = 0; i < MAX_CABLES; i++) {
+	for (int i = 0; i < f->ext->ncables; i++) {
 		struct cable *c = &f->ext->cables[i];
 
 		if (c->used && c->up)
@@ -366,7 +374,7 @@ int ext_tick(struct fabric *f, uint64_t now_ms)
 	if (!f->ext)
 		return -1;
 	f->ext->now_ms = now_ms;
-	for (int i = 0; i < MAX_CABLES; i++) {
+	for (int i = 0; i < f->ext->ncables; i++) {
 		struct cable *c = &f->ext->cables[i];
 
 		if (!c->used)
@@ -382,6 +390,21 @@ int ext_tick(struct fabric *f, uint64_t now_ms)
 		}
 	}
 	return late ? 1 : any ? VHCA_KEEPALIVE_MS / 5 : -1;
+}
+
+int ext_plug(struct fabric *f, uint32_t port, int in)
+{
+	struct cable *c = cable_of(f, port);
+
+	if (!c || c->pulled != in)
+		return -1;
+	c->pulled = !in;
+	if (in)
+		set_up(f, c);
+	else
+		set_down(f, c);
+	tell(f, c, VHCA_FLOW, 0, NULL, 0);
+	return 0;
 }
 
 void ext_send_mad(struct fabric *f, uint32_t port, const struct mad_address *address,
@@ -431,8 +454,8 @@ static int open_unix(const char *path)
 	return fd;
 }
 
-/* Only loopback addresses: the wire trusts who can reach it. */
-static int open_udp(const char *where)
+/* The wire trusts who can reach it: only loopback addresses, unless somebody says that he means it. */
+static int open_udp(const char *where, int anywhere)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
 	const char *colon = strrchr(where, ':');
@@ -445,7 +468,8 @@ static int open_udp(const char *where)
 	memcpy(address, where, colon - where);
 	address[colon - where] = '\0';
 	a.sin_port = htons(strtoul(colon + 1, NULL, 10));
-	if (inet_pton(AF_INET, address, &a.sin_addr) != 1 || ntohl(a.sin_addr.s_addr) >> 24 != 127)
+	if (inet_pton(AF_INET, address, &a.sin_addr) != 1 ||
+	    (!anywhere && ntohl(a.sin_addr.s_addr) >> 24 != 127))
 		return -1;
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)))
@@ -462,11 +486,16 @@ int ext_listen(struct fabric *f, const char *where, int epoll)
 	if (!strncmp(where, "unix:", 5))
 		fd = open_unix(where + 5);
 	else if (!strncmp(where, "udp:", 4))
-		fd = open_udp(where + 4);
+		fd = open_udp(where + 4, 0);
+	else if (!strncmp(where, "net:", 4))
+		fd = open_udp(where + 4, 1);
 	if (fd < 0)
 		return -1;
-	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
-	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	/* Credits keep what is under way within this; as root the system's limit does not count. */
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)))
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)))
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	f->ext = calloc(1, sizeof(*f->ext));
 	if (!f->ext || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e)) {
 		close(fd);
@@ -480,7 +509,7 @@ void ext_close(struct fabric *f)
 {
 	if (!f->ext)
 		return;
-	for (int i = 0; i < MAX_CABLES; i++)
+	for (int i = 0; i < f->ext->ncables; i++)
 		if (f->ext->cables[i].used) {
 			forget_late(&f->ext->cables[i]);
 			tell(f, &f->ext->cables[i], VHCA_BYE, 0, NULL, 0);

@@ -10,7 +10,8 @@
 
 /**
  * ext_listen() - take HCAs at a socket
- * @where: unix:PATH, or udp:ADDRESS:PORT with an address in 127.0.0.0/8
+ * @where: unix:PATH; udp:ADDRESS:PORT with an address in 127.0.0.0/8; or net:ADDRESS:PORT with any,
+ *	for guests on a network that nobody else is on
  * Return: 0, or -1 with errno.
  */
 int ext_listen(struct fabric *f, const char *where, int epoll);
@@ -21,6 +22,8 @@ int ext_tick(struct fabric *f, uint64_t now_ms);
 void ext_send_mad(struct fabric *f, uint32_t port, const struct mad_address *address,
 		  const uint8_t *mad);
 void ext_deliver(struct fabric *f, uint32_t port, uint32_t packet);
+/* Pulls the cable of a switch port out of its HCA, or puts it back. Return: -1 if it can not be. */
+int ext_plug(struct fabric *f, uint32_t port, int in);
 /* Room was freed in the input buffers of a port. */
 void ext_room(struct fabric *f, uint32_t port);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "console.h"
+#include "ext.h"
 #include "fault.h"
 
 int fault_set(struct fabric *f, uint32_t at, const char *word, double value)
@@ -110,10 +111,27 @@ static void fail_link(struct fabric *f, uint32_t at)
 	link_down(f, at);
 }
 
+/* The switch port whose cable goes to a real HCA in the place of this host port; or the port. */
+static uint32_t cable_end(const struct fabric *f, uint32_t at)
+{
+	const struct port *port = &f->ports[at];
+
+	if (!port->is_switch && port->peer == NONE && port->was_peer < f->nports &&
+	    f->ports[port->was_peer].peer == EXTERNAL)
+		return port->was_peer;
+	return at;
+}
+
 int link_unplug(struct fabric *f, uint32_t at)
 {
-	struct port *port = &f->ports[at], *peer;
+	struct port *port, *peer;
 
+	at = cable_end(f, at);
+	port = &f->ports[at];
+	if (port->peer == EXTERNAL) {
+		f->counters[at].link_downed++;
+		return ext_plug(f, at, 0);
+	}
 	if (port->peer == NONE || port->peer == EXTERNAL)
 		return -1;
 	peer = &f->ports[port->peer];
@@ -128,8 +146,12 @@ int link_unplug(struct fabric *f, uint32_t at)
 
 int link_replug(struct fabric *f, uint32_t at)
 {
-	struct port *port = &f->ports[at];
+	struct port *port;
 
+	at = cable_end(f, at);
+	port = &f->ports[at];
+	if (port->peer == EXTERNAL)
+		return ext_plug(f, at, 1);
 	if (port->peer != NONE || port->was_peer == NONE ||
 	    f->ports[port->was_peer].peer != NONE)
 		return -1;

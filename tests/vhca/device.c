@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The HCA as verbs see it: limits, operations, registration with rdmavt. */
+#include <rdma/ib_sysfs.h>
+
+#include "lane.h"
+#include "mad.h"
+#include "qp.h"
+#include "trap.h"
+#include "wire_link.h"
+
+#define VENDOR_ID 0x001175	/* what the stock user library of the driver id expects */
+#define PART_ID 0x7322
+
+static int modify_device(struct ib_device *device, int mask, struct ib_device_modify *modify)
+{
+	struct vhca_dev *dev = to_vhca(device);
+	unsigned int i;
+
+	if (mask & ~(IB_DEVICE_MODIFY_NODE_DESC | IB_DEVICE_MODIFY_SYS_IMAGE_GUID))
+		return -EOPNOTSUPP;
+	if (mask & IB_DEVICE_MODIFY_NODE_DESC) {
+		memcpy(device->node_desc, modify->node_desc, IB_DEVICE_NODE_DESC_MAX);
+		for (i = 0; i < dev->nports; i++)
+			vhca_trap_node_desc(&dev->port[i]);
+	}
+	return 0;
+}
+
+/*
+ * A program's context when the HCA is removed: the core destroys its objects before and after, and
+ * its mappings refer to nothing of ours (mmap.c).
+ */
+static void disassociate_ucontext(struct ib_ucontext *context)
+{
+}
+
+/* What the transport counts: ports/N/vhca/. */
+#define COUNTER(name, field)								\
+static ssize_t name##_show(struct ib_device *device, u32 num,				\
+			   struct ib_port_attribute *attr, char *text)			\
+{											\
+	return sysfs_emit(text, "%llu\n", vhca_port(to_vhca(device), num)->ibp.field);	\
+}											\
+static IB_PORT_ATTR_RO(name)
+
+COUNTER(rc_resends, n_rc_resends);
+COUNTER(rc_timeouts, n_rc_timeouts);
+COUNTER(rc_implied_naks, n_rdma_seq);
+COUNTER(rc_sequence_naks, n_seq_naks);
+COUNTER(rc_rnr_naks, n_rnr_naks);
+COUNTER(rc_duplicates, n_rc_dupreq);
+COUNTER(rc_gaps, n_rc_seqnak);
+COUNTER(dropped, n_pkt_drops);
+COUNTER(looped, n_loop_pkts);
+
+static struct attribute *port_attrs[] = {
+	&ib_port_attr_rc_resends.attr,
+	&ib_port_attr_rc_timeouts.attr,
+	&ib_port_attr_rc_implied_naks.attr,
+	&ib_port_attr_rc_sequence_naks.attr,
+	&ib_port_attr_rc_rnr_naks.attr,
+	&ib_port_attr_rc_duplicates.attr,
+	&ib_port_attr_rc_gaps.attr,
+	&ib_port_attr_dropped.attr,
+	&ib_port_attr_looped.attr,
+	NULL,
+};
+
+static const struct attribute_group port_group = { .name = "vhca", .attrs = port_attrs };
+static const struct attribute_group *port_groups[] = { &port_group, NULL };
+
+static ssize_t hw_rev_show(struct device *device, struct device_attribute *attr, char *text)
+{
+	return sysfs_emit(text, "%x\n", 1);
+}
+static DEVICE_ATTR_RO(hw_rev);
+
+static ssize_t hca_type_show(struct device *device, struct device_attribute *attr, char *text)
+{
+	return sysfs_emit(text, "vhca\n");
+}
+static DEVICE_ATTR_RO(hca_type);
+
+static struct attribute *device_attrs[] = {
+	&dev_attr_hw_rev.attr,
+	&dev_attr_hca_type.attr,
+	NULL,
+};
+
+static const struct attribute_group device_group = { .attrs = device_attrs };
+
+static void firmware(struct ib_device *device, char *text)
+{
+	snprintf(text, IB_FW_VERSION_NAME_MAX, "1.0");
+}
+
+/* One for the driver id, which is a module parameter: so it is not const. */
+static struct ib_device_ops operations = {
+	.owner = THIS_MODULE,
+	.port_groups = port_groups,
+	.device_group = &device_group,
+	.get_dev_fw_str = firmware,
+	.modify_device = modify_device,
+	.process_mad = vhca_process_mad,
+	.mmap = vhca_mmap,
+	.disassociate_ucontext = disassociate_ucontext,
+};
+
+void vhca_dev_event(struct vhca_port *port, enum ib_event_type event)
+{
+	struct ib_event e = {
+		.device = &port->dev->rdi.ibdev, .event = event, .element.port_num = port->num,
+	};
+
+	/* Before registration there is nobody to tell. */
+	if (READ_ONCE(port->dev->registered))
+		ib_dispatch_event(&e);
+}
+
+static void set_parameters(struct vhca_dev *dev)
+{
+	struct rvt_driver_params *p = &dev->rdi.dparms;
+
+	p->max_rdma_atomic = VHCA_MAX_RD_ATOMIC;
+	p->extra_rdma_atomic = VHCA_MAX_RD_ATOMIC;	/* kept for replay besides those under way */
+	p->lkey_table_size = 16;
+	p->qp_table_size = 1024;
+	p->qpn_start = 1;
+	p->qpn_inc = 1;
+	p->qos_shift = 1;
+	p->qpn_res_start = 0x00ff0000;
+	p->qpn_res_end = 0x00ff0000;
+	p->psn_mask = 0xffffff;
+	p->psn_modify_mask = 0xffffff;
+	p->psn_shift = 8;
+	p->nports = dev->nports;
+	p->npkeys = VHCA_PKEYS;
+	p->node = first_online_node;	/* rdmavt makes completion queues on it: NONE oopses */
+	p->core_cap_flags = RDMA_CORE_PORT_IBA_IB;
+	p->max_mad_size = IB_MGMT_MAD_SIZE;
+}
+
+static void set_limits(struct vhca_dev *dev)
+{
+	struct ib_device_attr *a = &dev->rdi.dparms.props;
+
+	a->device_cap_flags = IB_DEVICE_BAD_PKEY_CNTR | IB_DEVICE_BAD_QKEY_CNTR |
+		IB_DEVICE_SYS_IMAGE_GUID | IB_DEVICE_RC_RNR_NAK_GEN |
+		IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SRQ_RESIZE |
+		(vhca_with_apm ? IB_DEVICE_AUTO_PATH_MIG : 0);
+	a->page_size_cap = PAGE_SIZE;
+	a->vendor_id = VENDOR_ID;
+	a->vendor_part_id = PART_ID;
+	a->hw_ver = 1;
+	a->sys_image_guid = cpu_to_be64(dev->guid);
+	a->max_mr_size = ~0ull;
+	a->max_qp = 16384;
+	a->max_qp_wr = 0x3fff;
+	a->max_send_sge = 32;
+	a->max_recv_sge = 32;
+	a->max_sge_rd = 32;
+	a->max_cq = 0x1ffff;
+	a->max_cqe = 0x2ffff;
+	a->max_mr = 0x10000;
+	a->max_pd = 0xffff;
+	a->max_ah = 0xffff;
+	a->max_qp_rd_atom = VHCA_MAX_RD_ATOMIC;
+	a->max_qp_init_rd_atom = VHCA_MAX_RD_ATOMIC;
+	a->max_srq = 1024;
+	a->max_srq_wr = 0x1ffff;
+	a->max_srq_sge = 32;
+	a->atomic_cap = IB_ATOMIC_GLOB;
+	a->max_pkeys = VHCA_PKEYS;
+	a->max_mcast_grp = 1024;
+	a->max_mcast_qp_attach = 64;
+	a->max_total_mcast_qp_attach = 64 * 1024;
+}
+
+int vhca_dev_register(struct vhca_dev *dev)
+{
+	struct rvt_dev_info *rdi = &dev->rdi;
+	unsigned int i;
+	int err;
+
+	rdi->driver_f = vhca_driver_functions;
+	rdi->post_parms = vhca_post_parms;
+	rdi->wc_opcode = vhca_wc_opcode;
+	rdi->ibdev.node_guid = cpu_to_be64(dev->guid);
+	rdi->ibdev.phys_port_cnt = dev->nports;
+	rdi->ibdev.dev.parent = dev->parent;
+	snprintf(rdi->ibdev.node_desc, sizeof(rdi->ibdev.node_desc), "%s vhca", dev->host);
+	set_parameters(dev);
+	set_limits(dev);
+	operations.driver_id = vhca_driver_id;
+	ib_set_device_ops(&rdi->ibdev, &operations);
+	for (i = 1; i <= dev->nports; i++)
+		vhca_port_init(dev, i);
+	err = rvt_register_device(rdi);
+	if (err)
+		return err;
+	WRITE_ONCE(dev->registered, true);
+	for (i = 0; i < dev->nports; i++) {
+		err = vhca_wire_open(&dev->port[i]);
+		if (err) {
+			vhca_dev_unregister(dev);	/* a port without a socket is skipped */
+			return err;
+		}
+	}
+	return 0;
+}
+
+/* What rdmavt would do first; it finds nothing to do then. */
+static void free_agents(struct vhca_dev *dev)
+{
+	unsigned int i;
+
+	for (i = 0; i < dev->nports; i++) {
+		struct rvt_ibport *ibp = &dev->port[i].ibp;
+		struct ib_mad_agent *agent = ibp->send_agent;
+
+		ibp->send_agent = NULL;
+		if (agent)
+			ib_unregister_mad_agent(agent);
+		if (ibp->sm_ah)
+			rdma_destroy_ah(&ibp->sm_ah->ibah, RDMA_DESTROY_AH_SLEEPABLE);
+		ibp->sm_ah = NULL;
+	}
+}
+
+void vhca_dev_unregister(struct vhca_dev *dev)
+{
+	unsigned int i;
+
+	/*
+	 * While clients let go of it the HCA works, wires included, as one does that is to be
+	 * removed. (1) Traps stop before their agents go. (2) When the core has unregistered it, no
+	 * client is left, what programs had is destroyed, and nobody is told of events. (3) The pumps
+	 * end, which look up queue pairs in (4) rdmavt's tables; it unregisters once more, in vain.
+	 */
+	for (i = 0; i < dev->nports; i++)
+		vhca_traps_stop(&dev->port[i]);
+	free_agents(dev);
+	WRITE_ONCE(dev->registered, false);
+	ib_unregister_device(&dev->rdi.ibdev);
+	for (i = 0; i < dev->nports; i++)
+		vhca_wire_close(&dev->port[i]);
+	rvt_unregister_device(&dev->rdi);
+}

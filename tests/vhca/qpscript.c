@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Queue pairs by script, for states that programs seldom reach: path migration, drained queues.
+ * Each line of standard input is a command; the first that fails ends it, with status 1. Q is a
+ * queue pair's name.
+ *
+ *	open Q DEVICE PORT [uc]		a queue pair, and all it needs
+ *	connect Q R [sl=N] [timeout=N] [retry=N] [alt=PORT] [altsl=N] [rnr=N]
+ *					both to RTS; alt: the alternate path, port of both
+ *	recv Q COUNT			post receives
+ *	send Q COUNT BYTES		post sends
+ *	done Q send|recv COUNT STATUS [MS]	wait for completions, the last with that status
+ *					(as libibverbs words it, with _ for a space)
+ *	quiet Q MS			no completion comes
+ *	event Q NAME [MS]		the next asynchronous event of the device
+ *	noevent Q MS
+ *	alt Q PORT SL			load an alternate path over that port (of both) and rearm
+ *	mig Q rearm|migrated
+ *	sqd Q [notify]			drain the send queue
+ *	rts Q				go on
+ *	sl Q N				in SQD: another service level
+ *	is Q mig|state|port|sl|draining VALUE [MS]	wait until ibv_query_qp says so
+ *	fails COMMAND...		the command that follows must fail
+ *	!COMMAND			a shell command
+ */
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <infiniband/verbs.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ROOM (1 << 20)
+#define DEPTH 1024
+#define QPS 8
+#define PATIENCE 60000
+
+struct queue {
+	char name[16];
+	struct ibv_context *context;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	struct queue *peer;
+	unsigned int early[2];		/* completions that another command saw: sends, receives */
+	enum ibv_wc_status status[2];
+	int type, port;
+	char *memory;
+};
+
+static struct queue queues[QPS];
+static int count;
+
+static const struct {
+	const char *name;
+	int value;
+} events[] = {
+	{ "path_mig", IBV_EVENT_PATH_MIG }, { "path_mig_err", IBV_EVENT_PATH_MIG_ERR },
+	{ "sq_drained", IBV_EVENT_SQ_DRAINED }, { "comm_est", IBV_EVENT_COMM_EST },
+	{ "port_err", IBV_EVENT_PORT_ERR }, { "port_active", IBV_EVENT_PORT_ACTIVE },
+	{ "device_fatal", IBV_EVENT_DEVICE_FATAL }, { "qp_fatal", IBV_EVENT_QP_FATAL },
+	{ "qp_access_err", IBV_EVENT_QP_ACCESS_ERR }, { "lid_change", IBV_EVENT_LID_CHANGE },
+};
+
+static const char *const mig_names[] = { "migrated", "rearm", "armed" };
+static const char *const state_names[] = { "reset", "init", "rtr", "rts", "sqd", "sqe", "err" };
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
+}
+
+static struct queue *find(const char *name)
+{
+	for (int i = 0; i < count; i++)
+		if (name && !strcmp(queues[i].name, name))
+			return &queues[i];
+	errx(2, "no queue pair called %s", name);
+}
+
+static int number(const char *text, int otherwise)
+{
+	return text ? atoi(text) : otherwise;
+}
+
+/* The value of key=value among the words, or a default. */
+static int option(char **words, const char *key, int otherwise)
+{
+	size_t n = strlen(key);
+
+	for (; *words; words++)
+		if (!strncmp(*words, key, n) && (*words)[n] == '=')
+			return atoi(*words + n + 1);
+	return otherwise;
+}
+
+static uint16_t lid_of(const struct queue *q, int port)
+{
+	struct ibv_port_attr attr;
+
+	if (ibv_query_port(q->context, port, &attr))
+		err(2, "query port %d", port);
+	return attr.lid;
+}
+
+static int open_queue(char **w)
+{
+	struct ibv_qp_init_attr init = {
+		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+	};
+	struct queue *q = &queues[count];
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_pd *pd;
+
+	if (count == QPS || !w[0] || !w[1])
+		return -1;
+	count++;
+	snprintf(q->name, sizeof(q->name), "%s", w[0]);
+	q->port = number(w[2], 1);
+	q->type = w[2] && w[3] && !strcmp(w[3], "uc") ? IBV_QPT_UC : IBV_QPT_RC;
+	for (int i = 0; list && list[i]; i++)
+		if (!strcmp(ibv_get_device_name(list[i]), w[1]))
+			q->context = ibv_open_device(list[i]);
+	pd = q->context ? ibv_alloc_pd(q->context) : NULL;
+	q->cq = pd ? ibv_create_cq(q->context, 2 * DEPTH, NULL, NULL, 0) : NULL;
+	q->memory = aligned_alloc(4096, ROOM);
+	q->mr = pd ? ibv_reg_mr(pd, q->memory, ROOM, IBV_ACCESS_LOCAL_WRITE |
+				IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ) : NULL;
+	init.send_cq = q->cq;
+	init.recv_cq = q->cq;
+	init.qp_type = q->type;
+	q->qp = q->mr && q->cq ? ibv_create_qp(pd, &init) : NULL;
+	if (!q->qp)
+		err(2, "open %s", w[1]);
+	fcntl(q->context->async_fd, F_SETFL, O_NONBLOCK);
+	return 0;
+}
+
+static void set_path(struct ibv_ah_attr *ah, const struct queue *to, int port, int sl)
+{
+	ah->dlid = lid_of(to, port);
+	ah->sl = sl;
+	ah->port_num = port;
+}
+
+static int to_rts(struct queue *q, char **w)
+{
+	int alt = option(w, "alt", 0), rc = q->type == IBV_QPT_RC ? -1 : 0;
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = q->port };
+
+	if (ibv_modify_qp(q->qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			  IBV_QP_ACCESS_FLAGS))
+		return -1;
+	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_2048,
+		.dest_qp_num = q->peer->qp->qp_num, .rq_psn = 0xfffff0, .max_dest_rd_atomic = 4,
+		.min_rnr_timer = 12, .alt_port_num = alt, .alt_timeout = option(w, "timeout", 14) };
+	set_path(&a.ah_attr, q->peer, q->peer->port, option(w, "sl", 0));
+	a.ah_attr.port_num = q->port;
+	if (alt)
+		set_path(&a.alt_ah_attr, q->peer, alt, option(w, "altsl", 0));
+	if (ibv_modify_qp(q->qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			  IBV_QP_RQ_PSN | (alt ? IBV_QP_ALT_PATH : 0) |
+			  (rc & (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))))
+		return -1;
+	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = option(w, "timeout", 14),
+		.retry_cnt = option(w, "retry", 7), .rnr_retry = option(w, "rnr", 7),
+		.sq_psn = 0xfffff0, .max_rd_atomic = 4, .path_mig_state = IBV_MIG_REARM };
+	return ibv_modify_qp(q->qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN |
+			     (alt ? IBV_QP_PATH_MIG_STATE : 0) |
+			     (rc & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				    IBV_QP_MAX_QP_RD_ATOMIC)));
+}
+
+static int connect_queues(char **w)
+{
+	struct queue *q = find(w[0]), *r = find(w[1]);
+
+	q->peer = r;
+	r->peer = q;
+	return to_rts(q, w) || to_rts(r, w);
+}
+
+static int post(struct queue *q, int n, int bytes, int receive)
+{
+	for (int i = 0; i < n; i++) {
+		struct ibv_sge sge = { (uintptr_t)q->memory, receive ? ROOM : bytes, q->mr->lkey };
+		struct ibv_recv_wr rwr = { .sg_list = &sge, .num_sge = 1 }, *bad_recv;
+		struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+			.send_flags = IBV_SEND_SIGNALED, .wr_id = 1 }, *bad;
+
+		if (receive ? ibv_post_recv(q->qp, &rwr, &bad_recv) : ibv_post_send(q->qp, &wr, &bad))
+			return -1;
+	}
+	return 0;
+}
+
+/* Sorts what has come; returns how many. */
+static int look(struct queue *q)
+{
+	struct ibv_wc wc;
+	int n = 0;
+
+	while (ibv_poll_cq(q->cq, 1, &wc) == 1) {
+		int receive = !wc.wr_id;
+
+		q->early[receive]++;
+		q->status[receive] = wc.status;
+		n++;
+	}
+	return n;
+}
+
+static int done(char **w)
+{
+	struct queue *q = find(w[0]);
+	int receive = !strcmp(w[1], "recv");
+	unsigned int want = number(w[2], 0);
+	double end = now() + number(w[4], PATIENCE);
+	char status[64];
+
+	while (q->early[receive] < want) {
+		look(q);
+		if (now() > end) {
+			fprintf(stderr, "%u of %u completions\n", q->early[receive], want);
+			return -1;
+		}
+		usleep(1000);
+	}
+	q->early[receive] -= want;
+	snprintf(status, sizeof(status), "%s", ibv_wc_status_str(q->status[receive]));
+	for (char *c = status; *c; c++)
+		*c = *c == ' ' ? '_' : *c;
+	if (want && strcasecmp(status, w[3])) {
+		fprintf(stderr, "the last completion says: %s\n", status);
+		return -1;
+	}
+	return 0;
+}
+
+static int quiet(char **w)
+{
+	struct queue *q = find(w[0]);
+	double end = now() + number(w[1], 300);
+
+	look(q);
+	while (now() < end) {
+		if (look(q))
+			return -1;
+		usleep(1000);
+	}
+	return 0;
+}
+
+static int next_event(struct queue *q, int ms)
+{
+	struct pollfd p = { .fd = q->context->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+
+	if (poll(&p, 1, ms) != 1 || ibv_get_async_event(q->context, &event))
+		return -1;
+	ibv_ack_async_event(&event);
+	return event.event_type;
+}
+
+static int wait_event(char **w)
+{
+	struct queue *q = find(w[0]);
+	double end = now() + number(w[2], PATIENCE);
+
+	while (now() < end) {
+		int type = next_event(q, end - now() + 1);
+
+		/* The first packet may be told before RTU comes: that is no news here. */
+		if (type == IBV_EVENT_COMM_EST && strcmp(w[1], "comm_est"))
+			continue;
+		for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
+			if (events[i].value == type && !strcmp(events[i].name, w[1]))
+				return 0;
+		fprintf(stderr, "got %s\n", type < 0 ? "no event" : ibv_event_type_str(type));
+		return -1;
+	}
+	return -1;
+}
+
+static int no_event(char **w)
+{
+	int type = next_event(find(w[0]), number(w[1], 300));
+
+	if (type >= 0)
+		fprintf(stderr, "got %s\n", ibv_event_type_str(type));
+	return type >= 0;
+}
+
+static int modify(struct queue *q, struct ibv_qp_attr *a, int mask)
+{
+	return ibv_modify_qp(q->qp, a, mask);
+}
+
+static int load_alternate(char **w)
+{
+	struct queue *q = find(w[0]);
+	int port = number(w[1], 1);
+	struct ibv_qp_attr a = { .alt_port_num = port, .alt_timeout = 16,
+		.path_mig_state = IBV_MIG_REARM };
+
+	set_path(&a.alt_ah_attr, q->peer, port, number(w[2], 0));
+	return modify(q, &a, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE);
+}
+
+static int set_mig(char **w)
+{
+	struct ibv_qp_attr a = { .path_mig_state = !strcmp(w[1], "rearm") ? IBV_MIG_REARM :
+		IBV_MIG_MIGRATED };
+
+	return modify(find(w[0]), &a, IBV_QP_PATH_MIG_STATE);
+}
+
+static int set_state(const char *command, char **w)
+{
+	int sqd = !strcmp(command, "sqd");
+	struct ibv_qp_attr a = { .qp_state = sqd ? IBV_QPS_SQD : IBV_QPS_RTS,
+		.en_sqd_async_notify = sqd && w[1] };
+
+	return modify(find(w[0]), &a, IBV_QP_STATE | (sqd ? IBV_QP_EN_SQD_ASYNC_NOTIFY : 0));
+}
+
+static int set_sl(char **w)
+{
+	struct queue *q = find(w[0]);
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_SQD };
+
+	set_path(&a.ah_attr, q->peer, q->peer->port, number(w[1], 0));
+	a.ah_attr.port_num = q->port;
+	return modify(q, &a, IBV_QP_STATE | IBV_QP_AV);
+}
+
+static const char *value_of(struct queue *q, const char *what)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr a;
+	static char text[16];
+	int n;
+
+	if (ibv_query_qp(q->qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MIG_STATE, &init))
+		return "?";
+	if (!strcmp(what, "mig"))
+		return mig_names[a.path_mig_state];
+	if (!strcmp(what, "state"))
+		return state_names[a.qp_state];
+	n = !strcmp(what, "port") ? a.ah_attr.port_num : !strcmp(what, "sl") ? a.ah_attr.sl :
+		a.sq_draining;
+	snprintf(text, sizeof(text), "%d", n);
+	return text;
+}
+
+static int is(char **w)
+{
+	struct queue *q = find(w[0]);
+	double end = now() + number(w[3], PATIENCE);
+
+	while (strcmp(value_of(q, w[1]), w[2])) {
+		if (now() > end) {
+			fprintf(stderr, "it is %s\n", value_of(q, w[1]));
+			return -1;
+		}
+		usleep(1000);
+	}
+	return 0;
+}
+
+static int run(char **w)
+{
+	const char *c = w[0];
+
+	if (!strcmp(c, "fails"))
+		return !run(w + 1);
+	w++;
+	if (!strcmp(c, "open"))
+		return open_queue(w);
+	if (!strcmp(c, "connect"))
+		return connect_queues(w);
+	if (!strcmp(c, "recv"))
+		return post(find(w[0]), number(w[1], 1), 0, 1);
+	if (!strcmp(c, "send"))
+		return post(find(w[0]), number(w[1], 1), w[1] ? number(w[2], 64) : 64, 0);
+	if (!strcmp(c, "done"))
+		return done(w);
+	if (!strcmp(c, "quiet"))
+		return quiet(w);
+	if (!strcmp(c, "event"))
+		return wait_event(w);
+	if (!strcmp(c, "noevent"))
+		return no_event(w);
+	if (!strcmp(c, "alt"))
+		return load_alternate(w);
+	if (!strcmp(c, "mig"))
+		return set_mig(w);
+	if (!strcmp(c, "sqd") || !strcmp(c, "rts"))
+		return set_state(c, w);
+	if (!strcmp(c, "sl"))
+		return set_sl(w);
+	if (!strcmp(c, "is"))
+		return is(w);
+	errx(2, "no command %s", c);
+}
+
+int main(void)
+{
+	char line[512], copy[512], *words[16], *save;
+	double start = now();
+	int n, rc;
+
+	setlinebuf(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		line[strcspn(line, "#\n")] = '\0';
+		strcpy(copy, line);
+		n = 0;
+		for (char *word = strtok_r(copy, " \t", &save); word && n < 15;
+		     word = strtok_r(NULL, " \t", &save))
+			words[n++] = word;
+		words[n] = NULL;
+		if (!n)
+			continue;
+		rc = line[strspn(line, " \t")] == '!' ? system(strchr(line, '!') + 1) : run(words);
+		printf("%7.0f ms %s: %s\n", now() - start, rc ? "FAIL" : "ok", line);
+		if (rc)
+			return 1;
+	}
+	return 0;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Reliable connections (IBA 1.2.1 vol 1, 9.7), in four parts:
+ *
+ *	rc_request.c	requester: builds requests, goes back when it must
+ *	rc_response.c	requester: what ACKs, NAKs and responses do to outstanding requests
+ *	rc_receive.c	responder: executes requests, once
+ *	rc_reply.c	responder: read and atomic responses, ACKs and NAKs, in order
+ *
+ * A requester's place is (s_cur, s_psn), the next packet to build. Going back for a resend is
+ * setting it: everything a packet says is derived from its request and its PSN. s_last is the
+ * oldest request that is not complete, s_tail the first that was never begun.
+ */
+#ifndef VHCA_RC_H
+#define VHCA_RC_H
+
+#include "psn.h"
+#include "qp.h"
+
+#define VHCA_RC_WINDOW 64	/* packets of sends and writes without an ACK */
+#define VHCA_RC_ACK_EVERY 16	/* one of so many asks for an ACK, besides every last one */
+
+/* rvt_ack_entry.sent */
+enum {
+	VHCA_REPLY_DUE,
+	VHCA_REPLY_SENT,
+	VHCA_REPLY_AGAIN,	/* it was answered, and is asked for again */
+};
+
+static inline bool vhca_is_read_or_atomic(const struct rvt_swqe *wqe)
+{
+	return wqe->wr.opcode == IB_WR_RDMA_READ ||
+	       wqe->wr.opcode == IB_WR_ATOMIC_CMP_AND_SWP ||
+	       wqe->wr.opcode == IB_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* All of these: r_lock and s_lock held. */
+enum vhca_step vhca_rc_request(struct rvt_qp *qp);
+enum vhca_step vhca_rc_reply(struct rvt_qp *qp);
+void vhca_rc_receive(struct vhca_port *port, struct rvt_qp *qp, const struct vhca_rx *rx);
+void vhca_rc_response(struct rvt_qp *qp, const struct vhca_rx *rx);
+
+/* Goes back to @psn, which is outstanding, and sends everything from there on again. */
+void vhca_rc_go_back(struct rvt_qp *qp, u32 psn);
+
+/**
+ * vhca_rc_retry() - go back because something was lost, if the retry count allows it
+ *
+ * If not the alternate path is taken, and if there is none the oldest request fails.
+ */
+void vhca_rc_retry(struct rvt_qp *qp, u32 psn);
+
+/* rdmavt's timer for responses has run out. */
+void vhca_rc_timeout(struct rvt_qp *qp, u32 psn, int wait);
+
+/* The oldest request fails, and with it the queue pair. */
+void vhca_rc_fail(struct rvt_qp *qp, enum ib_wc_status status);
+
+/* Sends a NAK at once, full lane or not: the queue pair will be in ERR and can not later. */
+void vhca_rc_nak_now(struct rvt_qp *qp, u32 syndrome, u32 psn);
+
+#endif

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""An InfiniBand fabric for a test: vfabric's switches and cables, a software HCA (tests/vhca) at
+each host of the topology, and OpenSM.
+
+    def test(bed):
+        fabric = bed.fabric("mesh:3x2")         # ports ACTIVE when this returns
+        a = fabric.guest                        # one guest with vhca1 .. vhca6, at H1 .. H6
+        a.run("ibnetdiscover -C vhca1")
+        fabric.command('Unlink "S2"[3]')        # vfabric's console
+
+Everything runs inside the guest: vfabric and the HCAs talk over its own lo. With several guests
+
+    fabric = bed.fabric("mesh:3x2", guests={"a": ("H1", "H2"), "b": ("H3",)})
+
+they talk to vfabric in the first one over the management network, which a migration keeps.
+"""
+
+import os
+import re
+
+import image
+import kernel as kernels
+
+PORT = 7000
+CONTROL = "/run/vfabric"
+SYSFS = "/sys/devices/vhca"
+TOOLS = """opensm ibnetdiscover smpquery perfquery saquery iblinkinfo ibv_rc_pingpong
+    ib_read_bw ib_write_bw""".split()
+PROVIDER = "libibverbs/libipathverbs-rdmav34.so"
+MODULES = ("rdmavt", "ib_ipoib")
+GUID = 0x0002c90200000000
+
+
+def files(kernel, directory):
+    """What a guest needs beyond the base image, as {path there: path here}."""
+    found = {"usr/bin/vfabric": os.path.join(image.TOP, "build/vfabric/vfabric"),
+             f"{image.LIBRARIES}/{PROVIDER}": f"/{image.LIBRARIES}/{PROVIDER}",
+             "etc/libibverbs.d/ipathverbs.driver": "/etc/libibverbs.d/ipathverbs.driver"}
+    for tool in TOOLS:
+        found[f"usr/bin/{tool}"] = image.find_tool(tool)
+    for path in kernel.module_files(MODULES):
+        name = re.sub(r"\.ko.*", "", os.path.basename(path)).replace("-", "_")
+        if name not in MODULES:
+            continue
+        plain = os.path.join(directory, name + ".ko")
+        os.makedirs(directory, exist_ok=True)
+        with open(plain, "wb") as f:
+            f.write(kernels.read_module(os.path.join(kernel.modules, path)))
+        found[f"usr/lib/repath/{name}.ko"] = plain
+    return found
+
+
+class Fabric:
+    """A running fabric.
+
+    guest: the first guest, where vfabric and OpenSM run; hosts: {host of the topology: its HCA}, in
+    the topology's order; place: {host: the guest that has that HCA}.
+    A topology is what vfabric takes by name, or the text of a file. HCAs are at all its hosts, or
+    only at those in @hosts; with @guests, {name: hosts}, they are in several guests.
+    """
+
+    def __init__(self, bed, topology, opensm="", options="", module="", ipoib=False, hosts=None,
+                 memory=512, guests=None):
+        # rdmavt copies requests of several types by one memcpy(): a warning, once a boot.
+        bed.expect_kernel_log(r"memcpy: detected field-spanning write .*rdmavt/qp\.c")
+        bed.files.update(files(bed.kernel, os.path.join(bed.directory, "vhca")))
+        self.guests = bed.guests(*(guests or ["a"]), rdma=False, memory=memory)
+        self.guest = self.guests[0]
+        self.address = self.guest.mgmt_ip if guests else "127.0.0.1"
+        self.hosts, self.place = {}, {}
+        self.sm_jobs = []
+        if "\n" in topology:
+            self.guest.run("cat > /run/topology", stdin=topology.encode())
+            topology = "/run/topology"
+        self._start(topology, options)
+        for guest in self.guests:
+            self.load(module, ipoib, guest)
+        wanted = guests or {"a": hosts}
+        for guest in self.guests:
+            for host, ports in self._hosts(topology):
+                if wanted[guest.name] is None or host in wanted[guest.name]:
+                    self.add(host, ports, guest=guest)
+        if opensm is not None:
+            self.start_opensm(opensm)
+            self.wait_active()
+
+    def _start(self, topology, options):
+        network = "udp" if self.address.startswith("127.") else "net"
+        self.job = self.guest.start(
+            f"exec vfabric -q -r -c {CONTROL} -x {network}:{self.address}:{PORT} {options} "
+            f"'{topology}' >/run/vfabric.out 2>&1")
+        self.guest.wait_until("grep -q 'vfabric ready' /run/vfabric.out || ! pidof vfabric")
+
+    def load(self, parameters="", ipoib=False, guest=None):
+        """Load the driver and what it needs."""
+        modules = "rdmavt ib_ipoib" if ipoib else "rdmavt"
+        (guest or self.guest).run(
+            "modprobe -a ib_umad ib_cm rdma_ucm; "
+            f"for m in {modules}; do grep -q ^$m /proc/modules || insmod /lib/repath/$m.ko; done; "
+            f"insmod /lib/repath/ib_vhca.ko {parameters}")
+
+    def _hosts(self, topology):
+        """The topology's hosts with their numbers of ports, by vfabric's own word."""
+        return [(name, int(ports)) for ports, name in
+                re.findall(r'^Hca\s+(\d+)\s+"([^"]+)"',
+                           self.guest.run(f"vfabric -w '{topology}'"), re.M)]
+
+    def add(self, host, ports=1, name=None, guest=None):
+        """Hot-add an HCA in a host's place: its name."""
+        number = int(re.search(r"\d+$", host)[0])
+        name = name or f"vhca{number}"
+        self.place[host] = guest or self.guest
+        self.place[host].run(f"echo {name} {host} udp:{self.address}:{PORT} "
+                             f"guid={GUID + number * 16:#x} ports={ports} > {SYSFS}/add")
+        self.hosts[host] = name
+        return name
+
+    def remove(self, host):
+        """Hot-remove a host's HCA, whoever uses it."""
+        self.place.pop(host).run(f"echo {self.hosts.pop(host)} > {SYSFS}/remove")
+
+    def port_guid(self, host, port=1):
+        return GUID + int(re.search(r"\d+$", host)[0]) * 16 + port
+
+    def start_opensm(self, options="", host=None):
+        """Start OpenSM at a host (default: the first)."""
+        host = host or next(iter(self.hosts))
+        name = f"/run/opensm-{host}"
+        job = self.place[host].start(
+            f"mkdir -p {name}; OSM_TMP_DIR={name} OSM_CACHE_DIR={name} exec opensm "
+            f"-g {self.port_guid(host):#x} -e -f {name}/log {options} >{name}/out 2>&1")
+        self.sm_jobs.append(job)
+        return job
+
+    def sm_log(self, host=None):
+        host = host or next(iter(self.hosts))
+        return self.place[host].run(f"cat /run/opensm-{host}/log")
+
+    def wait_active(self, hosts=None, timeout=60):
+        """Wait until the ports of all HCAs (or those at @hosts) are ACTIVE."""
+        for host in hosts or self.hosts:
+            states = f"/sys/class/infiniband/{self.hosts[host]}/ports/*/state"
+            try:
+                self.place[host].wait_until(
+                    f"[ $(cat {states} | grep -c ACTIVE) = $(echo {states} | wc -w) ]", timeout)
+            except TimeoutError:
+                print(self.place[host].run(f"grep . {states}; dmesg | tail -n 20", check=False),
+                      self.guest.run("tail -n 30 /run/opensm-*/log; tail -n 20 /run/vfabric.out",
+                                     check=False), flush=True)
+                raise
+
+    def lid(self, host, port=1):
+        return int(self.place[host].run(
+            f"cat /sys/class/infiniband/{self.hosts[host]}/ports/{port}/lid"), 0)
+
+    def command(self, line, timeout=30):
+        """Run a line on vfabric's console; what it printed. Raises if it failed."""
+        quoted = line.replace("'", "'\\''")
+        return self.guest.run(f"vfabric -k {CONTROL} '{quoted}'", timeout)

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Path migration and drained send queues on software HCAs with two ports, each in a plane of its
+own: by command, by the peer's wish, and by the HCA itself when a cable is cut."""
+
+# The fabric is as busy as a guest: alone.
+GUESTS = 2
+
+# Plane 1 is S1 and S3, plane 2 is S2 and S4; S1-S2 makes them one subnet.
+TOPOLOGY = """
+Switch	3 "S1"
+[1]	"H1"[1]
+[2]	"S3"[2]
+[3]	"S2"[3]
+
+Switch	3 "S2"
+[1]	"H1"[2]
+[2]	"S4"[2]
+[3]	"S1"[3]
+
+Switch	3 "S3"
+[1]	"H2"[1]
+[2]	"S1"[2]
+
+Switch	3 "S4"
+[1]	"H2"[2]
+[2]	"S2"[2]
+
+Hca	2 "H1"
+[1]	"S1"[1]
+[2]	"S2"[1]
+
+Hca	2 "H2"
+[1]	"S3"[1]
+[2]	"S4"[1]
+"""
+
+OPEN = """
+    open a vhca1 1
+    open b vhca2 1
+"""
+
+MIGRATE = OPEN + """
+    connect a b alt=2 retry=2 timeout=16
+    is a mig rearm 1000
+    recv b 100
+    send a 10 3000
+    done a send 10 success
+    done b recv 10 success
+    is a mig armed
+    is b mig armed
+    # By command; the peer follows when it hears of it.
+    mig a migrated
+    event a path_mig
+    is a mig migrated
+    is a port 2
+    noevent b 100
+    send a 10 3000
+    done a send 10 success
+    event b path_mig
+    is b port 2
+    is b mig migrated
+    # Back, and a cable is cut: the HCA does it, and loses nothing.
+    alt a 1 0
+    alt b 1 0
+    send a 5 100
+    done a send 5 success
+    is a mig armed
+    is b mig armed
+    !vfabric -k /run/vfabric 'Unlink "S2"[2]'
+    send a 20 30000
+    done a send 20 success
+    event a path_mig
+    event b path_mig
+    is a port 1
+    done b recv 35 success
+    !vfabric -k /run/vfabric 'Relink "S2"[2]'
+"""
+
+# The same port, another service level; and the cable at the HCA itself.
+OTHER = OPEN + """
+    connect a b alt=1 altsl=3 retry=2 timeout=16
+    recv b 100
+    send a 2 100
+    done a send 2 success
+    is a mig armed
+    mig b migrated
+    is b sl 3
+    event b path_mig
+    recv a 1
+    send b 1 100
+    done a recv 1 success
+    event a path_mig
+    is a sl 3
+    alt a 2 0
+    alt b 2 0
+    send a 2 100
+    done a send 2 success
+    is a mig armed
+    !vfabric -k /run/vfabric 'Unlink "H1"[1]'
+    event a port_err
+    send a 10 10000
+    done a send 10 success
+    event a path_mig
+    is a port 2
+    # Neither path is there: the HCA says that it could not migrate, and gives up.
+    alt a 1 3
+    alt b 1 3
+    send a 2 100
+    done a send 2 success
+    is a mig armed
+    !vfabric -k /run/vfabric 'Unlink "S2"[2]'
+    send a 1 100
+    event a path_mig_err
+    done a send 1 transport_retry_counter_exceeded
+    is a state err
+    !vfabric -k /run/vfabric 'Relink "S2"[2]'
+    !vfabric -k /run/vfabric 'Relink "H1"[1]'
+"""
+
+DRAIN = OPEN + """
+    connect a b timeout=14
+    # Idle: drained at once.
+    sqd a notify
+    event a sq_drained
+    is a draining 0
+    rts a
+    # What was begun is finished, the rest waits.
+    recv b 1000
+    send a 200 32768
+    sqd a notify
+    event a sq_drained
+    is a draining 0
+    quiet a 300
+    send a 10 64
+    quiet a 200
+    sl a 2
+    is a sl 2
+    rts a
+    done a send 210 success
+    done b recv 210 success
+"""
+
+LOSSY = """
+    !vfabric -k /run/vfabric 'Fault "S1"[2] loss=0.05'
+    !vfabric -k /run/vfabric 'Fault "S3"[2] loss=0.05'
+""" + DRAIN + """
+    !vfabric -k /run/vfabric 'Fault "S1"[2] loss=0'
+    !vfabric -k /run/vfabric 'Fault "S3"[2] loss=0'
+"""
+
+WITHOUT = OPEN + """
+    fails connect a b alt=2
+    open c vhca1 1
+    open d vhca2 1
+    connect c d
+    fails sqd c
+    recv d 1
+    send c 1 5000
+    done c send 1 success
+"""
+
+
+def play(fabric, script):
+    """Run a script of qpscript's; what it said is shown if a line fails."""
+    job = fabric.guest.start("exec qpscript", stdin=script.encode())
+    try:
+        job.wait(120)
+    except Exception:
+        print(job.output(), fabric.guest.run("dmesg | tail -n 20"), flush=True)
+        raise
+
+
+def test(bed):
+    fabric = bed.fabric(TOPOLOGY)
+    for script in (MIGRATE, OTHER, DRAIN, LOSSY):
+        play(fabric, script)
+        fabric.wait_active()
+    resends = int(fabric.guest.run("cat /sys/class/infiniband/vhca1/ports/1/vhca/rc_resends"))
+    assert resends > 0, "nothing was lost: it proves nothing"
+
+    for host in list(fabric.hosts):
+        fabric.remove(host)
+    fabric.guest.run("rmmod ib_vhca")
+    fabric.load("apm=0 sqd=0")
+    for host in ("H1", "H2"):
+        fabric.add(host, ports=2)
+    fabric.start_opensm()
+    fabric.wait_active()
+    assert "AUTO_PATH_MIG" not in fabric.guest.run("ibv_devinfo -v -d vhca1")
+    play(fabric, WITHOUT)
