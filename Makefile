@@ -6,11 +6,17 @@
 #   make check-style        shellcheck, sparse, kernel-doc, checkpatch
 #   make check-unit         unit tests on the host, KUnit suites in a guest
 #   make check-vm T=NAME    tests between guests (T: names or patterns; default all)
+#   make check-kernel       KUnit, tracking and a move: for KERNEL=6.12
+#   make check-debug        the same and more on the debug kernel, which it builds (15 minutes)
+#   make check-dkms         the Debian packages, and DKMS in clean roots
+#   make check-ci           check, and all three of these (the debug kernel only if it is built)
 #   make demo               perftest survives a live migration
 #   make bench              measurements
 #   make install            DESTDIR= and PREFIX= as usual
 #
 #   KERNEL=6.1.0-56-amd64   the kernel to build for and to boot (default: the newest with headers)
+#   KERNEL=6.12             the newest of a series that Debian has: unpacked into the cache
+#   KERNEL=debug            with KASAN, lockdep, kmemleak: built into the cache (15 minutes)
 
 # Not ?=: where nothing is installed yet it is empty here, and known in the make after setup.
 ifeq ($(strip $(KERNEL)),)
@@ -18,7 +24,21 @@ images := $(patsubst /boot/vmlinuz-%,%,$(wildcard /boot/vmlinuz-*))
 headers := $(patsubst /lib/modules/%/build,%,$(wildcard /lib/modules/*/build))
 KERNEL := $(shell printf '%s\n' $(filter $(headers),$(images)) | sort -V | tail -n 1)
 endif
-KDIR ?= /lib/modules/$(KERNEL)/build
+
+# What is not installed is a kernel that scripts/kernel unpacks beside the machine's: its root
+# directory is called as its release.
+ifeq ($(wildcard /boot/vmlinuz-$(KERNEL) /lib/modules/$(KERNEL)/build $(KERNEL_ROOT)/boot/vmlinuz-$(KERNEL)),)
+ifneq ($(strip $(KERNEL)),)
+override KERNEL_ROOT := $(shell KERNEL= scripts/setup >&2 && \
+	$(if $(filter debug,$(KERNEL)),tests/debug/kernel,scripts/kernel $(KERNEL)))
+ifeq ($(KERNEL_ROOT),)
+$(error there is no kernel $(KERNEL))
+endif
+override KERNEL := $(notdir $(KERNEL_ROOT))
+export KERNEL_ROOT
+endif
+endif
+KDIR ?= $(KERNEL_ROOT)/lib/modules/$(KERNEL)/build
 PREFIX ?= /usr
 LIBDIR ?= $(PREFIX)/lib/x86_64-linux-gnu
 export KERNEL
@@ -37,8 +57,8 @@ TOOLS :=
 APPS :=
 UNIT :=
 -include libshim/Makefile.inc tools/Makefile.inc tests/apps/Makefile.inc tests/unit/Makefile.inc
--include tests/bench/Makefile.inc kmod/tests/Makefile.inc
--include tests/vfabric/Makefile.inc
+-include tests/mpi/Makefile.inc tests/bench/Makefile.inc kmod/tests/Makefile.inc
+-include tests/vfabric/Makefile.inc tests/vhca/Makefile.inc tests/debug/Makefile.inc
 
 .PHONY: setup module shim tools apps unit guest-files
 setup:
@@ -48,17 +68,18 @@ tools: $(TOOLS)
 apps: $(APPS)
 unit: $(UNIT)
 # What the test bed puts into every guest.
-guest-files: module shim tools apps
+guest-files: module shim tools apps vhca vfabric
 
 # Kbuild leaves its objects beside the sources: it gets a copy, so that the tree stays clean and
 # several kernels can be built for side by side.
 module:
 	@mkdir -p $(KBUILD_DIR)/module
 	@cp -rpu Kbuild kmod include $(KBUILD_DIR)/module
-	+@$(MAKE) --no-print-directory -C $(KDIR) M=$(CURDIR)/$(KBUILD_DIR)/module modules
+	+@$(MAKE) --no-print-directory -C $(KDIR) M=$(CURDIR)/$(KBUILD_DIR)/module \
+		$(if $(findstring -repath-debug-,$(KERNEL)),UBSAN_SANITIZE=y) modules
 	@cp -pu $(KBUILD_DIR)/module/ib_repath.ko $(KBUILD_DIR)/
 
-.PHONY: check check-style check-unit check-vm demo bench
+.PHONY: check check-style check-unit check-vm check-kernel check-debug check-dkms check-ci demo bench
 check: setup
 	+@$(BUILD) guest-files unit
 	@UNIT="$(UNIT)" tests/run style unit kunit vm
@@ -70,6 +91,17 @@ check-unit: setup
 check-vm: setup
 	+@$(BUILD) guest-files
 	@T="$(T)" tests/run vm
+check-ci: setup
+	+@$(BUILD) guest-files unit
+	@UNIT="$(UNIT)" tests/run style unit kunit vm dkms 6.12 debug
+check-kernel: setup
+	+@$(BUILD) guest-files
+	@T="$(or $(T),track_* move_server)" tests/run kunit vm
+check-debug:
+	+@$(MAKE) --no-print-directory KERNEL=debug FUZZ_MESSAGES=$(or $(FUZZ_MESSAGES),40000) \
+		T="$(or $(T),bed_boot track_* fuzz_* peer_move move_server)" check-kernel
+check-dkms: setup
+	@tests/dkms/run
 demo: setup
 	+@$(BUILD) guest-files
 	@scripts/demo

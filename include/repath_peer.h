@@ -41,6 +41,9 @@
  * @REPATH_MSG_KEYS_ACK: the answer
  * @REPATH_MSG_GONE: my end does not exist any more; from the shim, or from the module when
  *	the process died while its connections were suspended
+ * @REPATH_MSG_RESOLVE: module's own: "which queue pair is known by this number?", answered in the
+ *	reply
+ * @REPATH_MSG_MOVED: module's own: "the UD queue pair that you have asked for is there now"
  * @__REPATH_MSG_MAX: one more than the last
  */
 enum repath_msg {
@@ -58,6 +61,8 @@ enum repath_msg {
 	REPATH_MSG_KEYS,
 	REPATH_MSG_KEYS_ACK,
 	REPATH_MSG_GONE,
+	REPATH_MSG_RESOLVE,
+	REPATH_MSG_MOVED,
 	__REPATH_MSG_MAX
 };
 
@@ -106,6 +111,8 @@ enum repath_peer_status {
 	REPATH_PEER_BUSY,	/* out of memory or over a limit: send again later */
 	REPATH_PEER_VERSION_ERR,
 	REPATH_PEER_MALFORMED,
+	REPATH_PEER_AMBIGUOUS,	/* RESOLVE: more than one may be meant */
+	REPATH_PEER_TAKEN,	/* RESOLVE: it is connected to somebody else's */
 };
 
 /**
@@ -127,6 +134,64 @@ struct repath_hello {
 } __attribute__((packed));
 
 #define REPATH_HELLO_WANT	(1u << 0) /* send me your HELLO (again) */
+
+/**
+ * struct repath_resolve - REPATH_MSG_RESOLVE, one fragment
+ * @dst_gid: where the asker believes the queue pair to be; all zero: it is reached by LID alone
+ * @src_gid: GID of the asker's port
+ * @dst_cookie: only a queue pair of this process is meant; 0: anybody's
+ * @src_cookie: the asker
+ * @token: of a UD address, 64 random bits that MOVED must bring; 0: not to be told
+ * @qpn: the number that the asker's application was given
+ * @src_qpn: the asker's own queue pair, 0 for UD
+ * @src_lid: LID of the asker's port; 0 on RoCE
+ * @src_sl: service level of the way back
+ * @qp_type: enum ib_qp_type
+ * @reserved: 0
+ */
+struct repath_resolve {
+	__u8	dst_gid[16];
+	__u8	src_gid[16];
+	__be64	dst_cookie;
+	__be64	src_cookie;
+	__be64	token;
+	__be32	qpn;
+	__be32	src_qpn;
+	__be32	src_lid;
+	__u8	src_sl;
+	__u8	qp_type;
+	__be16	reserved;
+} __attribute__((packed));
+
+/**
+ * struct repath_resolved - follows struct repath_frag_reply in the answer to REPATH_MSG_RESOLVE
+ * @tag: names the queue pair among all of all hosts, and tells nothing else
+ * @qpn: its number now
+ * @flags: REPATH_RESOLVED_*
+ */
+struct repath_resolved {
+	__be64	tag;
+	__be32	qpn;
+	__be32	flags;
+} __attribute__((packed));
+
+#define REPATH_RESOLVED_MOVED	(1u << 0) /* its process has moved on this device */
+
+/**
+ * struct repath_moved - REPATH_MSG_MOVED, one fragment
+ * @token: of the asker's RESOLVE
+ * @cookie: the process that has moved
+ * @gid: where its queue pair is now; all zero: it is reached by LID alone
+ * @lid: the same, 0 on RoCE
+ * @qpn: the queue pair's number now
+ */
+struct repath_moved {
+	__be64	token;
+	__be64	cookie;
+	__u8	gid[16];
+	__be32	lid;
+	__be32	qpn;
+} __attribute__((packed));
 
 /**
  * struct repath_wire_msg - every other message, module to module

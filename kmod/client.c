@@ -8,6 +8,7 @@
 #include "device.h"
 #include "op.h"
 #include "track.h"
+#include "unplug.h"
 #include "xprt.h"
 
 /*
@@ -36,7 +37,8 @@ static int client_add(struct ib_device *ibdev)
 
 	/* First the hooks, then what they have not seen: nothing falls between. */
 	repath_device_link(dev);
-	repath_adopt(dev, false);
+	repath_adopt(dev);
+	repath_unplug_added();
 	return 0;
 }
 
@@ -53,6 +55,8 @@ static void client_remove(struct ib_device *ibdev, void *client_data)
 {
 	struct repath_device *dev = client_data;
 
+	/* While everything still works. */
+	repath_unplug_removed(dev);
 	repath_op_device_removed(dev);
 	if (dev->xprt)
 		repath_xprt_remove_device(dev);
@@ -60,6 +64,7 @@ static void client_remove(struct ib_device *ibdev, void *client_data)
 	/* Again: one may have begun meanwhile. From now on they begin with a device that is gone. */
 	repath_op_device_removed(dev);
 	cancel_work_sync(&dev->rescan);
+	repath_adopt_device_gone(dev);
 	repath_device_put(dev);
 }
 
@@ -90,5 +95,6 @@ int __init repath_client_init(void)
  */
 void repath_client_exit(void)
 {
+	repath_unplug_ending();
 	ib_unregister_client(&repath_client);
 }

@@ -1,27 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The table of connections, and what happens to them. */
+/* The table of connections, and the processes at their other ends. */
 #include <linux/hashtable.h>
 #include <linux/module.h>
 #include <linux/random.h>
 #include <linux/slab.h>
-#include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <repath_peer.h>
 
 #include "conn.h"
 #include "device.h"
-#include "hello.h"
-#include "op.h"
-#include "peer.h"
+#include "number.h"
 #include "proc.h"
 #include "track.h"
 
-static unsigned int peer_lease_s = 3600;
-module_param(peer_lease_s, uint, 0644);
-MODULE_PARM_DESC(peer_lease_s,
-		 "How long queue pairs stay suspended for a peer that does not come back, in s (3600; 0: for ever)");
-
-#define LEASE_PERIOD (5 * HZ)
+/* Connections of a process whose queue pair is gone until it is resumed. */
+#define UNBOUND_MAX	(1u << 17)
 
 DEFINE_MUTEX(repath_conn_mutex);
 
@@ -31,7 +24,6 @@ static DEFINE_HASHTABLE(by_token, 8);
 static DEFINE_HASHTABLE(by_qp, 8);
 static DEFINE_HASHTABLE(remotes, 6);
 static u32 next_remote_id;
-static struct delayed_work lease_work;
 
 /* --- remote processes --- */
 
@@ -116,7 +108,13 @@ static u64 qp_hash(const struct repath_device *dev, u32 qpn)
 	return (u64)dev->index << 32 | qpn;
 }
 
-static void unbind(struct repath_conn *conn)
+/**
+ * repath_conn_unbind - the connection has no queue pair for now
+ * @conn: connection
+ *
+ * Context: repath_conn_mutex held.
+ */
+void repath_conn_unbind(struct repath_conn *conn)
 {
 	struct repath_qp *rqp = conn->rqp;
 
@@ -126,19 +124,28 @@ static void unbind(struct repath_conn *conn)
 	if (rqp->conn_id == conn->id)
 		WRITE_ONCE(rqp->conn_id, 0);
 	conn->rqp = NULL;
+	conn->proc->nunbound++;
 	repath_qp_put(rqp);
 }
 
-static void bind(struct repath_conn *conn, struct repath_qp *rqp)
+/**
+ * repath_conn_bind - this queue pair is the connection's end now
+ * @conn: connection
+ * @rqp: queue pair
+ *
+ * Context: repath_conn_mutex held.
+ */
+void repath_conn_bind(struct repath_conn *conn, struct repath_qp *rqp)
 {
 	kref_get(&rqp->kref);
-	unbind(conn);
+	repath_conn_unbind(conn);
 	if (conn->dev != rqp->dev) {
 		if (conn->dev)
 			repath_device_put(conn->dev);
 		conn->dev = repath_device_get(rqp->dev);
 	}
 	conn->rqp = rqp;
+	conn->proc->nunbound--;
 	conn->qpn = rqp->qpn;
 	WRITE_ONCE(rqp->conn_id, conn->id);
 	hash_add(by_qp, &conn->by_qp, qp_hash(conn->dev, conn->qpn));
@@ -163,6 +170,11 @@ struct repath_conn *repath_conn_create(struct repath_proc *proc, struct repath_q
 	/* Set before repath_conn_proc_left() takes the mutex: nothing is added behind its back. */
 	if (READ_ONCE(proc->left))
 		return NULL;
+	/* What has no queue pair costs its process nothing, and this host memory. */
+	if (proc->nunbound >= UNBOUND_MAX) {
+		repath_stat_inc(rqp->dev, REPATH_STAT_CONN_LIMIT);
+		return NULL;
+	}
 	conn = kzalloc(sizeof(*conn), GFP_KERNEL);
 	if (!conn)
 		return NULL;
@@ -181,7 +193,9 @@ struct repath_conn *repath_conn_create(struct repath_proc *proc, struct repath_q
 	hash_add(by_token, &conn->by_token, conn->token);
 	list_add_tail(&conn->proc_node, &proc->conns);
 	proc->nconns++;
-	bind(conn, rqp);
+	proc->nunbound++;
+	repath_stat_inc(rqp->dev, REPATH_STAT_CONN_NEW);
+	repath_conn_bind(conn, rqp);
 	return conn;
 }
 
@@ -195,10 +209,11 @@ void repath_conn_destroy(struct repath_conn *conn)
 {
 	lockdep_assert_held(&repath_conn_mutex);
 	conn->dead = true;
-	unbind(conn);
+	repath_conn_unbind(conn);
 	hash_del(&conn->by_token);
 	list_del(&conn->proc_node);
 	conn->proc->nconns--;
+	conn->proc->nunbound--;
 	xa_erase(&by_id, conn->id);
 	remote_put(conn->remote);
 	conn->remote = NULL;
@@ -281,243 +296,14 @@ bool repath_conn_is_peer(const struct repath_conn *conn, u32 qpn, const u8 gid[1
 void repath_conn_update_ready(struct repath_conn *conn)
 {
 	lockdep_assert_held(&repath_conn_mutex);
-	if (conn->state != REPATH_CONN_GONE && conn->hello_acked && conn->peer_token &&
-	    conn->remote)
-		conn->state = REPATH_CONN_READY;
-}
-
-/**
- * repath_conn_rebind - the connection continues on another queue pair
- * @conn: connection
- * @rqp: queue pair of the same process
- * @port: port that it uses
- * @sgid_index: GID that it uses
- */
-void repath_conn_rebind(struct repath_conn *conn, struct repath_qp *rqp, u32 port, u32 sgid_index)
-{
-	struct repath_conn *other;
-
-	lockdep_assert_held(&repath_conn_mutex);
-	if (conn->rqp != rqp) {
-		/* The number belonged to a queue pair whose end was not heard of yet. */
-		other = repath_conn_by_qp(rqp->dev, rqp->qpn);
-		if (other)
-			unbind(other);
-		bind(conn, rqp);
-		/* Another port may be in another network. */
-		conn->addr.has_dmac = false;
-	}
-	conn->addr.port = port;
-	conn->addr.sgid_index = sgid_index;
-}
-
-/**
- * repath_conn_readdress - the other end has moved
- * @conn: connection
- * @gid: GID of its port
- * @lid: LID of its port, 0 on RoCE
- * @qpn: its queue pair
- */
-void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, u32 qpn)
-{
-	static const union ib_gid none;
-
-	lockdep_assert_held(&repath_conn_mutex);
-	conn->dest_qpn = qpn;
-	if (lid)
-		conn->addr.dlid = lid;
-	if (!memcmp(&conn->addr.dgid, &none, sizeof(none)))
+	if (conn->state == REPATH_CONN_GONE || conn->state == REPATH_CONN_READY ||
+	    !conn->hello_acked || !conn->peer_token || !conn->remote)
 		return;
-	/* The GID may be the same, and the HCA behind it another. */
-	conn->addr.has_dmac = false;
-	memcpy(conn->addr.dgid.raw, gid, sizeof(none));
-}
-
-static void settled(struct repath_conn *conn)
-{
-	conn->moving = false;
-	conn->must_reset = false;
-	conn->connected_tx = false;
-	conn->connected_rx = false;
-}
-
-/**
- * repath_conn_message - what a message that was sent or accepted means for the connection
- * @conn: connection; not valid any more after GONE
- * @type: enum repath_msg
- * @flags: of its record, REPATH_REC_*
- * @tx: it was sent
- */
-void repath_conn_message(struct repath_conn *conn, u8 type, u32 flags, bool tx)
-{
-	lockdep_assert_held(&repath_conn_mutex);
-	switch (type) {
-	case REPATH_MSG_GATE:
-		if (!conn->moving) {
-			settled(conn);
-			conn->moving = true;
-		}
-		conn->moving_since = jiffies;
-		break;
-	case REPATH_MSG_CONNECTED:
-		if (tx)
-			conn->connected_tx = true;
-		else
-			conn->connected_rx = true;
-		if (conn->connected_tx && conn->connected_rx)
-			settled(conn);
-		break;
-	case REPATH_MSG_ABORT:
-		conn->must_reset |= !!(flags & REPATH_REC_RESET);
-		break;
-	case REPATH_MSG_ABORTED:
-		conn->must_reset |= !!(flags & REPATH_REC_RESET);
-		if (!conn->must_reset)
-			settled(conn);
-		break;
-	case REPATH_MSG_GONE:
-		conn->state = REPATH_CONN_GONE;
-		if (!conn->rqp)
-			repath_conn_destroy(conn);
-		break;
-	default:
-		if (conn->moving)
-			conn->moving_since = jiffies;
-		break;
-	}
-}
-
-/* --- queue pairs --- */
-
-static void addr_of_path(struct repath_addr *addr, const struct repath_path *path)
-{
-	memset(addr, 0, sizeof(*addr));
-	addr->port = path->port;
-	addr->dlid = path->dlid;
-	addr->sl = path->sl;
-	if (path->has_grh) {
-		addr->dgid = path->dgid;
-		addr->sgid_index = path->sgid_index;
-		addr->traffic_class = path->traffic_class;
-		addr->hop_limit = path->hop_limit;
-		addr->flow_label = path->flow_label;
-	}
-	memcpy(addr->dmac, path->dmac, sizeof(addr->dmac));
-	addr->has_dmac = memchr_inv(path->dmac, 0, sizeof(path->dmac));
-}
-
-static void qp_connected(struct repath_proc *proc, struct repath_qp *rqp)
-{
-	struct repath_conn *conn = repath_conn_by_qp(rqp->dev, rqp->qpn);
-	struct repath_path path;
-	struct repath_addr addr;
-	u8 state;
-
-	repath_qp_snapshot(rqp, &state, &path);
-	if (state < IB_QPS_RTR || state > IB_QPS_SQE || !path.has_av || READ_ONCE(rqp->gone))
-		return;
-	addr_of_path(&addr, &path);
-	if (conn && conn->rqp == rqp && conn->proc == proc) {
-		bool same = repath_conn_is_peer(conn, path.dest_qpn, path.dgid.raw);
-
-		/* The shim connects it; this may be news of a time before the last INFO. */
-		if (conn->moving) {
-			if (same)
-				conn->addr = addr;
-			return;
-		}
-		if (same && conn->state != REPATH_CONN_GONE) {
-			conn->addr = addr;
-			if (conn->state != REPATH_CONN_READY)
-				repath_hello_start(conn, false);
-			return;
-		}
-	}
-	if (conn)
-		repath_conn_destroy(conn);
-	conn = repath_conn_create(proc, rqp, path.dest_qpn, &addr);
-	if (!conn)
-		return;
-	repath_hello_early(conn);
-	repath_hello_start(conn, false);
-}
-
-/**
- * repath_conn_qp_connected - a queue pair has reached RTR
- * @rqp: queue pair
- *
- * For the first time or again. Only those of registered processes get connections; a process that registers later
- * is seen to by repath_conn_adopt().
- */
-void repath_conn_qp_connected(struct repath_qp *rqp)
-{
-	struct repath_proc *proc;
-
-	if (rqp->kernel || !rqp->pid || !repath_qp_is_connected_type(rqp))
-		return;
-	proc = repath_proc_find(rqp->pid);
-	if (!proc)
-		return;
-	mutex_lock(&repath_conn_mutex);
-	qp_connected(proc, rqp);
-	mutex_unlock(&repath_conn_mutex);
-	repath_proc_put(proc);
-}
-
-/**
- * repath_conn_qp_gone - a queue pair was destroyed
- * @rqp: queue pair
- */
-void repath_conn_qp_gone(struct repath_qp *rqp)
-{
-	struct repath_conn *conn;
-
-	mutex_lock(&repath_conn_mutex);
-	conn = rqp->conn_id ? repath_conn_by_id(rqp->conn_id) : NULL;
-	if (conn && conn->rqp == rqp) {
-		if (conn->moving && conn->state != REPATH_CONN_GONE) {
-			unbind(conn);
-		} else {
-			/* Else the other end would not know why nobody answers when it is to move. */
-			if (conn->state == REPATH_CONN_READY)
-				repath_peer_send_gone(conn);
-			repath_conn_destroy(conn);
-		}
-	}
-	mutex_unlock(&repath_conn_mutex);
-}
-
-static int adopt(struct repath_qp *rqp, void *arg)
-{
-	repath_conn_qp_connected(rqp);
-	return 0;
-}
-
-/**
- * repath_conn_adopt - take up the queue pairs that a process connected before it registered
- * @proc: process
- */
-void repath_conn_adopt(struct repath_proc *proc)
-{
-	repath_qp_walk_of(proc->tgid, adopt, NULL);
-}
-
-/**
- * repath_conn_proc_left - a process is not there any more
- * @proc: process
- */
-void repath_conn_proc_left(struct repath_proc *proc)
-{
-	struct repath_conn *conn, *next;
-
-	mutex_lock(&repath_conn_mutex);
-	list_for_each_entry_safe(conn, next, &proc->conns, proc_node) {
-		if (conn->state == REPATH_CONN_READY)
-			repath_peer_send_gone(conn);
-		repath_conn_destroy(conn);
-	}
-	mutex_unlock(&repath_conn_mutex);
-	repath_op_conn_changed();
+	conn->state = REPATH_CONN_READY;
+	repath_stat_inc(conn->dev, REPATH_STAT_CONN_READY);
+	/* The other end has to be told keys before it can use any. */
+	if (repath_number_has_moved(conn->proc, conn->dev))
+		repath_conn_tell(conn);
 }
 
 /**
@@ -540,49 +326,32 @@ bool repath_conn_query(u32 conn_id, u8 *state)
 }
 
 /**
- * repath_conn_count - how many connections a process has
+ * repath_conn_count - how many connections a process has on a device
  * @proc: process
+ * @dev: device, that they use or used last
  * @count: all
  * @moving: those that are suspended
  */
-void repath_conn_count(struct repath_proc *proc, u32 *count, u32 *moving)
+void repath_conn_count(struct repath_proc *proc, const struct repath_device *dev, u32 *count,
+		       u32 *moving)
 {
 	struct repath_conn *conn;
 
+	*count = 0;
 	*moving = 0;
 	mutex_lock(&repath_conn_mutex);
-	*count = proc->nconns;
-	list_for_each_entry(conn, &proc->conns, proc_node)
+	list_for_each_entry(conn, &proc->conns, proc_node) {
+		if (conn->dev != dev)
+			continue;
+		++*count;
 		*moving += conn->moving;
-	mutex_unlock(&repath_conn_mutex);
-}
-
-/* --- the lease --- */
-
-/* An end that has kept its queue pair waits for a mover; after the lease, nobody comes any more. */
-static int lease_check(struct repath_conn *conn, void *arg)
-{
-	if (!conn->moving || !conn->rqp || conn->state != REPATH_CONN_READY ||
-	    time_before(jiffies, conn->moving_since + peer_lease_s * HZ))
-		return 0;
-	repath_peer_tell_gone(conn);
-	return 0;
-}
-
-static void lease_expire(struct work_struct *work)
-{
-	if (peer_lease_s) {
-		mutex_lock(&repath_conn_mutex);
-		repath_conn_for_each(lease_check, NULL);
-		mutex_unlock(&repath_conn_mutex);
 	}
-	queue_delayed_work(system_power_efficient_wq, &lease_work, LEASE_PERIOD);
+	mutex_unlock(&repath_conn_mutex);
 }
 
 int repath_conn_init(void)
 {
-	INIT_DELAYED_WORK(&lease_work, lease_expire);
-	queue_delayed_work(system_power_efficient_wq, &lease_work, LEASE_PERIOD);
+	repath_conn_lease_init();
 	return 0;
 }
 
@@ -595,7 +364,7 @@ static int destroy_one(struct repath_conn *conn, void *arg)
 /* Notes, netlink and the carrier are gone: nobody makes or finds a connection any more. */
 void repath_conn_exit(void)
 {
-	cancel_delayed_work_sync(&lease_work);
+	repath_conn_lease_exit();
 	mutex_lock(&repath_conn_mutex);
 	repath_conn_for_each(destroy_one, NULL);
 	mutex_unlock(&repath_conn_mutex);

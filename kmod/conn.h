@@ -103,9 +103,12 @@ struct repath_conn {
 
 int repath_conn_init(void);
 void repath_conn_exit(void);
+void repath_conn_lease_init(void);
+void repath_conn_lease_exit(void);
 
 /* From the tracker, in process context and in order per queue pair. */
 void repath_conn_qp_connected(struct repath_qp *rqp);
+void repath_conn_qp_reset(struct repath_qp *rqp);
 void repath_conn_qp_gone(struct repath_qp *rqp);
 /* The state of a queue pair's connection, for QP_GET: true if it has one. */
 bool repath_conn_query(u32 conn_id, u8 *state);
@@ -125,6 +128,8 @@ struct repath_conn *repath_conn_by_qp(struct repath_device *dev, u32 qpn);
 struct repath_conn *repath_conn_create(struct repath_proc *proc, struct repath_qp *rqp,
 				       u32 dest_qpn, const struct repath_addr *addr);
 void repath_conn_destroy(struct repath_conn *conn);
+void repath_conn_bind(struct repath_conn *conn, struct repath_qp *rqp);
+void repath_conn_unbind(struct repath_conn *conn);
 void repath_conn_set_remote(struct repath_conn *conn, u64 cookie);
 void repath_conn_rebind(struct repath_conn *conn, struct repath_qp *rqp, u32 port, u32 sgid_index);
 bool repath_conn_is_peer(const struct repath_conn *conn, u32 qpn, const u8 gid[16]);
@@ -135,9 +140,12 @@ void repath_conn_message(struct repath_conn *conn, u8 type, u32 flags, bool tx);
 /* Calls @fn for each connection until it returns non-zero; @fn may destroy its connection. */
 struct repath_conn *repath_conn_get(struct repath_conn *conn);
 int repath_conn_for_each(int (*fn)(struct repath_conn *conn, void *arg), void *arg);
-/* How many connections of @proc there are, and how many of them are moving. Takes the mutex. */
-void repath_conn_count(struct repath_proc *proc, u32 *count, u32 *moving);
+/* How many connections @proc has on @dev, and how many of them are moving. Takes the mutex. */
+void repath_conn_count(struct repath_proc *proc, const struct repath_device *dev, u32 *count,
+		       u32 *moving);
 
+/* EV_CONN; conn mutex held */
+void repath_conn_tell(const struct repath_conn *conn);
 /* CONN_GET */
 int repath_conn_dump(struct sk_buff *skb, struct netlink_callback *cb);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* CONN_GET. Tokens and cookies do not leave the kernel. */
+/* CONN_GET and EV_CONN. Tokens and cookies do not leave the kernel. */
 #include "compat/genl.h"
 #include "conn.h"
 #include "device.h"
 #include "netlink.h"
 #include "proc.h"
 
-static int fill(struct sk_buff *skb, const struct repath_conn *conn)
+static int fill(struct sk_buff *skb, const struct repath_conn *conn, u32 pid)
 {
 	struct nlattr *nest = nla_nest_start(skb, REPATH_A_CONN);
 
@@ -21,12 +21,34 @@ static int fill(struct sk_buff *skb, const struct repath_conn *conn)
 	    nla_put_u32(skb, REPATH_A_DEST_QPN, conn->dest_qpn) ||
 	    nla_put(skb, REPATH_A_DGID, sizeof(conn->addr.dgid), &conn->addr.dgid) ||
 	    (conn->moving && nla_put_flag(skb, REPATH_A_MOVING)) ||
-	    nla_put_u32(skb, REPATH_A_PID, repath_nl_pid(conn->proc->tgid))) {
+	    nla_put_u32(skb, REPATH_A_PID, pid)) {
 		nla_nest_cancel(skb, nest);
 		return -EMSGSIZE;
 	}
 	nla_nest_end(skb, nest);
 	return 0;
+}
+
+/**
+ * repath_conn_tell - tell its process of a connection
+ * @conn: connection
+ *
+ * The event says nothing of the PID: it is the receiver's own.
+ *
+ * Context: repath_conn_mutex held.
+ */
+void repath_conn_tell(const struct repath_conn *conn)
+{
+	struct sk_buff *skb;
+	void *hdr;
+
+	skb = repath_nl_msg_new(REPATH_CMD_EV_CONN, NLMSG_DEFAULT_SIZE, &hdr);
+	if (!skb)
+		return;
+	if (fill(skb, conn, 0))
+		nlmsg_free(skb);
+	else
+		repath_proc_send(conn->proc, skb, hdr);
 }
 
 static bool wanted(const struct repath_conn *conn, struct netlink_callback *cb)
@@ -60,7 +82,7 @@ static int dump_one(struct repath_conn *conn, void *arg)
 	hdr = repath_nl_dump_put(dump->skb, dump->cb, REPATH_CMD_CONN_GET);
 	if (!hdr)
 		return -EMSGSIZE;
-	if (fill(dump->skb, conn)) {
+	if (fill(dump->skb, conn, repath_nl_pid(conn->proc->tgid))) {
 		genlmsg_cancel(dump->skb, hdr);
 		return -EMSGSIZE;
 	}

@@ -32,7 +32,7 @@ static void device_free_work(struct work_struct *work)
 	struct repath_device *dev = container_of(work, struct repath_device, free);
 
 	/* Every queue pair, context and process entry holds a reference: there are none left. */
-	WARN_ON(!list_empty(&dev->qps) || !list_empty(&dev->users));
+	WARN_ON(dev->qp_count || !list_empty(&dev->users));
 	xa_destroy(&dev->by_qpn);
 	xa_destroy(&dev->ctxs);
 	put_device(&dev->ibdev->dev);
@@ -63,9 +63,10 @@ struct repath_device *repath_device_alloc(struct ib_device *ibdev)
 	xa_init(&dev->by_qpn);
 	xa_init_flags(&dev->ctxs, XA_FLAGS_ALLOC);
 	INIT_LIST_HEAD(&dev->node);
-	INIT_LIST_HEAD(&dev->qps);
 	INIT_LIST_HEAD(&dev->users);
 	INIT_WORK(&dev->rescan, repath_adopt_work);
+	mutex_init(&dev->adopt_lock);
+	spin_lock_init(&dev->adoption_lock);
 	INIT_WORK(&dev->free, device_free_work);
 	repath_note_setup(&dev->note, device_deliver);
 	return dev;

@@ -5,13 +5,16 @@
 
 #include <linux/kref.h>
 #include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <net/net_namespace.h>
 #include <rdma/ib_verbs.h>
 
+#include "adopt.h"
 #include "note.h"
+#include "stat.h"
 
 /**
  * struct repath_device - an RDMA device
@@ -29,13 +32,20 @@
  * @xprt: belongs to xprt.c
  * @by_qpn: QP by repath_qp_key(); the newest one of a QPN. Readers RCU
  * @ctxs: contexts by a number of our own. Readers RCU
- * @qps: all queue pairs, also those whose QPN was taken over; repath_track_lock
  * @users: processes that hold anything of the device; repath_track_lock
- * @qp_count: entries of @qps
+ * @qp_count: entries of @by_qpn
  * @ctx_count: entries of @ctxs
+ * @ctx_closed: contexts whose end a hook has seen
  * @user_count: entries of @users
+ * @stats: counters
  * @note: pending news of this device
  * @rescan: adopts what the hooks have missed
+ * @adopt_lock: held through a round of adoption
+ * @adoption_lock: protects @adoption and @adopt_wanted
+ * @adoption: what all rounds came to
+ * @adopt_wanted: rounds asked for
+ * @adopt_done: the newest of these that has ended
+ * @adopt_again: the last round could not tell which contexts have gone
  * @free: the end of it, in process context
  */
 struct repath_device {
@@ -53,13 +63,20 @@ struct repath_device {
 
 	struct xarray by_qpn;
 	struct xarray ctxs;
-	struct list_head qps;
 	struct list_head users;
 	u32 qp_count;
 	u32 ctx_count;
+	u32 ctx_closed;
 	u32 user_count;
+	struct repath_stats stats;
 	struct repath_note note;
 	struct work_struct rescan;
+	struct mutex adopt_lock;
+	spinlock_t adoption_lock;
+	struct repath_adoption adoption;
+	u32 adopt_wanted;
+	u32 adopt_done;
+	bool adopt_again;
 	struct work_struct free;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Events on the multicast group "monitor", in the network namespace of the device. A PID in
- * them is of the initial PID namespace: one message goes to all listeners.
+ * Events on the multicast group "monitor", in the network namespace of the device. One message goes
+ * to all listeners, whatever PID namespace they are in: it tells processes by their PIDs in the
+ * initial one, and only in the initial network namespace; who listens elsewhere has to dump.
  */
 #include <linux/pid_namespace.h>
 
@@ -10,12 +11,17 @@
 #include "netlink.h"
 #include "track.h"
 
-#define EVENT_SIZE 512
+#define EVENT_SIZE 1024
+
+static struct pid_namespace *pids_of(struct repath_device *dev)
+{
+	return net_eq(repath_device_net(dev), &init_net) ? &init_pid_ns : NULL;
+}
 
 static struct sk_buff *event_new(struct repath_device *dev, u8 cmd, void **hdr)
 {
 	/* Queue pairs come by the thousand; mostly nobody listens. */
-	if (!repath_nl_has_listeners(repath_device_net(dev)))
+	if (!repath_nl_has_listeners(repath_device_net(dev), REPATH_NL_MONITOR))
 		return NULL;
 	return repath_nl_msg_new(cmd, EVENT_SIZE, hdr);
 }
@@ -28,7 +34,7 @@ static void event_send(struct repath_device *dev, struct sk_buff *skb, void *hdr
 		nlmsg_free(skb);
 		return;
 	}
-	repath_nl_multicast(repath_device_net(dev), skb, hdr);
+	repath_nl_multicast(repath_device_net(dev), REPATH_NL_MONITOR, skb, hdr);
 }
 
 /**
@@ -43,7 +49,7 @@ void repath_event_qp(struct repath_qp *rqp, enum repath_ev_action action)
 
 	skb = event_new(rqp->dev, REPATH_CMD_EV_QP, &hdr);
 	if (skb)
-		event_send(rqp->dev, skb, hdr, repath_fill_qp(skb, rqp, &init_pid_ns), action);
+		event_send(rqp->dev, skb, hdr, repath_fill_qp(skb, rqp, pids_of(rqp->dev)), action);
 }
 
 /**
@@ -58,7 +64,7 @@ void repath_event_user(struct repath_user *user, enum repath_ev_action action)
 
 	skb = event_new(user->dev, REPATH_CMD_EV_PROCESS, &hdr);
 	if (skb)
-		event_send(user->dev, skb, hdr, repath_fill_process(skb, user, &init_pid_ns),
+		event_send(user->dev, skb, hdr, repath_fill_process(skb, user, pids_of(user->dev)),
 			   action);
 }
 

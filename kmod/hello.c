@@ -13,14 +13,15 @@
 #include "conn.h"
 #include "device.h"
 #include "hello.h"
+#include "local.h"
 #include "op.h"
 #include "proc.h"
+#include "silent.h"
 #include "track.h"
+#include "watch.h"
 
 #define EARLY_MAX	256		/* HELLOs that came before their queue pair was connected */
 #define EARLY_AGE	(60 * HZ)
-#define SILENT_MAX	64		/* ports that did not answer */
-#define SILENT_AGE	(5 * HZ)
 #define BUSY_TRIES	10
 #define BUSY_PERIOD	(HZ / 5)
 #define ASK_PERIOD	HZ		/* a changed token is checked back no more often */
@@ -39,20 +40,6 @@ struct early {
 	struct repath_hello hello;
 };
 
-/**
- * struct silent - a port that did not answer
- * @dev: own device; compared only
- * @port: own port
- * @gid: the port
- * @at: jiffies
- */
-struct silent {
-	const struct repath_device *dev;
-	u32 port;
-	union ib_gid gid;
-	unsigned long at;
-};
-
 /* A HELLO to a queue pair of this host: done by a work item, since the sender holds the mutex. */
 struct local_hello {
 	struct work_struct work;
@@ -64,57 +51,9 @@ struct local_hello {
 /* Protected by repath_conn_mutex. */
 static LIST_HEAD(earlies);
 static unsigned int early_count;
-static struct silent silents[SILENT_MAX];
-static unsigned int silent_next;
 
 static struct workqueue_struct *hello_wq;
 static struct delayed_work busy_work;
-
-/* --- ports that do not answer --- */
-
-static struct silent *silent_find(const struct repath_device *dev, u32 port,
-				  const union ib_gid *gid)
-{
-	struct silent *s;
-
-	for (s = silents; s < silents + SILENT_MAX; s++)
-		if (s->dev && s->dev == dev && s->port == port &&
-		    !memcmp(&s->gid, gid, sizeof(*gid)))
-			return s;
-	return NULL;
-}
-
-static bool is_silent(const struct repath_conn *conn)
-{
-	struct silent *s = silent_find(conn->dev, conn->addr.port, &conn->addr.dgid);
-
-	return s && time_before(jiffies, s->at + SILENT_AGE);
-}
-
-static void silent_add(const struct repath_conn *conn)
-{
-	struct silent *s = silent_find(conn->dev, conn->addr.port, &conn->addr.dgid);
-
-	/* Ports that are known by LID alone all look alike. */
-	if (!memchr_inv(&conn->addr.dgid, 0, sizeof(conn->addr.dgid)))
-		return;
-	if (!s) {
-		s = &silents[silent_next++ % SILENT_MAX];
-		s->dev = conn->dev;
-		s->port = conn->addr.port;
-		s->gid = conn->addr.dgid;
-	}
-	s->at = jiffies;
-}
-
-static void silent_forget(const u8 gid[16])
-{
-	struct silent *s;
-
-	for (s = silents; s < silents + SILENT_MAX; s++)
-		if (!memcmp(&s->gid, gid, sizeof(s->gid)))
-			s->dev = NULL;
-}
 
 /* --- HELLOs that came early --- */
 
@@ -191,11 +130,12 @@ static void hello_answered(struct repath_conn *conn, int err, u8 status)
 	if (conn->dead)
 		goto unlock;
 	if (err) {
-		silent_add(conn);
+		repath_silent_add(conn->dev, &conn->addr);
 		if (!conn->hello_acked)
 			conn->state = REPATH_CONN_NO_ANSWER;
 	} else if (status == REPATH_PEER_BUSY && conn->hello_tries < BUSY_TRIES) {
 		conn->hello_tries++;
+		repath_stat_inc(conn->dev, REPATH_STAT_TX_HELLO_AGAIN);
 		mod_delayed_work(hello_wq, &busy_work, BUSY_PERIOD);
 		goto unlock;
 	} else if (status == REPATH_PEER_OK) {
@@ -231,31 +171,6 @@ static void local_work(struct work_struct *work)
 	hello_answered(local->conn, 0, status);
 	repath_device_put(local->dev);
 	kfree_sensitive(local);
-}
-
-/* The device of this host that has a GID; only within the network that the sender's device is in. */
-static struct repath_device *local_device(const struct repath_conn *conn)
-{
-	struct net *net = repath_device_net(conn->dev);
-	const struct ib_gid_attr *attr;
-	struct repath_device *dev;
-	enum ib_gid_type type;
-
-	if (!memchr_inv(&conn->addr.dgid, 0, sizeof(conn->addr.dgid)))
-		return NULL;
-	repath_device_for_each(dev, net) {
-		if (!net_eq(repath_device_net(dev), net) || !repath_device_use(dev))
-			continue;
-		attr = ERR_PTR(-ENOENT);
-		for (type = IB_GID_TYPE_IB; type < IB_GID_TYPE_SIZE && IS_ERR(attr); type++)
-			attr = rdma_find_gid(dev->ibdev, &conn->addr.dgid, type, NULL);
-		if (!IS_ERR(attr))
-			rdma_put_gid_attr(attr);
-		repath_device_unuse(dev);
-		if (!IS_ERR(attr))
-			return dev;
-	}
-	return NULL;
 }
 
 static int own_gid(const struct repath_conn *conn, u8 gid[16])
@@ -294,7 +209,7 @@ static int hello_send(struct repath_conn *conn)
 	if (!conn->peer_token || conn->expect_token)
 		hello->flags = cpu_to_be32(REPATH_HELLO_WANT);
 
-	dev = local_device(conn);
+	dev = repath_local_device(conn->dev, &conn->addr);
 	if (!dev) {
 		repath_conn_get(conn);
 		err = repath_xprt_send(conn->dev, &conn->addr, 0, REPATH_MSG_HELLO, hello,
@@ -333,7 +248,7 @@ void repath_hello_start(struct repath_conn *conn, bool force)
 		conn->hello_again = true;
 		return;
 	}
-	if (!force && is_silent(conn)) {
+	if (!force && repath_silent_is(conn->dev, &conn->addr)) {
 		conn->state = REPATH_CONN_NO_ANSWER;
 		return;
 	}
@@ -429,7 +344,7 @@ u8 repath_hello_receive(struct repath_device *dev, const void *data, u32 len)
 	if (len != sizeof(*hello) || !hello->token || !hello->cookie)
 		return REPATH_PEER_MALFORMED;
 	mutex_lock(&repath_conn_mutex);
-	silent_forget(hello->src_gid);
+	repath_silent_forget(hello->src_gid);
 	status = weigh(dev, hello);
 	mutex_unlock(&repath_conn_mutex);
 	repath_op_conn_changed();
@@ -443,15 +358,13 @@ u8 repath_hello_receive(struct repath_device *dev, const void *data, u32 len)
 void repath_hello_device_removed(struct repath_device *dev)
 {
 	struct early *e, *next;
-	struct silent *s;
 
 	mutex_lock(&repath_conn_mutex);
 	list_for_each_entry_safe(e, next, &earlies, node)
 		if (e->dev == dev)
 			early_drop(e);
-	for (s = silents; s < silents + SILENT_MAX; s++)
-		if (s->dev == dev)
-			s->dev = NULL;
+	repath_silent_device_removed(dev);
+	repath_watch_device_removed(dev);
 	mutex_unlock(&repath_conn_mutex);
 }
 

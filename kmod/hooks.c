@@ -19,6 +19,7 @@
 
 #include "adopt.h"
 #include "hooks.h"
+#include "stat.h"
 #include "track.h"
 
 #define WATCH_MIN_MS 10
@@ -143,12 +144,13 @@ static void watch_fn(struct work_struct *work)
 		others += modify_probes[i].nmissed + modify_probes[i].kp.nmissed;
 
 	if (ends != missed_ends || others != missed_others) {
-		atomic_add(ends - missed_ends + others - missed_others,
-			   &repath_track_stats.missed);
+		repath_stat_add(NULL, REPATH_STAT_PROBE_MISSED,
+				ends - missed_ends + others - missed_others);
 		repath_adopt_rescan_all(ends != missed_ends);
 		missed_ends = ends;
 		missed_others = others;
 	}
+	repath_adopt_watch();
 	watch_later();
 }
 

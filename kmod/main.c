@@ -8,18 +8,31 @@
 #include "hooks.h"
 #include "netlink.h"
 #include "note.h"
+#include "number.h"
 #include "op.h"
 #include "peer.h"
 #include "proc.h"
+#include "resolve.h"
+#include "track.h"
+#include "unplug.h"
+#include "watch.h"
 #include "xprt.h"
 
 static int __init repath_init(void)
 {
 	int err;
 
-	err = repath_note_init();
+	/* Probe handlers run with preemption off, and there no memory can be had, nor a lock. */
+	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
+		pr_err("repath: kernels with PREEMPT_RT are not supported: probe handlers can not allocate\n");
+		return -EOPNOTSUPP;
+	}
+	err = repath_track_init();
 	if (err)
 		return err;
+	err = repath_note_init();
+	if (err)
+		goto err_track;
 	err = repath_proc_init();
 	if (err)
 		goto err_note;
@@ -38,22 +51,39 @@ static int __init repath_init(void)
 	err = repath_peer_init();
 	if (err)
 		goto err_hello;
-	err = repath_nl_init();
+	repath_number_init();
+	err = repath_resolve_init();
 	if (err)
 		goto err_peer;
+	err = repath_watch_init();
+	if (err)
+		goto err_resolve;
+	err = repath_nl_init();
+	if (err)
+		goto err_watch;
 	err = repath_hooks_init();
 	if (err)
 		goto err_nl;
-	err = repath_client_init();
+	err = repath_unplug_init();
 	if (err)
 		goto err_hooks;
+	err = repath_client_init();
+	if (err)
+		goto err_unplug;
 	return 0;
 
+err_unplug:
+	repath_unplug_exit();
 err_hooks:
 	repath_hooks_exit();
 err_nl:
 	repath_note_flush();
 	repath_nl_exit();
+err_watch:
+	repath_watch_exit();
+err_resolve:
+	repath_resolve_exit();
+	repath_number_exit();
 err_peer:
 	repath_peer_exit();
 err_hello:
@@ -68,6 +98,8 @@ err_proc:
 	repath_proc_exit();
 err_note:
 	repath_note_exit();
+err_track:
+	repath_track_exit();
 	/* Objects are freed by kfree_rcu(), of which nothing in this module's text is left. */
 	return err;
 }
@@ -76,9 +108,13 @@ static void __exit repath_exit(void)
 {
 	/* No device, so no queue pair: what there was is in notes, which are told before the rest goes. */
 	repath_client_exit();
+	repath_unplug_exit();
 	repath_hooks_exit();
 	repath_note_flush();
 	repath_nl_exit();
+	repath_watch_exit();
+	repath_resolve_exit();
+	repath_number_exit();
 	repath_peer_exit();
 	repath_hello_exit();
 	repath_xprt_exit();
@@ -86,6 +122,7 @@ static void __exit repath_exit(void)
 	repath_conn_exit();
 	repath_proc_exit();
 	repath_note_exit();
+	repath_track_exit();
 }
 
 module_init(repath_init);

@@ -7,13 +7,17 @@
 #include <linux/pid_namespace.h>
 #include <linux/rwsem.h>
 
+#include "adopt.h"
 #include "conn.h"
 #include "device.h"
 #include "netlink.h"
 #include "netlink_policy.h"
+#include "number.h"
 #include "op.h"
 #include "peer.h"
 #include "proc.h"
+#include "resolve.h"
+#include "stat.h"
 
 static struct genl_family repath_family;
 
@@ -62,30 +66,33 @@ int repath_nl_unicast(struct net *net, u32 portid, struct sk_buff *skb, void *hd
 /**
  * repath_nl_has_listeners - is there anybody to make an event for?
  * @net: namespace of the listeners
+ * @group: their group
  */
-bool repath_nl_has_listeners(struct net *net)
+bool repath_nl_has_listeners(struct net *net, enum repath_nl_group group)
 {
 	bool listeners;
 
 	down_read(&family_sem);
-	listeners = family_up && genl_has_listeners(&repath_family, net, 0);
+	listeners = family_up && genl_has_listeners(&repath_family, net, group);
 	up_read(&family_sem);
 	return listeners;
 }
 
 /**
- * repath_nl_multicast - send a message to the group "monitor"
+ * repath_nl_multicast - send a message to a group
  * @net: namespace of the listeners
+ * @group: enum repath_nl_group
  * @skb: message, given away
  * @hdr: from repath_nl_msg_new()
  */
-void repath_nl_multicast(struct net *net, struct sk_buff *skb, void *hdr)
+void repath_nl_multicast(struct net *net, enum repath_nl_group group, struct sk_buff *skb,
+			 void *hdr)
 {
 	genlmsg_end(skb, hdr);
 	down_read(&family_sem);
 	if (family_up)
 		/* Nobody listening is no error. */
-		genlmsg_multicast_netns(&repath_family, net, skb, 0, 0, GFP_KERNEL);
+		genlmsg_multicast_netns(&repath_family, net, skb, 0, group, GFP_KERNEL);
 	else
 		nlmsg_free(skb);
 	up_read(&family_sem);
@@ -292,11 +299,32 @@ static const struct genl_ops repath_ops[] = {
 	}, {
 		REPATH_OP(PEER_SEND, repath_peer_send_policy),
 		.doit	= repath_peer_send_cmd,
+	}, {
+		REPATH_OP(NUMBERS, repath_numbers_policy),
+		.doit	= repath_numbers_cmd,
+	}, {
+		REPATH_OP(NUMBER_CHECK, repath_number_check_policy),
+		.doit	= repath_number_check_cmd,
+	}, {
+		REPATH_OP(RESOLVE, repath_resolve_policy),
+		.doit	= repath_resolve_cmd,
+	}, {
+		REPATH_OP(UNRESOLVE, repath_unresolve_policy),
+		.doit	= repath_unresolve_cmd,
+	}, {
+		REPATH_OP(ADOPT, repath_device_get_policy),
+		.flags	= GENL_UNS_ADMIN_PERM,
+		.dumpit	= repath_adopt_dumpit,
+		.done	= repath_adopt_dump_done,
+	}, {
+		REPATH_OP(STATS_GET, repath_device_get_policy),
+		.dumpit	= repath_stats_dumpit,
 	},
 };
 
 static const struct genl_multicast_group repath_groups[] = {
-	{ .name = REPATH_MCGRP_MONITOR },
+	[REPATH_NL_MONITOR]	= { .name = REPATH_MCGRP_MONITOR },
+	[REPATH_NL_OPERATION]	= { .name = REPATH_MCGRP_OPERATION },
 };
 
 static struct genl_family repath_family __ro_after_init = {

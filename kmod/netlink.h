@@ -15,11 +15,15 @@ struct repath_user;
 int repath_nl_init(void);
 void repath_nl_exit(void);
 
+/* Multicast groups, in the order in which the family has them. */
+enum repath_nl_group { REPATH_NL_MONITOR, REPATH_NL_OPERATION };
+
 /* Messages. All may sleep. A message that is given away is freed in every case. */
 struct sk_buff *repath_nl_msg_new(u8 cmd, size_t size, void **hdr);
 int repath_nl_unicast(struct net *net, u32 portid, struct sk_buff *skb, void *hdr);
-bool repath_nl_has_listeners(struct net *net);
-void repath_nl_multicast(struct net *net, struct sk_buff *skb, void *hdr);
+bool repath_nl_has_listeners(struct net *net, enum repath_nl_group group);
+void repath_nl_multicast(struct net *net, enum repath_nl_group group, struct sk_buff *skb,
+			 void *hdr);
 int repath_nl_reply(struct genl_info *info, struct sk_buff *skb, void *hdr);
 struct sk_buff *repath_nl_reply_new(struct genl_info *info, size_t size, void **hdr);
 void *repath_nl_dump_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd);

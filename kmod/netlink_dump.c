@@ -14,7 +14,7 @@
 #include "qp_filter.h"
 #include "track.h"
 
-#define ANSWER_SIZE 512
+#define ANSWER_SIZE 1024
 
 /* A page of what a dump will tell. */
 struct dump_page {
@@ -201,6 +201,7 @@ int repath_qp_doit(struct sk_buff *skb, struct genl_info *info)
 		err = -ENOENT;
 		goto put_device;
 	}
+	repath_qp_ask(rqp);
 	err = answer(info, rqp, fill_qp);
 	repath_qp_put(rqp);
 put_device:

@@ -13,7 +13,7 @@
 static int fill_owner(struct sk_buff *skb, struct pid *pid, const char *comm,
 		      struct pid_namespace *ns)
 {
-	pid_t nr = pid_nr_ns(pid, ns);
+	pid_t nr = ns ? pid_nr_ns(pid, ns) : 0;
 
 	if (!nr)
 		return 0;
@@ -33,13 +33,26 @@ static int fill_device_key(struct sk_buff *skb, struct repath_device *dev)
 	return 0;
 }
 
+static int fill_pkey(struct sk_buff *skb, struct repath_device *dev, u32 port, u16 index)
+{
+	u16 pkey;
+
+	if (nla_put_u32(skb, REPATH_A_PKEY_INDEX, index) ||
+	    (repath_path_pkey(dev, port, index, &pkey) && nla_put_u32(skb, REPATH_A_PKEY, pkey)))
+		return -EMSGSIZE;
+	return 0;
+}
+
 static int fill_path(struct sk_buff *skb, struct repath_device *dev,
 		     const struct repath_path *path)
 {
+	u32 slid = repath_path_slid(dev, path->port, path->dlid, path->path_bits);
+
 	if (nla_put_u32(skb, REPATH_A_DEST_QPN, path->dest_qpn) ||
 	    nla_put_u32(skb, REPATH_A_DLID, path->dlid) ||
-	    nla_put_u32(skb, REPATH_A_SLID, repath_path_slid(dev, path)) ||
+	    nla_put_u32(skb, REPATH_A_SLID, slid) ||
 	    nla_put_u8(skb, REPATH_A_SL, path->sl) ||
+	    nla_put_u8(skb, REPATH_A_RATE, path->rate) ||
 	    nla_put_u8(skb, REPATH_A_PATH_MTU, path->mtu))
 		return -EMSGSIZE;
 	if (path->has_grh &&
@@ -49,13 +62,37 @@ static int fill_path(struct sk_buff *skb, struct repath_device *dev,
 	return 0;
 }
 
+static int fill_alt_path(struct sk_buff *skb, struct repath_device *dev,
+			 const struct repath_alt_path *alt)
+{
+	struct nlattr *nest;
+
+	if (alt->has_mig && nla_put_u8(skb, REPATH_A_MIG_STATE, alt->mig))
+		return -EMSGSIZE;
+	if (!alt->dlid)
+		return 0;
+	nest = nla_nest_start(skb, REPATH_A_ALT_PATH);
+	if (!nest ||
+	    nla_put_u32(skb, REPATH_A_PORT, alt->port) ||
+	    nla_put_u32(skb, REPATH_A_DLID, alt->dlid) ||
+	    nla_put_u8(skb, REPATH_A_SL, alt->sl) ||
+	    nla_put_u8(skb, REPATH_A_RATE, alt->rate) ||
+	    fill_pkey(skb, dev, alt->port, alt->pkey_index) ||
+	    (alt->has_grh &&
+	     (nla_put(skb, REPATH_A_DGID, sizeof(alt->dgid), alt->dgid.raw) ||
+	      nla_put_u32(skb, REPATH_A_SGID_INDEX, alt->sgid_index))))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
 static int fill_qp_owner(struct sk_buff *skb, struct repath_qp *rqp, struct pid_namespace *ns)
 {
 	struct repath_proc *proc;
 
 	if (rqp->kernel) {
 		if (nla_put_flag(skb, REPATH_A_KERNEL) ||
-		    nla_put_string(skb, REPATH_A_COMM, rqp->comm))
+		    nla_put_string(skb, REPATH_A_COMM, rqp->user->comm))
 			return -EMSGSIZE;
 		return 0;
 	}
@@ -65,20 +102,21 @@ static int fill_qp_owner(struct sk_buff *skb, struct repath_qp *rqp, struct pid_
 		if (nla_put_flag(skb, REPATH_A_SHIM))
 			return -EMSGSIZE;
 	}
-	return fill_owner(skb, rqp->pid, rqp->comm, ns);
+	return fill_owner(skb, rqp->pid, rqp->user->comm, ns);
 }
 
 /**
  * repath_fill_qp - REPATH_A_QP
  * @skb: message
  * @rqp: queue pair
- * @ns: PID namespace of the reader
+ * @ns: PID namespace of the reader; NULL: readers of several
  *
  * Context: process.
  * Return: 0, or -EMSGSIZE; then the message is as before.
  */
 int repath_fill_qp(struct sk_buff *skb, struct repath_qp *rqp, struct pid_namespace *ns)
 {
+	struct repath_alt_path alt;
 	struct repath_path path;
 	struct nlattr *nest;
 	u8 state, conn_state;
@@ -93,7 +131,10 @@ int repath_fill_qp(struct sk_buff *skb, struct repath_qp *rqp, struct pid_namesp
 	    nla_put_u32(skb, REPATH_A_QPN, rqp->qpn) ||
 	    nla_put_u8(skb, REPATH_A_QP_TYPE, rqp->type) ||
 	    nla_put_u8(skb, REPATH_A_QP_STATE, state) ||
-	    fill_qp_owner(skb, rqp, ns))
+	    fill_qp_owner(skb, rqp, ns) ||
+	    (rqp->created_ns &&
+	     nla_put_u64_64bit(skb, REPATH_A_CREATED_NS, rqp->created_ns, REPATH_A_PAD)) ||
+	    (repath_qp_was_asked(rqp) && nla_put_flag(skb, REPATH_A_ASKED)))
 		goto cancel;
 	/* Those of SMI and GSI belong to a port without ever being told so. */
 	if (!path.port && rqp->key != rqp->qpn)
@@ -101,6 +142,13 @@ int repath_fill_qp(struct sk_buff *skb, struct repath_qp *rqp, struct pid_namesp
 	if (path.port && nla_put_u32(skb, REPATH_A_PORT, path.port))
 		goto cancel;
 	if (path.has_av && fill_path(skb, rqp->dev, &path))
+		goto cancel;
+	/* From INIT on; the P_Key of SMI and GSI is not the queue pair's. */
+	if (path.port && rqp->key == rqp->qpn &&
+	    fill_pkey(skb, rqp->dev, path.port, path.pkey_index))
+		goto cancel;
+	repath_qp_snapshot_alt(rqp, &alt);
+	if (fill_alt_path(skb, rqp->dev, &alt))
 		goto cancel;
 
 	conn_id = READ_ONCE(rqp->conn_id);
@@ -121,7 +169,7 @@ cancel:
  * repath_fill_process - REPATH_A_PROCESS
  * @skb: message
  * @user: the process on a device
- * @ns: PID namespace of the reader
+ * @ns: PID namespace of the reader; NULL: readers of several
  *
  * Context: process.
  * Return: 0, or -EMSGSIZE; then the message is as before.
@@ -140,7 +188,7 @@ int repath_fill_process(struct sk_buff *skb, struct repath_user *user, struct pi
 	proc = repath_proc_find(user->pid);
 	shim = proc;
 	if (proc) {
-		repath_conn_count(proc, &conns, &moving);
+		repath_conn_count(proc, user->dev, &conns, &moving);
 		repath_proc_put(proc);
 	}
 	if (fill_owner(skb, user->pid, user->comm, ns) ||

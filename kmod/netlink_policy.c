@@ -94,3 +94,33 @@ const struct nla_policy repath_peer_send_policy[REPATH_POLICY_SIZE] = {
 	[REPATH_A_SGID_INDEX]	= { .type = NLA_U32 },
 	[REPATH_A_BLOB]		= { .type = NLA_BINARY, .len = REPATH_BLOB_MAX },
 };
+
+const struct nla_policy repath_numbers_policy[REPATH_POLICY_SIZE] = {
+	[REPATH_A_DEV_INDEX]	= { .type = NLA_U32 },
+	[REPATH_A_NUMBERS]	= { .type = NLA_BINARY,
+				    .len = REPATH_NUMBERS_MAX * sizeof(struct repath_number) },
+	[REPATH_A_GIDS]		= { .type = NLA_BINARY,
+				    .len = REPATH_GIDS_MAX * sizeof(struct repath_gid_change) },
+};
+
+const struct nla_policy repath_number_check_policy[REPATH_POLICY_SIZE] = {
+	[REPATH_A_DEV_INDEX]	= { .type = NLA_U32 },
+	[REPATH_A_QPN]		= POLICY_U32(qpn_range),
+};
+
+const struct nla_policy repath_resolve_policy[REPATH_POLICY_SIZE] = {
+	[REPATH_A_MSG_ID]	= { .type = NLA_U64 },
+	[REPATH_A_DEV_INDEX]	= { .type = NLA_U32 },
+	[REPATH_A_PORT]		= POLICY_U32(id_range),
+	[REPATH_A_SGID_INDEX]	= { .type = NLA_U32 },
+	[REPATH_A_QP_TYPE]	= NLA_POLICY_RANGE(NLA_U8, IB_QPT_RC, IB_QPT_UD),
+	[REPATH_A_QPN]		= POLICY_U32(qpn_range),
+	[REPATH_A_SRC_QPN]	= POLICY_U32(qpn_range),
+	[REPATH_A_DGID]		= NLA_POLICY_EXACT_LEN(sizeof(union ib_gid)),
+	[REPATH_A_DLID]		= { .type = NLA_U32 },
+	[REPATH_A_SL]		= { .type = NLA_U8 },
+};
+
+const struct nla_policy repath_unresolve_policy[REPATH_POLICY_SIZE] = {
+	[REPATH_A_MSG_ID]	= { .type = NLA_U64 },
+};

@@ -20,5 +20,9 @@ extern const struct nla_policy repath_abort_policy[REPATH_POLICY_SIZE];
 extern const struct nla_policy repath_register_policy[REPATH_POLICY_SIZE];
 extern const struct nla_policy repath_reply_policy[REPATH_POLICY_SIZE];
 extern const struct nla_policy repath_peer_send_policy[REPATH_POLICY_SIZE];
+extern const struct nla_policy repath_numbers_policy[REPATH_POLICY_SIZE];
+extern const struct nla_policy repath_number_check_policy[REPATH_POLICY_SIZE];
+extern const struct nla_policy repath_resolve_policy[REPATH_POLICY_SIZE];
+extern const struct nla_policy repath_unresolve_policy[REPATH_POLICY_SIZE];
 
 #endif /* REPATH_NETLINK_POLICY_H */

@@ -3,6 +3,7 @@
 #ifndef REPATH_OP_H
 #define REPATH_OP_H
 
+#include <linux/completion.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/pid.h>
@@ -64,7 +65,7 @@ struct repath_op_proc {
  * @state: enum repath_op_state
  * @dev: the device that is, or was, suspended; holds a reference
  * @new_dev: where RESUME goes; holds a reference
- * @net: namespace of the administrator who started it; held until the end
+ * @net: namespace that @dev belongs to, whose administrators may change it; held until the end
  * @ns: PIDs in events and reasons are of this namespace; held
  * @procs: struct repath_op_proc
  * @nprocs: entries of @procs
@@ -81,6 +82,9 @@ struct repath_op_proc {
  * @killed: with @force: who has the device open without the shim got SIGKILL
  * @pinned: the module is held while processes are suspended
  * @dev_gone: @dev was removed
+ * @unplug: begun because @dev was being removed, by nobody's request
+ * @auto_tries: how often it was resumed by nobody's request
+ * @settled: who removes @dev waits for this until it is suspended, or not
  * @reason: for a person
  * @dev_name: name of @dev when it was suspended
  */
@@ -108,6 +112,9 @@ struct repath_op {
 	bool killed;
 	bool pinned;
 	bool dev_gone;
+	bool unplug;
+	u8 auto_tries;
+	struct completion *settled;
 	char reason[REPATH_REASON_MAX];
 	char dev_name[IB_DEVICE_NAME_MAX];
 };
@@ -132,21 +139,42 @@ void repath_op_proc_left(struct repath_proc *proc);
 /* The operation that the device is in, 0 for none: DEVICE_GET. Takes the mutex. */
 u32 repath_op_of_device(struct repath_device *dev);
 
-/* The machine itself (op.c): under repath_op_mutex. */
+/* The machine itself (op_run.c): under repath_op_mutex but repath_op_wake(). */
+unsigned long repath_op_run(void);
+void repath_op_wake(void);
+void repath_op_tell_all(struct repath_op *op, u8 cmd);
+void repath_op_refuse(struct repath_op *op);
+void repath_op_go_back(struct repath_op *op);
+
+/* What is asked, and what happens (op.c): under repath_op_mutex. */
 struct repath_op *repath_op_start(struct repath_device *dev, struct net *net,
 				  struct pid_namespace *ns, u32 timeout_ms, bool force, bool dry_run);
 int repath_op_resume(struct repath_op *op, struct repath_device *dev, u32 timeout_ms);
 int repath_op_abort(struct repath_op *op);
 void repath_op_reply(struct repath_op *op, struct repath_op_proc *p, u8 stage, u32 err,
 		     const char *reason, const struct repath_counters *counters);
-unsigned long repath_op_run(void);
 struct repath_op *repath_op_find(u32 id);
 struct repath_op *repath_op_next(u32 after);
 struct repath_op *repath_op_on(const struct repath_device *dev);
 struct repath_op_proc *repath_op_proc_find(struct repath_op *op, const struct repath_proc *proc);
 struct repath_op_proc *repath_op_proc_add(struct repath_op *op, struct repath_proc *proc);
+
+/* What it has to do with whom (op_list.c). */
+struct repath_op *repath_op_new(struct repath_device *dev, struct net *net,
+				struct pid_namespace *ns);
+void repath_op_for_each(void (*fn)(struct repath_op *op, void *arg), void *arg);
+void repath_op_proc_free(struct repath_op *op, struct repath_op_proc *p);
+void repath_op_forget_old(void);
+void repath_op_free_all(void);
+int repath_op_list_init(void);
+void repath_op_list_exit(void);
+
+/* Its state (op_state.c). */
 bool repath_op_is_final(const struct repath_op *op);
 const char *repath_op_state_name(u8 state);
+const char *repath_op_stage_name(u8 stage);
+void repath_op_set_state(struct repath_op *op, u8 state);
+void repath_op_unsay(struct repath_op *op);
 void repath_op_say(struct repath_op *op, u32 err, const char *fmt, ...) __printf(3, 4);
 
 /* What it asks (op_check.c): 0, -EAGAIN: not yet known, or why not, said in @op. */

@@ -9,6 +9,7 @@
 #include "hello.h"
 #include "op.h"
 #include "proc.h"
+#include "stat.h"
 #include "track.h"
 #include "xprt.h"
 
@@ -77,7 +78,7 @@ static int look_at_kernel_qp(struct repath_qp *rqp, void *arg)
 	if (!rqp->kernel || !is_connected(rqp, &port))
 		return 0;
 	repath_op_say(scan->op, EBUSY, "the kernel's own queue pair 0x%x (%s) is connected",
-		      rqp->qpn, rqp->comm);
+		      rqp->qpn, rqp->user->comm);
 	/* Nobody can be killed for it. */
 	scan->refused = true;
 	return 0;
@@ -152,7 +153,7 @@ static void look_at_conn(struct peers *peers, struct repath_qp *rqp)
 
 	if (!conn || conn->rqp != rqp) {
 		repath_op_say(peers->op, EAGAIN, REPATH_PROC_FMT " QP 0x%x is not known yet",
-			      pid_nr_ns(rqp->pid, peers->op->ns), rqp->comm, rqp->qpn);
+			      pid_nr_ns(rqp->pid, peers->op->ns), rqp->user->comm, rqp->qpn);
 		peers->refused = true;
 		return;
 	}
@@ -220,8 +221,10 @@ static int is_foreign(struct repath_ctx *ctx, void *arg)
 {
 	struct repath_proc *proc = repath_proc_find(ctx->pid);
 
-	if (!proc)
+	if (!proc) {
 		kill_pid(ctx->pid, SIGKILL, 1);
+		repath_stat_inc(ctx->dev, REPATH_STAT_OP_KILLED);
+	}
 	repath_proc_put(proc);
 	return 0;
 }

@@ -76,7 +76,7 @@ int repath_op_suspend_cmd(struct sk_buff *skb, struct genl_info *info)
 	if (op) {
 		err = say_busy(info, op);
 	} else {
-		op = repath_op_start(dev, genl_info_net(info), task_active_pid_ns(current),
+		op = repath_op_start(dev, repath_device_net(dev), task_active_pid_ns(current),
 				     timeout_of(info), info->attrs[REPATH_A_FORCE],
 				     info->attrs[REPATH_A_DRY_RUN]);
 		if (op)
@@ -89,6 +89,14 @@ int repath_op_suspend_cmd(struct sk_buff *skb, struct genl_info *info)
 	return err ?: reply_id(info, id);
 }
 
+/* An operation is where its device is, or was; in ib_core's shared mode that is everywhere. */
+static bool is_visible(const struct repath_op *op, const struct net *net)
+{
+	return net_eq(op->net, net) ||
+	       (!repath_op_is_final(op) && !op->dev_gone &&
+		rdma_dev_access_netns(op->dev->ibdev, net));
+}
+
 /* The newest operation that has something to resume from a device of this name. */
 static struct repath_op *find_by_name(struct genl_info *info, const struct nlattr *name)
 {
@@ -97,7 +105,7 @@ static struct repath_op *find_by_name(struct genl_info *info, const struct nlatt
 
 	while ((op = repath_op_next(after))) {
 		after = op->id;
-		if (!repath_op_is_final(op) && net_eq(op->net, genl_info_net(info)) &&
+		if (!repath_op_is_final(op) && is_visible(op, genl_info_net(info)) &&
 		    !nla_strcmp(name, op->dev_name))
 			hit = op;
 	}
@@ -115,7 +123,7 @@ static struct repath_op *named_op(struct sk_buff *skb, struct genl_info *info)
 		op = repath_op_find(nla_get_u32(id));
 	else if (name)
 		op = find_by_name(info, name);
-	if (!op || !net_eq(op->net, genl_info_net(info))) {
+	if (!op || !is_visible(op, genl_info_net(info))) {
 		if (id)
 			GENL_SET_ERR_MSG(info, "no operation of this number");
 		else
@@ -253,7 +261,7 @@ int repath_op_get_doit(struct sk_buff *skb, struct genl_info *info)
 	mutex_lock(&repath_op_mutex);
 	op = repath_op_find(nla_get_u32(info->attrs[REPATH_A_OP_ID]));
 	err = -ENOENT;
-	if (!op || !net_eq(op->net, genl_info_net(info))) {
+	if (!op || !is_visible(op, genl_info_net(info))) {
 		GENL_SET_ERR_MSG(info, "no operation of this number");
 		goto unlock;
 	}
@@ -288,7 +296,7 @@ int repath_op_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	while ((op = repath_op_next(cb->args[0]))) {
 		bool alone = !skb->len;
 
-		if (net_eq(op->net, sock_net(cb->skb->sk))) {
+		if (is_visible(op, sock_net(cb->skb->sk))) {
 			hdr = repath_nl_dump_put(skb, cb, REPATH_CMD_OP_GET);
 			if (!hdr)
 				break;

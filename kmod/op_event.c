@@ -59,14 +59,16 @@ static int fill_stages(struct sk_buff *skb, const struct repath_op_proc *p)
 static int fill_proc(struct sk_buff *skb, const struct repath_op_proc *p, struct pid_namespace *ns)
 {
 	struct nlattr *nest = nla_nest_start(skb, REPATH_A_OP_PROC);
+	pid_t nr = ns ? pid_nr_ns(p->tgid, ns) : 0;
 
 	if (!nest)
 		return -EMSGSIZE;
-	if (nla_put_u32(skb, REPATH_A_PID, pid_nr_ns(p->tgid, ns)) ||
-	    nla_put_string(skb, REPATH_A_COMM, p->comm) ||
+	/* Whom the reader can not see has no number for him, nor a name, nor words. */
+	if ((nr && (nla_put_u32(skb, REPATH_A_PID, nr) ||
+		    nla_put_string(skb, REPATH_A_COMM, p->comm) ||
+		    (p->reason[0] && nla_put_string(skb, REPATH_A_REASON, p->reason)))) ||
 	    nla_put_u8(skb, REPATH_A_OP_STAGE, p->stage) ||
 	    (p->err && nla_put_u32(skb, REPATH_A_ERRNO, p->err)) ||
-	    (p->reason[0] && nla_put_string(skb, REPATH_A_REASON, p->reason)) ||
 	    (p->counted && nla_put(skb, REPATH_A_COUNTERS, sizeof(p->counters), &p->counters)) ||
 	    fill_stages(skb, p)) {
 		nla_nest_cancel(skb, nest);
@@ -76,11 +78,21 @@ static int fill_proc(struct sk_buff *skb, const struct repath_op_proc *p, struct
 	return 0;
 }
 
+/* A reason names processes, as who asked for the operation sees them. */
+static bool may_know_why(const struct repath_op *op, const struct pid_namespace *ns)
+{
+	const struct pid_namespace *its = op->ns;
+
+	while (ns && its && its != ns)
+		its = its->parent;
+	return ns && its;
+}
+
 /**
  * repath_op_fill - REPATH_A_OP
  * @skb: message
  * @op: operation
- * @ns: PID namespace of the reader
+ * @ns: PID namespace of the reader; NULL: readers of several
  * @as_fits: leave out the processes that do not fit
  *
  * Context: repath_op_mutex held.
@@ -102,7 +114,9 @@ int repath_op_fill(struct sk_buff *skb, struct repath_op *op, struct pid_namespa
 	    nla_put_u64_64bit(skb, REPATH_A_STARTED_NS, op->started_ns, REPATH_A_PAD) ||
 	    nla_put_u32(skb, REPATH_A_TIMEOUT_MS, op->timeout_ms) ||
 	    (op->err && nla_put_u32(skb, REPATH_A_ERRNO, op->err)) ||
-	    (op->reason[0] && nla_put_string(skb, REPATH_A_REASON, op->reason)))
+	    (op->unplug && nla_put_flag(skb, REPATH_A_UNPLUG)) ||
+	    (op->reason[0] && may_know_why(op, ns) &&
+	     nla_put_string(skb, REPATH_A_REASON, op->reason)))
 		goto cancel;
 	list_for_each_entry(p, &op->procs, node)
 		if (fill_proc(skb, p, ns)) {
@@ -131,6 +145,25 @@ size_t repath_op_fill_size(const struct repath_op *op)
 	return min_t(size_t, 1024 + op->nprocs * proc, U16_MAX - 1024);
 }
 
+static void tell_group(struct repath_op *op, enum repath_nl_group group)
+{
+	/* As event.c has it. */
+	struct pid_namespace *ns = net_eq(op->net, &init_net) ? &init_pid_ns : NULL;
+	struct sk_buff *skb;
+	void *hdr;
+
+	if (!repath_nl_has_listeners(op->net, group))
+		return;
+	skb = repath_nl_msg_new(REPATH_CMD_EV_OP, repath_op_fill_size(op), &hdr);
+	if (!skb)
+		return;
+	if (repath_op_fill(skb, op, ns, true)) {
+		nlmsg_free(skb);
+		return;
+	}
+	repath_nl_multicast(op->net, group, skb, hdr);
+}
+
 /**
  * repath_op_event - tell the listeners how an operation is
  * @op: operation
@@ -139,15 +172,6 @@ size_t repath_op_fill_size(const struct repath_op *op)
  */
 void repath_op_event(struct repath_op *op)
 {
-	struct sk_buff *skb;
-	void *hdr;
-
-	skb = repath_nl_msg_new(REPATH_CMD_EV_OP, repath_op_fill_size(op), &hdr);
-	if (!skb)
-		return;
-	if (repath_op_fill(skb, op, op->ns, true)) {
-		nlmsg_free(skb);
-		return;
-	}
-	repath_nl_multicast(op->net, skb, hdr);
+	tell_group(op, REPATH_NL_MONITOR);
+	tell_group(op, REPATH_NL_OPERATION);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The path of a queue pair, as its owner set it by modify_qp. */
+/* The paths of a queue pair, as its owner set them by modify_qp. */
 #ifndef REPATH_PATH_H
 #define REPATH_PATH_H
 
@@ -11,40 +11,72 @@ struct repath_device;
 /**
  * struct repath_path - where a queue pair sends to
  * @dgid: all zero when the address has no GRH
- * @port: own port, 0 before INIT
  * @dest_qpn: the peer's queue pair, 0 before RTR
  * @dlid: 0 on RoCE
- * @sgid_index: own GID; valid if @has_grh
  * @flow_label: of the GRH
+ * @port: own port, 0 before INIT
+ * @sgid_index: own GID; valid if @has_grh
  * @pkey_index: own P_Key
+ * @dmac: of the next hop; RoCE only
  * @sl: service level
  * @mtu: enum ib_mtu, 0 before RTR
+ * @rate: static rate, enum ib_rate; 0: the port's own
  * @path_bits: low bits of the own LID
  * @traffic_class: of the GRH
  * @hop_limit: of the GRH
- * @dmac: of the next hop; RoCE only
  * @has_av: an address was set, and the queue pair was not RESET since
  * @has_grh: see @dgid
  */
 struct repath_path {
 	union ib_gid dgid;
-	u32 port;
 	u32 dest_qpn;
 	u32 dlid;
-	u32 sgid_index;
 	u32 flow_label;
+	u16 port;
+	u16 sgid_index;
 	u16 pkey_index;
+	u8 dmac[ETH_ALEN];
 	u8 sl;
 	u8 mtu;
+	u8 rate;
 	u8 path_bits;
 	u8 traffic_class;
 	u8 hop_limit;
-	u8 dmac[ETH_ALEN];
-	bool has_av;
-	bool has_grh;
+	bool has_av : 1;
+	bool has_grh : 1;
 };
 
-void repath_path_modify(struct repath_path *path, const struct ib_qp_attr *attr, int mask);
-u32 repath_path_slid(struct repath_device *dev, const struct repath_path *path);
+/**
+ * struct repath_alt_path - where it would send to after path migration
+ * @dgid: all zero when the address has no GRH
+ * @dlid: 0: no alternate path is loaded. RoCE has none
+ * @port: own port
+ * @sgid_index: own GID; valid if @has_grh
+ * @pkey_index: own P_Key
+ * @sl: service level
+ * @rate: as in struct repath_path
+ * @path_bits: as in struct repath_path
+ * @mig: enum ib_mig_state, as last set or asked for: hardware changes it by itself
+ * @has_grh: see @dgid
+ * @has_mig: @mig was set
+ */
+struct repath_alt_path {
+	union ib_gid dgid;
+	u32 dlid;
+	u16 port;
+	u16 sgid_index;
+	u16 pkey_index;
+	u8 sl;
+	u8 rate;
+	u8 path_bits;
+	u8 mig;
+	bool has_grh : 1;
+	bool has_mig : 1;
+};
+
+void repath_path_modify(struct repath_path *path, struct repath_alt_path *alt,
+			const struct ib_qp_attr *attr, int mask);
+u32 repath_path_slid(struct repath_device *dev, u32 port, u32 dlid, u8 path_bits);
+bool repath_path_pkey(struct repath_device *dev, u32 port, u16 index, u16 *pkey);
 
 #endif /* REPATH_PATH_H */

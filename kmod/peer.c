@@ -14,6 +14,7 @@
 
 #include "conn.h"
 #include "device.h"
+#include "hello.h"
 #include "netlink.h"
 #include "op.h"
 #include "peer.h"
@@ -80,10 +81,32 @@ static void letter_free(struct out_letter *letter)
 	kfree(letter);
 }
 
+/*
+ * The peer knows other tokens than this end: a HELLO was damaged, or a module loaded anew. Both say
+ * theirs again, so that who asks a second time is understood.
+ */
+static void hello_again(struct repath_proc *proc, u32 peer_id)
+{
+	struct repath_conn *conn;
+
+	mutex_lock(&repath_conn_mutex);
+	list_for_each_entry(conn, &proc->conns, proc_node) {
+		if (!conn->remote || conn->remote->id != peer_id || conn->moving ||
+		    time_before(jiffies, conn->hello_at + HZ))
+			continue;
+		conn->expect_token = true;
+		repath_hello_start(conn, true);
+	}
+	mutex_unlock(&repath_conn_mutex);
+}
+
 static void letter_done(void *arg, int err, u8 status)
 {
 	struct out_letter *letter = arg;
 
+	if (letter->proc && letter->type == REPATH_MSG_PREPARE && !err &&
+	    status == REPATH_PEER_BAD_TOKEN)
+		hello_again(letter->proc, letter->peer_id);
 	if (letter->proc)
 		tell_sent(letter, err ? -err : repath_xprt_status_errno(status));
 	letter_free(letter);
@@ -158,6 +181,7 @@ static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 ty
 		repath_proc_put(local);
 		INIT_WORK(&letter->work, local_deliver);
 		letter->data = wire;
+		repath_stat_inc(conn->dev, REPATH_STAT_TX_LOCAL);
 		queue_work(local_wq, &letter->work);
 		return 0;
 	}
@@ -240,7 +264,7 @@ static int parse(struct request *rq)
 	rq->peer_id = nla_get_u32(a[REPATH_A_PEER_ID]);
 	rq->type = nla_get_u8(a[REPATH_A_MSG_TYPE]);
 	rq->msg_id = nla_get_u64(a[REPATH_A_MSG_ID]);
-	if (rq->type < REPATH_MSG_PREPARE || rq->type >= __REPATH_MSG_MAX) {
+	if (!repath_peer_is_shims(rq->type)) {
 		GENL_SET_ERR_MSG(info, "a shim does not send messages of this type");
 		return -EINVAL;
 	}
@@ -422,7 +446,7 @@ static bool well_formed(const struct repath_wire_msg *wire, u8 type, u32 len)
 {
 	u32 nconns, blob_len;
 
-	if (type < REPATH_MSG_PREPARE || type >= __REPATH_MSG_MAX || len < sizeof(*wire))
+	if (!repath_peer_is_shims(type) || len < sizeof(*wire))
 		return false;
 	nconns = be32_to_cpu(wire->nconns);
 	blob_len = be32_to_cpu(wire->blob_len);

@@ -4,11 +4,19 @@
 #define REPATH_PEER_CHANNEL_H
 
 #include <linux/types.h>
+#include <repath_peer.h>
 
 struct genl_info;
 struct repath_conn;
 struct repath_device;
 struct sk_buff;
+
+/* What a shim says; all else is between modules. */
+static inline bool repath_peer_is_shims(u8 type)
+{
+	return type >= REPATH_MSG_PREPARE && type < __REPATH_MSG_MAX &&
+	       type != REPATH_MSG_RESOLVE && type != REPATH_MSG_MOVED;
+}
 
 int repath_peer_init(void);
 void repath_peer_exit(void);

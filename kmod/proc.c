@@ -9,6 +9,7 @@
 #include "conn.h"
 #include "event.h"
 #include "netlink.h"
+#include "number.h"
 #include "op.h"
 #include "proc.h"
 
@@ -244,7 +245,8 @@ static int reply_registered(struct genl_info *info)
 	if (!skb)
 		return -ENOMEM;
 	if (nla_put_string(skb, REPATH_A_VERSION, REPATH_VERSION) ||
-	    nla_put_u32(skb, REPATH_A_ABI_VERSION, REPATH_ABI_VERSION)) {
+	    nla_put_u32(skb, REPATH_A_ABI_VERSION, REPATH_ABI_VERSION) ||
+	    nla_put_u32(skb, REPATH_A_COUNT, repath_number_count())) {
 		nlmsg_free(skb);
 		return -EMSGSIZE;
 	}
@@ -265,6 +267,11 @@ int repath_proc_register(struct sk_buff *skb, struct genl_info *info)
 	if (GENL_REQ_ATTR_CHECK(info, REPATH_A_ABI_VERSION))
 		return -EINVAL;
 	if (nla_get_u32(info->attrs[REPATH_A_ABI_VERSION]) != REPATH_ABI_VERSION) {
+		pr_notice_ratelimited("repath: PID %d (%*pE) can not be moved: its libibrepath.so has ABI %u, this module %u\n",
+				      task_tgid_nr(current), (int)strlen(current->comm),
+				      current->comm,
+				      nla_get_u32(info->attrs[REPATH_A_ABI_VERSION]),
+				      REPATH_ABI_VERSION);
 		GENL_SET_ERR_MSG(info, "libibrepath.so and ib_repath.ko are of different releases");
 		return -EPROTO;
 	}
@@ -308,6 +315,55 @@ int repath_proc_send(struct repath_proc *proc, struct sk_buff *skb, void *hdr)
 		return -ESRCH;
 	}
 	return repath_nl_unicast(proc->net, proc->portid, skb, hdr);
+}
+
+/**
+ * repath_proc_tell_numbers - EV_NUMBERS
+ * @proc: process
+ * @count: so many queue pairs are known by other numbers than their own
+ */
+void repath_proc_tell_numbers(struct repath_proc *proc, u32 count)
+{
+	struct sk_buff *skb;
+	void *hdr;
+
+	skb = repath_nl_msg_new(REPATH_CMD_EV_NUMBERS, NLMSG_DEFAULT_SIZE, &hdr);
+	if (!skb)
+		return;
+	if (nla_put_u32(skb, REPATH_A_COUNT, count))
+		nlmsg_free(skb);
+	else
+		repath_proc_send(proc, skb, hdr);
+}
+
+/**
+ * repath_proc_for_each - call a function for every registered process
+ * @fn: may sleep
+ * @arg: for @fn
+ *
+ * Processes that come or go meanwhile may be seen or not; one may be seen twice.
+ */
+void repath_proc_for_each(void (*fn)(struct repath_proc *proc, void *arg), void *arg)
+{
+	struct repath_proc *proc, *next;
+
+	spin_lock(&repath_proc_lock);
+	proc = found(list_first_entry_or_null(&procs, struct repath_proc, node));
+	spin_unlock(&repath_proc_lock);
+	while (proc) {
+		fn(proc, arg);
+		spin_lock(&repath_proc_lock);
+		/* One that has left is on the list no more: who came after it is not known. */
+		if (proc->left)
+			next = found(list_first_entry_or_null(&procs, struct repath_proc, node));
+		else if (list_is_last(&proc->node, &procs))
+			next = NULL;
+		else
+			next = found(list_next_entry(proc, node));
+		spin_unlock(&repath_proc_lock);
+		repath_proc_put(proc);
+		proc = next;
+	}
 }
 
 int repath_proc_init(void)

@@ -28,6 +28,8 @@ struct genl_info;
  * @portid: netlink address of the socket
  * @cookie: 64 random bits that name this process to other modules; never zero
  * @nconns: entries of @conns; repath_conn_mutex
+ * @nunbound: of these, without a queue pair; repath_conn_mutex
+ * @questions: RESOLVEs that are not answered, or kept; repath_conn_mutex
  * @sending: what its messages that are under way take of memory, in bytes
  * @left: the socket was closed; set once, before the table's reference is dropped
  * @comm: name of the thread that registered
@@ -41,6 +43,8 @@ struct repath_proc {
 	u32 portid;
 	u64 cookie;
 	u32 nconns;
+	u32 nunbound;
+	u32 questions;
 	atomic_t sending;
 	bool left;
 	char comm[TASK_COMM_LEN];
@@ -68,6 +72,11 @@ void repath_proc_released(struct net *net, u32 portid);
 struct repath_proc *repath_proc_add(struct net *net, u32 portid, struct pid *tgid,
 				    const char *comm);
 void repath_proc_leave(struct repath_proc *proc);
+
+/* Calls @fn for each registered process, one after the other; may sleep in it. */
+void repath_proc_for_each(void (*fn)(struct repath_proc *proc, void *arg), void *arg);
+/* EV_NUMBERS */
+void repath_proc_tell_numbers(struct repath_proc *proc, u32 count);
 
 int repath_proc_send(struct repath_proc *proc, struct sk_buff *skb, void *hdr);
 

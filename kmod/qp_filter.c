@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Which queue pairs a reader wants to see, and the shortest way to them. */
+#include <linux/moduleparam.h>
 #include <uapi/ib_repath.h>
 
 #include "device.h"
 #include "qp_filter.h"
+
+static unsigned int ask_max = 256;
+module_param(ask_max, uint, 0644);
+MODULE_PARM_DESC(ask_max,
+		 "How many queue pairs of one answer the device is asked about; the others' state is as last set (256)");
 
 /**
  * repath_qp_filter_parse - read a filter from a request
@@ -65,6 +71,44 @@ void repath_qp_filter_free(struct repath_qp_filter *filter)
 	filter->tgid = NULL;
 }
 
+static bool is_port(const struct repath_qp_filter *filter, u32 port)
+{
+	return !filter->port || filter->port == port;
+}
+
+static bool match_state(const struct repath_qp_filter *filter, struct repath_qp *rqp)
+{
+	return !filter->has_state || filter->state == READ_ONCE(rqp->state);
+}
+
+static bool match_others(const struct repath_qp_filter *filter, struct repath_qp *rqp)
+{
+	struct repath_alt_path alt;
+	struct repath_path path;
+
+	if (filter->nobody || (filter->dev && filter->dev != rqp->dev) ||
+	    (filter->tgid && filter->tgid != rqp->pid) ||
+	    (filter->has_qpn && filter->qpn != rqp->qpn))
+		return false;
+
+	repath_qp_snapshot(rqp, NULL, &path);
+	repath_qp_snapshot_alt(rqp, &alt);
+	if (!path.port && rqp->key != rqp->qpn)
+		path.port = rqp->key >> 24;
+	/* A path is where packets go from a port, now or after a migration. */
+	if (filter->dlid) {
+		if (!(filter->dlid == path.dlid && is_port(filter, path.port)) &&
+		    !(filter->dlid == alt.dlid && is_port(filter, alt.port)))
+			return false;
+	} else if (!is_port(filter, path.port)) {
+		return false;
+	}
+	if (filter->has_dgid &&
+	    (!path.has_grh || memcmp(&filter->dgid, &path.dgid, sizeof(path.dgid))))
+		return false;
+	return true;
+}
+
 /**
  * repath_qp_filter_match - is this one wanted?
  * @filter: the filter
@@ -74,43 +118,30 @@ void repath_qp_filter_free(struct repath_qp_filter *filter)
  */
 bool repath_qp_filter_match(const struct repath_qp_filter *filter, struct repath_qp *rqp)
 {
-	struct repath_path path;
-	u8 state;
-
-	if (filter->nobody || (filter->dev && filter->dev != rqp->dev) ||
-	    (filter->tgid && filter->tgid != rqp->pid) ||
-	    (filter->has_qpn && filter->qpn != rqp->qpn))
-		return false;
-
-	repath_qp_snapshot(rqp, &state, &path);
-	if (!path.port && rqp->key != rqp->qpn)
-		path.port = rqp->key >> 24;
-	if ((filter->has_state && filter->state != state) ||
-	    (filter->port && filter->port != path.port) ||
-	    (filter->dlid && filter->dlid != path.dlid))
-		return false;
-	if (filter->has_dgid &&
-	    (!path.has_grh || memcmp(&filter->dgid, &path.dgid, sizeof(path.dgid))))
-		return false;
-	return true;
+	return match_others(filter, rqp) && match_state(filter, rqp);
 }
 
+/* A walk; @asked: how many the device was asked about. */
 struct filtered {
 	const struct repath_qp_filter *filter;
 	repath_qp_fn fn;
 	void *arg;
+	u32 asked;
 };
 
 static int filtered_qp(struct repath_qp *rqp, void *arg)
 {
-	const struct filtered *to = arg;
+	struct filtered *to = arg;
 
-	if (!repath_qp_filter_match(to->filter, rqp))
+	if (!match_others(to->filter, rqp))
 		return 0;
 	/* The way through a process leads over all its devices. */
 	if (to->filter->net && !rdma_dev_access_netns(rqp->dev->ibdev, to->filter->net))
 		return 0;
-	return to->fn(rqp, to->arg);
+	/* A driver's query can cost a command to firmware: an answer of 64k is not worth that. */
+	if (to->asked < READ_ONCE(ask_max))
+		to->asked += repath_qp_ask(rqp);
+	return match_state(to->filter, rqp) ? to->fn(rqp, to->arg) : 0;
 }
 
 static int walk_path(struct repath_device *dev, struct filtered *to)

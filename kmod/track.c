@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Queue pairs: the indexes, and what happens to them. */
-#include <linux/hashtable.h>
-#include <linux/jhash.h>
-#include <linux/rculist.h>
 #include <linux/slab.h>
+#include <linux/timekeeping.h>
 
 #include "conn.h"
 #include "device.h"
 #include "event.h"
+#include "trace.h"
 #include "track.h"
 
-#define QP_HASH_BITS 12
+#define DROP_AT_ONCE 256
 
 DEFINE_SPINLOCK(repath_track_lock);
-struct repath_track_stats repath_track_stats;
 atomic_t repath_track_round = ATOMIC_INIT(0);
-
-/* All three: writers hold repath_track_lock. by_pointer is only read under it, too. */
-static DEFINE_HASHTABLE(by_pointer, QP_HASH_BITS);
-static DEFINE_HASHTABLE(by_lid, QP_HASH_BITS);
-static DEFINE_HASHTABLE(by_gid, QP_HASH_BITS);
 
 static void qp_deliver(struct repath_note *note, unsigned int what)
 {
@@ -29,8 +22,10 @@ static void qp_deliver(struct repath_note *note, unsigned int what)
 		repath_event_qp(rqp, REPATH_EV_NEW);
 	if (what & REPATH_NOTE_CONNECTED)
 		repath_conn_qp_connected(rqp);
-	if (what & REPATH_NOTE_CHANGED)
+	if (what & REPATH_NOTE_CHANGED) {
+		repath_conn_qp_reset(rqp);
 		repath_event_qp(rqp, REPATH_EV_CHANGE);
+	}
 	if (what & REPATH_NOTE_GONE) {
 		repath_conn_qp_gone(rqp);
 		repath_event_qp(rqp, REPATH_EV_DEL);
@@ -57,45 +52,19 @@ void repath_qp_release(struct kref *kref)
 	kfree_rcu(rqp, rcu);
 }
 
-static struct repath_qp *qp_by_pointer_locked(const struct ib_qp *qp)
+/* What is known of @qp, whose memory is there. */
+static struct repath_qp *qp_of_locked(const struct ib_qp *qp)
 {
-	struct repath_qp *rqp;
+	struct repath_device *dev = repath_device_of_locked(qp->device);
+	struct repath_qp *rqp = dev ? xa_load(&dev->by_qpn, repath_qp_key(qp)) : NULL;
 
-	lockdep_assert_held(&repath_track_lock);
-	hash_for_each_possible(by_pointer, rqp, hash, (unsigned long)qp)
-		if (rqp->qp == qp)
-			return rqp;
-	return NULL;
+	return rqp && rqp->qp == qp ? rqp : NULL;
 }
 
-static u32 lid_hash(const struct repath_device *dev, u32 port, u32 dlid)
+static void trace_it(const struct repath_qp *rqp, enum repath_ev_action action)
 {
-	return jhash_3words(dev->index, port, dlid, 0);
-}
-
-static u32 gid_hash(const struct repath_device *dev, u32 port, const union ib_gid *dgid)
-{
-	return jhash2((const u32 *)dgid->raw, sizeof(*dgid) / sizeof(u32), dev->index ^ port << 24);
-}
-
-static void path_unlink_locked(struct repath_qp *rqp)
-{
-	lockdep_assert_held(&repath_track_lock);
-	hash_del(&rqp->lid_node);
-	hash_del(&rqp->gid_node);
-}
-
-static void path_link_locked(struct repath_qp *rqp)
-{
-	const struct repath_path *path = &rqp->path;
-
-	lockdep_assert_held(&repath_track_lock);
-	if (rqp->gone || !path->has_av)
-		return;
-	if (path->dlid)
-		hash_add(by_lid, &rqp->lid_node, lid_hash(rqp->dev, path->port, path->dlid));
-	if (path->has_grh)
-		hash_add(by_gid, &rqp->gid_node, gid_hash(rqp->dev, path->port, &path->dgid));
+	trace_qp(rqp->dev->index, rqp->qpn, rqp->type, rqp->state, rqp->path.dlid,
+		 rqp->path.dest_qpn, action);
 }
 
 /* The caller's reference is another one than the index's, which is dropped here. */
@@ -105,40 +74,20 @@ static void qp_drop_locked(struct repath_qp *rqp)
 	if (rqp->gone)
 		return;
 	rqp->gone = true;
-	hash_del(&rqp->hash);
-	path_unlink_locked(rqp);
-	list_del(&rqp->dev_node);
+	repath_path_unlink_locked(rqp);
 	rqp->dev->qp_count--;
 	/* The QPN may belong to a newer queue pair already. */
 	xa_cmpxchg(&rqp->dev->by_qpn, rqp->key, rqp, NULL, GFP_NOWAIT | __GFP_NOWARN);
-	if (rqp->user) {
-		list_del(&rqp->user_node);
-		rqp->user->qp_count--;
-		repath_user_leave_locked(rqp->user);
-	}
+	list_del(&rqp->user_node);
+	rqp->user->qp_count--;
+	repath_user_leave_locked(rqp->user);
+	repath_stat_inc(rqp->dev, REPATH_STAT_QP_DEL);
+	trace_it(rqp, REPATH_EV_DEL);
 	qp_note(rqp, REPATH_NOTE_GONE);
 	repath_qp_put(rqp);
 }
 
-/* false: no memory for the index, nothing has changed. */
-static bool qp_index_locked(struct repath_qp *rqp, bool adopted)
-{
-	struct xarray *xa = &rqp->dev->by_qpn;
-	void *old;
-
-	/*
-	 * A QPN can be used again before the old queue pair's deletion commits: the newest has it.
-	 * One that is adopted is never newer than one that a hook has brought.
-	 */
-	if (adopted)
-		old = xa_cmpxchg(xa, rqp->key, NULL, rqp, GFP_NOWAIT | __GFP_NOWARN);
-	else
-		old = xa_store(xa, rqp->key, rqp, GFP_NOWAIT | __GFP_NOWARN);
-	return !xa_is_err(old);
-}
-
-static struct repath_qp *qp_alloc(struct ib_qp *qp, struct repath_user *spare,
-				  const char *kern_name, gfp_t gfp)
+static struct repath_qp *qp_alloc(struct ib_qp *qp, bool kernel, gfp_t gfp)
 {
 	struct repath_qp *rqp;
 
@@ -153,17 +102,16 @@ static struct repath_qp *qp_alloc(struct ib_qp *qp, struct repath_user *spare,
 	rqp->key = repath_qp_key(qp);
 	rqp->type = qp->qp_type;
 	rqp->state = IB_QPS_RESET;
-	rqp->kernel = !spare;
-	strscpy(rqp->comm, spare ? spare->comm : kern_name ?: "kernel", sizeof(rqp->comm));
+	rqp->kernel = kernel;
 	return rqp;
 }
 
-/* Is @rqp, whose key is @qp, still about the same one? Its memory may have been used again. */
+/* Is @rqp still about the same one? Its memory and its number may have been used again. */
 static bool qp_is(const struct repath_qp *rqp, const struct ib_qp *qp,
-		  const struct repath_user *owner)
+		  struct task_struct *owner)
 {
-	return rqp->qpn == qp->qp_num && rqp->type == qp->qp_type &&
-	       rqp->pid == (owner ? owner->pid : NULL);
+	return rqp->qp == qp && rqp->type == qp->qp_type && rqp->kernel == !owner &&
+	       repath_user_is(rqp->user, owner);
 }
 
 /**
@@ -177,20 +125,21 @@ static bool qp_is(const struct repath_qp *rqp, const struct ib_qp *qp,
  * What can not be allocated is counted, and the device is rescanned later.
  *
  * Context: any that @gfp allows.
- * Return: its object with a reference; NULL without memory or when the device is not tracked.
+ * Return: its object with a reference; NULL without memory, when the device is not tracked, or when
+ * adoption finds one of this number in use that it did not bring: one of the two has gone.
  */
 struct repath_qp *repath_track_qp_add(struct ib_qp *qp, struct task_struct *task,
 				      const char *kern_name, gfp_t gfp, u32 rescan)
 {
 	struct repath_user *spare = NULL;
-	struct repath_qp *rqp, *old;
+	struct repath_qp *rqp = qp_alloc(qp, !task, gfp);
 	struct repath_device *dev;
+	struct repath_qp *old;
 	unsigned long flags;
 
-	if (task)
-		spare = repath_user_alloc(task, gfp);
-	rqp = task && !spare ? NULL : qp_alloc(qp, spare, kern_name, gfp);
-
+	/* Mostly the owner is known, and a hook need not allocate it again. */
+	if (gfpflags_allow_blocking(gfp))
+		spare = repath_user_alloc(task, kern_name, gfp);
 	spin_lock_irqsave(&repath_track_lock, flags);
 	dev = repath_device_of_locked(qp->device);
 	if (!dev)
@@ -198,74 +147,89 @@ struct repath_qp *repath_track_qp_add(struct ib_qp *qp, struct task_struct *task
 	if (!rqp)
 		goto err_memory;
 
-	old = qp_by_pointer_locked(qp);
-	if (old && rescan && qp_is(old, qp, spare)) {
-		old->rescan = rescan;
-		/* Its number may have been held by one that was swept since. */
-		qp_index_locked(old, true);
+	old = xa_load(&dev->by_qpn, rqp->key);
+	if (old && rescan && qp_is(old, qp, task)) {
+		repath_track_seen(&old->rescan, rescan);
 		kref_get(&old->kref);
-		spin_unlock_irqrestore(&repath_track_lock, flags);
-		repath_qp_put(rqp);
-		if (spare)
-			repath_user_put(spare);
-		return old;
+		goto out_unlock;
 	}
-	/* The memory of a queue pair was used again: the probe at its end was missed. */
+	/*
+	 * Where a deletion commits after the device has given the number back, ib_core's table can
+	 * still have the old one. If it is the other one that has gone, the sweep finds out.
+	 */
+	if (old && rescan && old->qp != qp) {
+		old = NULL;
+		goto out_unlock;
+	}
+	rqp->user = repath_user_join_locked(dev, task, kern_name, &spare);
+	if (!rqp->user)
+		goto err_memory;
+	rqp->dev = repath_device_get(dev);
+	rqp->pid = rqp->user->pid;
+	/* Before the old one leaves, which may have been the owner's last. */
+	rqp->user->qp_count++;
+	rqp->rescan = rescan ?: atomic_read(&repath_track_round);
+	rqp->created_ns = rescan ? 0 : ktime_get_boottime_ns();
+	/* Readers find it from here on: it is complete. */
+	if (xa_is_err(xa_store(&dev->by_qpn, rqp->key, rqp, GFP_NOWAIT | __GFP_NOWARN))) {
+		rqp->user->qp_count--;
+		repath_user_leave_locked(rqp->user);
+		goto err_memory;
+	}
+	/*
+	 * The number is used again: the device has given it back, so the old queue pair is as good as
+	 * gone, although its deletion may commit only now; or the probe at its end was missed.
+	 */
 	if (old)
 		qp_drop_locked(old);
 
-	rqp->dev = repath_device_get(dev);
-	rqp->rescan = rescan ?: atomic_read(&repath_track_round);
-	if (!qp_index_locked(rqp, rescan))
-		goto err_memory;
-
-	if (spare) {
-		rqp->user = repath_user_join_locked(dev, spare);
-		rqp->pid = rqp->user->pid;
-		rqp->user->qp_count++;
-		list_add_tail(&rqp->user_node, &rqp->user->qps);
-		spare = NULL;
-	}
-	hash_add(by_pointer, &rqp->hash, (unsigned long)qp);
-	list_add_tail(&rqp->dev_node, &dev->qps);
+	list_add_tail(&rqp->user_node, &rqp->user->qps);
 	dev->qp_count++;
+	repath_stat_inc(dev, rescan ? REPATH_STAT_QP_ADOPTED : REPATH_STAT_QP_NEW);
+	trace_it(rqp, REPATH_EV_NEW);
 	kref_get(&rqp->kref);
 	qp_note(rqp, REPATH_NOTE_NEW);
-	spin_unlock_irqrestore(&repath_track_lock, flags);
-	return rqp;
+	old = rqp;
+	rqp = NULL;
+	goto out_unlock;
 
 err_memory:
-	atomic_inc(&repath_track_stats.no_memory);
+	repath_stat_inc(dev, REPATH_STAT_PROBE_NO_MEMORY);
 	repath_device_rescan(dev);
 err_unlock:
+	old = NULL;
+out_unlock:
 	spin_unlock_irqrestore(&repath_track_lock, flags);
 	if (rqp)
 		repath_qp_put(rqp);
 	if (spare)
 		repath_user_put(spare);
-	return NULL;
+	return old;
 }
 
-static void qp_set_path_locked(struct repath_qp *rqp, u8 state, const struct repath_path *path)
+static void qp_set_path_locked(struct repath_qp *rqp, u8 state, const struct repath_path *path,
+			       const struct repath_alt_path *alt)
 {
 	lockdep_assert_held(&repath_track_lock);
-	path_unlink_locked(rqp);
+	repath_path_unlink_locked(rqp);
 	spin_lock(&rqp->lock);
 	rqp->state = state;
 	rqp->path = *path;
+	rqp->alt = *alt;
 	rqp->changes++;
 	spin_unlock(&rqp->lock);
-	path_link_locked(rqp);
+	repath_path_link_locked(rqp);
+	trace_it(rqp, REPATH_EV_CHANGE);
 }
 
 static unsigned int qp_connected(const struct repath_qp *rqp)
 {
-	return rqp->user && repath_qp_is_connected_type(rqp) ? REPATH_NOTE_CONNECTED : 0;
+	return !rqp->kernel && repath_qp_is_connected_type(rqp) ? REPATH_NOTE_CONNECTED : 0;
 }
 
 /**
  * repath_track_qp_modified - a modification has succeeded
- * @qp: the queue pair; only compared
+ * @qp: the queue pair, which can not go away meanwhile
  * @attr: the attributes
  * @mask: enum ib_qp_attr_mask
  *
@@ -274,22 +238,25 @@ static unsigned int qp_connected(const struct repath_qp *rqp)
 void repath_track_qp_modified(const struct ib_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	unsigned int what = REPATH_NOTE_CHANGED;
+	struct repath_alt_path alt;
 	struct repath_path path;
 	struct repath_qp *rqp;
 	unsigned long flags;
 	u8 state;
 
 	spin_lock_irqsave(&repath_track_lock, flags);
-	rqp = qp_by_pointer_locked(qp);
+	rqp = qp_of_locked(qp);
 	if (rqp) {
 		path = rqp->path;
+		alt = rqp->alt;
 		state = rqp->state;
-		repath_path_modify(&path, attr, mask);
+		repath_path_modify(&path, &alt, attr, mask);
 		if (mask & IB_QP_STATE)
 			state = attr->qp_state;
 		if (mask & IB_QP_STATE && state == IB_QPS_RTR)
 			what |= qp_connected(rqp);
-		qp_set_path_locked(rqp, state, &path);
+		qp_set_path_locked(rqp, state, &path, &alt);
+		repath_stat_inc(rqp->dev, REPATH_STAT_QP_MODIFY);
 		qp_note(rqp, what);
 	}
 	spin_unlock_irqrestore(&repath_track_lock, flags);
@@ -316,26 +283,53 @@ static int queried_mask(const struct repath_qp *rqp, const struct ib_qp_attr *at
  * @rqp: the queue pair
  * @changes: repath_qp::changes before it was asked
  * @attr: the answer
+ * @also: which of IB_QP_PATH_MIG_STATE and IB_QP_ALT_PATH the device has filled in
+ * @anew: modifications may have been missed: the whole answer counts. Else the hooks know the path
+ *	better, since drivers fill in what they like, and what hardware changes by itself counts
  *
  * Return: false if the queue pair was modified meanwhile: the answer is worth nothing, ask again.
  */
-bool repath_track_qp_queried(struct repath_qp *rqp, u32 changes, const struct ib_qp_attr *attr)
+bool repath_track_qp_queried(struct repath_qp *rqp, u32 changes, const struct ib_qp_attr *attr,
+			     int also, bool anew)
 {
 	unsigned int what = REPATH_NOTE_CHANGED;
+	struct repath_alt_path alt;
 	struct repath_path path;
 	unsigned long flags;
 	bool valid;
+	int mask;
 
-	memset(&path, 0, sizeof(path)); /* padding too: it is compared */
-	repath_path_modify(&path, attr, queried_mask(rqp, attr));
+	/* Padding too: they are compared. */
+	memset(&path, 0, sizeof(path));
+	memset(&alt, 0, sizeof(alt));
+	mask = queried_mask(rqp, attr);
+	if (mask & IB_QP_AV)
+		mask |= also;
+	repath_path_modify(&path, &alt, attr, mask);
 
 	spin_lock_irqsave(&repath_track_lock, flags);
 	valid = rqp->changes == changes;
+	if (!anew && attr->qp_state >= IB_QPS_RTR && rqp->state >= IB_QPS_RTR &&
+	    !(alt.has_mig && rqp->alt.dlid && attr->path_mig_state == IB_MIG_MIGRATED)) {
+		path = rqp->path;
+		if (alt.has_mig && rqp->alt.has_mig) {
+			u8 mig = alt.mig;
+
+			alt = rqp->alt;
+			alt.mig = mig;
+		} else {
+			alt = rqp->alt;
+		}
+	}
 	if (valid && !rqp->gone &&
-	    (rqp->state != attr->qp_state || memcmp(&rqp->path, &path, sizeof(path)))) {
-		if (path.has_av && attr->qp_state != IB_QPS_ERR)
+	    (rqp->state != attr->qp_state || memcmp(&rqp->path, &path, sizeof(path)) ||
+	     memcmp(&rqp->alt, &alt, sizeof(alt)))) {
+		if (anew && path.has_av && attr->qp_state != IB_QPS_ERR)
 			what |= qp_connected(rqp);
-		qp_set_path_locked(rqp, attr->qp_state, &path);
+		/* What adoption has just taken up has no state yet that could be wrong. */
+		if (rqp->created_ns || rqp->changes)
+			repath_stat_inc(rqp->dev, REPATH_STAT_CORRECTED);
+		qp_set_path_locked(rqp, attr->qp_state, &path, &alt);
 		qp_note(rqp, what);
 	}
 	spin_unlock_irqrestore(&repath_track_lock, flags);
@@ -344,7 +338,7 @@ bool repath_track_qp_queried(struct repath_qp *rqp, u32 changes, const struct ib
 
 /**
  * repath_track_qp_gone - a queue pair does not exist any more
- * @qp: the queue pair; only compared
+ * @qp: the queue pair, whose memory is still there
  *
  * Context: any.
  */
@@ -354,7 +348,7 @@ void repath_track_qp_gone(const struct ib_qp *qp)
 	unsigned long flags;
 
 	spin_lock_irqsave(&repath_track_lock, flags);
-	rqp = qp_by_pointer_locked(qp);
+	rqp = qp_of_locked(qp);
 	if (rqp)
 		qp_drop_locked(rqp);
 	spin_unlock_irqrestore(&repath_track_lock, flags);
@@ -381,49 +375,31 @@ void repath_track_sweep_qp(struct repath_qp *rqp)
  */
 void repath_track_device_gone(struct repath_device *dev)
 {
-	struct repath_qp *rqp, *next;
+	struct repath_qp *rqp;
 	unsigned long flags;
+	unsigned long key;
+	unsigned int n;
 
 	spin_lock_irqsave(&repath_track_lock, flags);
 	dev->removed = true;
 	list_del_rcu(&dev->node);
-	list_for_each_entry_safe(rqp, next, &dev->qps, dev_node)
-		qp_drop_locked(rqp);
 	repath_ctx_device_gone_locked(dev);
+	/* There may be many, and interrupts are off. */
+	do {
+		n = 0;
+		xa_for_each(&dev->by_qpn, key, rqp) {
+			qp_drop_locked(rqp);
+			if (++n == DROP_AT_ONCE)
+				break;
+		}
+		spin_unlock_irqrestore(&repath_track_lock, flags);
+		cond_resched();
+		spin_lock_irqsave(&repath_track_lock, flags);
+	} while (n == DROP_AT_ONCE);
 	spin_unlock_irqrestore(&repath_track_lock, flags);
 
 	repath_device_get(dev);
 	if (!repath_note_post(&dev->note, REPATH_NOTE_GONE))
 		repath_device_put(dev);
 	repath_device_put(dev);
-}
-
-/**
- * repath_qp_on_path_locked - walk the queue pairs of one path
- * @dev: device
- * @port: own port
- * @dlid: by DLID, or 0: by @dgid
- * @dgid: see @dlid
- * @fn: told each of them; neither sleeps nor takes the track lock
- * @arg: for @fn
- *
- * Cost: the queue pairs on the path, not all there are.
- */
-void repath_qp_on_path_locked(struct repath_device *dev, u32 port, u32 dlid,
-			      const union ib_gid *dgid,
-			      void (*fn)(struct repath_qp *rqp, void *arg), void *arg)
-{
-	struct repath_qp *rqp;
-
-	lockdep_assert_held(&repath_track_lock);
-	if (dlid) {
-		hash_for_each_possible(by_lid, rqp, lid_node, lid_hash(dev, port, dlid))
-			if (rqp->dev == dev && rqp->path.port == port && rqp->path.dlid == dlid)
-				fn(rqp, arg);
-		return;
-	}
-	hash_for_each_possible(by_gid, rqp, gid_node, gid_hash(dev, port, dgid))
-		if (rqp->dev == dev && rqp->path.port == port &&
-		    !memcmp(&rqp->path.dgid, dgid, sizeof(*dgid)))
-			fn(rqp, arg);
 }

@@ -22,14 +22,14 @@ struct repath_device;
 extern spinlock_t repath_track_lock;
 
 /**
- * struct repath_user - a process on a device
+ * struct repath_user - a process, or a part of the kernel, on a device
  * @kref: each queue pair and context of the process on the device holds one
  * @hash: by @pid; repath_track_lock
- * @node: in repath_device::users; repath_track_lock
- * @qps: the process's queue pairs on the device; repath_track_lock
+ * @node: in repath_device::users, a process's; repath_track_lock
+ * @qps: its queue pairs on the device; repath_track_lock
  * @dev: holds a reference
- * @pid: the thread group; holds a reference
- * @comm: name of the thread group's leader when it opened the device
+ * @pid: the thread group; holds a reference. NULL: the kernel
+ * @comm: name of the thread group's leader when it opened the device; the kernel's: of the module
  * @qp_count: entries of @qps; repath_track_lock
  * @ctx_count: open contexts; repath_track_lock
  * @note: pending news
@@ -74,79 +74,81 @@ struct repath_ctx {
 };
 
 /**
- * struct repath_qp - a queue pair
- * @kref: the indexes hold one
- * @rcu: readers of repath_device::by_qpn
- * @hash: by @qp; repath_track_lock
+ * struct repath_qp - a queue pair; at most REPATH_QP_SIZE bytes, since there may be many
+ * @kref: the index holds one
+ * @qpn: number
+ * @note: pending news
+ * @rcu: readers of repath_device::by_qpn; no news is pending at the end
  * @lid_node: by device, port and DLID; unhashed without one. repath_track_lock
  * @gid_node: by device, port and DGID; unhashed without one. repath_track_lock
- * @dev_node: in repath_device::qps; repath_track_lock
+ * @alt_node: by device, port and DLID of @alt; unhashed without one. repath_track_lock
  * @user_node: in repath_user::qps; repath_track_lock
  * @qp: a key only, never dereferenced: use repath_qp_use()
  * @dev: holds a reference
- * @user: the owner's entry, NULL for the kernel's queue pairs; holds a reference
+ * @user: the owner's entry; holds a reference
  * @pid: = @user->pid, NULL for the kernel's
- * @comm: the owner's name, a module's name for the kernel's
- * @qpn: number
  * @key: in repath_device::by_qpn, see repath_qp_key()
  * @rescan: newest round of adoption that has seen it, or in which it came
+ * @created_ns: CLOCK_BOOTTIME; 0: adopted, so nobody knows
+ * @lock: protects what follows. Taken in probe handlers: with interrupts off
+ * @changes: modifications seen so far
+ * @conn_id: 0: none; written by conn.c only
+ * @asked: when the device was asked for @state last: jiffies with bit 0 set; 0: never
  * @type: enum ib_qp_type
+ * @state: enum ib_qp_state, as last set by modify_qp or asked for; hardware that goes to ERR does
+ *	not say so
  * @kernel: not a process's
  * @gone: destroyed, or its device removed; set once, repath_track_lock
- * @lock: protects what follows. Taken in probe handlers: with interrupts off
- * @state: enum ib_qp_state, as last set by modify_qp; hardware that goes to ERR does not say so
- * @changes: modifications seen so far
  * @path: where it sends to
- * @conn_id: 0: none; written by conn.c only
- * @note: pending news
+ * @alt: where it would send to after path migration
  */
 struct repath_qp {
 	struct kref kref;
-	struct rcu_head rcu;
-	struct hlist_node hash;
+	u32 qpn;
+	union {
+		struct repath_note note;
+		struct rcu_head rcu;
+	};
 	struct hlist_node lid_node;
 	struct hlist_node gid_node;
-	struct list_head dev_node;
+	struct hlist_node alt_node;
 	struct list_head user_node;
 	const struct ib_qp *qp;
 	struct repath_device *dev;
 	struct repath_user *user;
 	struct pid *pid;
-	char comm[TASK_COMM_LEN];
-	u32 qpn;
 	u32 key;
 	u32 rescan;
-	u8 type;
-	bool kernel;
-	bool gone;
+	u64 created_ns;
 
 	spinlock_t lock;
-	u8 state;
 	u32 changes;
-	struct repath_path path;
-
 	u32 conn_id;
-	struct repath_note note;
+	u32 asked;
+	u8 type;
+	u8 state;
+	bool kernel;
+	bool gone;
+	struct repath_path path;
+	struct repath_alt_path alt;
 };
 
-/**
- * struct repath_track_stats - what the hooks could not do; adoption repairs it
- * @no_memory: objects that could not be allocated
- * @missed: probes that did not run
- * @rescans: rounds of adoption of a device after its first one
- *
- * To be read as parameters of the module.
- */
-struct repath_track_stats {
-	atomic_t no_memory;
-	atomic_t missed;
-	atomic_t rescans;
-};
+#define REPATH_QP_SIZE 256
 
-extern struct repath_track_stats repath_track_stats;
+/* Locks that watch themselves are larger. */
+#if !defined(CONFIG_DEBUG_SPINLOCK) && !defined(CONFIG_DEBUG_LOCK_ALLOC)
+static_assert(sizeof(struct repath_qp) <= REPATH_QP_SIZE);
+#endif
 
 /* The newest round of adoption; what a hook adds is as new as that. */
 extern atomic_t repath_track_round;
+
+/* Seen in a round of adoption, perhaps after one that began later. */
+static inline void repath_track_seen(u32 *rescan, u32 round)
+{
+	if ((s32)(round - *rescan) > 0)
+		*rescan = round;
+}
 
 void repath_qp_release(struct kref *kref);
 void repath_ctx_release(struct kref *kref);
@@ -183,8 +185,14 @@ static inline bool repath_qp_is_connected_type(const struct repath_qp *rqp)
 /* Finding. What is returned has a reference; any context but the track lock held. */
 struct repath_qp *repath_qp_find(struct repath_device *dev, u32 qpn);
 void repath_qp_snapshot(struct repath_qp *rqp, u8 *state, struct repath_path *path);
+void repath_qp_snapshot_alt(struct repath_qp *rqp, struct repath_alt_path *alt);
 struct ib_qp *repath_qp_use(struct repath_qp *rqp);
 void repath_qp_unuse(struct ib_qp *qp);
+
+/* Asking the device: track_query.c. */
+bool repath_qp_query(struct repath_qp *rqp, struct ib_qp *qp, bool anew);
+bool repath_qp_ask(struct repath_qp *rqp);
+bool repath_qp_was_asked(const struct repath_qp *rqp);
 
 /*
  * Walking: @fn is called with a referenced object, may sleep, and ends the walk by returning
@@ -194,18 +202,22 @@ typedef int (*repath_qp_fn)(struct repath_qp *rqp, void *arg);
 int repath_qp_for_each(struct repath_device *dev, repath_qp_fn fn, void *arg);
 int repath_qp_walk_of(struct pid *tgid, repath_qp_fn fn, void *arg);
 int repath_qp_walk_on_path(struct repath_device *dev, u32 port, u32 dlid,
-			       const union ib_gid *dgid, repath_qp_fn fn, void *arg);
+			   const union ib_gid *dgid, repath_qp_fn fn, void *arg);
 int repath_ctx_for_each(struct repath_device *dev,
 			int (*fn)(struct repath_ctx *ctx, void *arg), void *arg);
 int repath_user_for_each(struct repath_device *dev, struct pid *tgid,
 			 int (*fn)(struct repath_user *user, void *arg), void *arg);
 u32 repath_device_ctx_count(struct repath_device *dev);
 
+int repath_track_init(void);
+void repath_track_exit(void);
+
 /* What the hooks and adoption report. Never sleep; @task: NULL for the kernel's objects. */
 struct repath_qp *repath_track_qp_add(struct ib_qp *qp, struct task_struct *task,
 				      const char *kern_name, gfp_t gfp, u32 rescan);
 void repath_track_qp_modified(const struct ib_qp *qp, const struct ib_qp_attr *attr, int mask);
-bool repath_track_qp_queried(struct repath_qp *rqp, u32 changes, const struct ib_qp_attr *attr);
+bool repath_track_qp_queried(struct repath_qp *rqp, u32 changes, const struct ib_qp_attr *attr,
+			     int also, bool anew);
 void repath_track_qp_gone(const struct ib_qp *qp);
 bool repath_track_ctx_add(struct ib_ucontext *ucontext, struct task_struct *task, gfp_t gfp,
 			  u32 rescan);
@@ -217,9 +229,15 @@ void repath_qp_on_path_locked(struct repath_device *dev, u32 port, u32 dlid,
 void repath_track_sweep_qp(struct repath_qp *rqp);
 void repath_track_sweep_ctx(struct repath_ctx *ctx);
 
+/* track_path.c, for track.c. The track lock is held. */
+void repath_path_link_locked(struct repath_qp *rqp);
+void repath_path_unlink_locked(struct repath_qp *rqp);
+
 /* track_user.c, for track.c. The track lock is held. */
-struct repath_user *repath_user_alloc(struct task_struct *task, gfp_t gfp);
-struct repath_user *repath_user_join_locked(struct repath_device *dev, struct repath_user *spare);
+struct repath_user *repath_user_alloc(struct task_struct *task, const char *kern_name, gfp_t gfp);
+bool repath_user_is(const struct repath_user *user, struct task_struct *task);
+struct repath_user *repath_user_join_locked(struct repath_device *dev, struct task_struct *task,
+					    const char *kern_name, struct repath_user **spare);
 void repath_user_leave_locked(struct repath_user *user);
 void repath_ctx_device_gone_locked(struct repath_device *dev);
 struct repath_user *repath_user_of_locked(struct pid *tgid, struct repath_user *after);

@@ -42,12 +42,13 @@ void repath_user_release(struct kref *kref)
 
 /**
  * repath_user_alloc - an entry for the process of a task, not yet on any device
- * @task: one of its threads, which can not be freed meanwhile
+ * @task: one of its threads, which can not be freed meanwhile; NULL: the kernel
+ * @kern_name: without @task: which part of the kernel
  * @gfp: how to allocate
  *
  * Return: the entry with one reference, or NULL without memory.
  */
-struct repath_user *repath_user_alloc(struct task_struct *task, gfp_t gfp)
+struct repath_user *repath_user_alloc(struct task_struct *task, const char *kern_name, gfp_t gfp)
 {
 	struct task_struct *leader;
 	struct repath_user *user;
@@ -58,6 +59,10 @@ struct repath_user *repath_user_alloc(struct task_struct *task, gfp_t gfp)
 	kref_init(&user->kref);
 	INIT_LIST_HEAD(&user->qps);
 	repath_note_setup(&user->note, user_deliver);
+	if (!task) {
+		strscpy(user->comm, kern_name ?: "kernel", sizeof(user->comm));
+		return user;
+	}
 	user->pid = get_task_pid(task, PIDTYPE_TGID);
 
 	/* A dead process has no leader to be found; what it owns may live on in its children. */
@@ -69,32 +74,69 @@ struct repath_user *repath_user_alloc(struct task_struct *task, gfp_t gfp)
 	return user;
 }
 
-/**
- * repath_user_join_locked - a process gets a queue pair or a context
- * @dev: on this device
- * @spare: an entry for it; the reference is taken over
- *
- * Return: the process's entry on the device, with a reference for the queue pair or context. The
- * caller adds to its counts.
- */
-struct repath_user *repath_user_join_locked(struct repath_device *dev, struct repath_user *spare)
+static struct pid *tgid_of(struct task_struct *task)
 {
+	/* Only compared, with what somebody holds. NULL: the process has died. */
+	return task ? READ_ONCE(task->signal->pids[PIDTYPE_TGID]) : NULL;
+}
+
+/**
+ * repath_user_is - is it this one's entry?
+ * @user: entry
+ * @task: one of the process's threads, which can not be freed meanwhile; NULL: the kernel
+ */
+bool repath_user_is(const struct repath_user *user, struct task_struct *task)
+{
+	return user->pid == tgid_of(task);
+}
+
+static struct repath_user *user_find_locked(struct repath_device *dev, struct task_struct *task,
+					    const char *kern_name)
+{
+	const char *comm = task ? task->comm : kern_name ?: "kernel";
+	struct pid *pid = tgid_of(task);
 	struct repath_user *user;
 
 	lockdep_assert_held(&repath_track_lock);
-	hash_for_each_possible(by_pid, user, hash, (unsigned long)spare->pid) {
-		if (user->pid != spare->pid || user->dev != dev)
-			continue;
+	hash_for_each_possible(by_pid, user, hash, (unsigned long)pid)
+		if (user->pid == pid && user->dev == dev &&
+		    (pid || !strncmp(user->comm, comm, sizeof(user->comm) - 1)))
+			return user;
+	return NULL;
+}
+
+/**
+ * repath_user_join_locked - a process gets a queue pair or a context
+ * @dev: on this device
+ * @task: one of its threads, which can not be freed meanwhile; NULL: the kernel
+ * @kern_name: without @task: which part of the kernel
+ * @spare: an entry for it, which is taken if there is none; *@spare NULL: one is made then
+ *
+ * Return: the process's entry on the device, with a reference for the queue pair or context. The
+ * caller adds to its counts. NULL without memory.
+ */
+struct repath_user *repath_user_join_locked(struct repath_device *dev, struct task_struct *task,
+					    const char *kern_name, struct repath_user **spare)
+{
+	struct repath_user *user = user_find_locked(dev, task, kern_name);
+
+	if (user) {
 		kref_get(&user->kref);
-		repath_user_put(spare);
 		return user;
 	}
-	spare->dev = repath_device_get(dev);
-	hash_add(by_pid, &spare->hash, (unsigned long)spare->pid);
-	list_add_tail(&spare->node, &dev->users);
+	user = *spare ?: repath_user_alloc(task, kern_name, GFP_NOWAIT | __GFP_NOWARN);
+	*spare = NULL;
+	if (!user)
+		return NULL;
+	user->dev = repath_device_get(dev);
+	hash_add(by_pid, &user->hash, (unsigned long)user->pid);
+	/* The parts of the kernel are no processes. */
+	if (!user->pid)
+		return user;
+	list_add_tail(&user->node, &dev->users);
 	dev->user_count++;
-	user_note(spare, REPATH_NOTE_NEW);
-	return spare;
+	user_note(user, REPATH_NOTE_NEW);
+	return user;
 }
 
 /**
@@ -107,6 +149,8 @@ void repath_user_leave_locked(struct repath_user *user)
 	if (user->qp_count || user->ctx_count)
 		return;
 	hash_del(&user->hash);
+	if (!user->pid)
+		return;
 	list_del(&user->node);
 	user->dev->user_count--;
 	user_note(user, REPATH_NOTE_GONE);
@@ -165,6 +209,7 @@ static void ctx_drop_locked(struct repath_ctx *ctx)
 	hash_del(&ctx->hash);
 	xa_erase(&dev->ctxs, ctx->id);
 	dev->ctx_count--;
+	repath_stat_inc(dev, REPATH_STAT_CTX_DEL);
 	ctx->user->ctx_count--;
 	repath_user_leave_locked(ctx->user);
 
@@ -189,8 +234,8 @@ static void ctx_drop_locked(struct repath_ctx *ctx)
 bool repath_track_ctx_add(struct ib_ucontext *ucontext, struct task_struct *task, gfp_t gfp,
 			  u32 rescan)
 {
-	struct repath_user *spare = repath_user_alloc(task, gfp);
 	struct repath_ctx *ctx = kzalloc(sizeof(*ctx), gfp);
+	struct repath_user *spare = NULL;
 	struct repath_device *dev;
 	struct repath_ctx *old;
 	unsigned long flags;
@@ -198,18 +243,17 @@ bool repath_track_ctx_add(struct ib_ucontext *ucontext, struct task_struct *task
 
 	if (ctx)
 		kref_init(&ctx->kref);
+	if (gfpflags_allow_blocking(gfp))
+		spare = repath_user_alloc(task, NULL, gfp);
 
 	spin_lock_irqsave(&repath_track_lock, flags);
 	dev = repath_device_of_locked(ucontext->device);
 	if (!dev)
 		goto unlock;
 
-	if (!ctx || !spare)
-		goto memory;
-
 	old = ctx_by_pointer_locked(ucontext);
-	if (old && rescan && old->pid == spare->pid) {
-		old->rescan = rescan;
+	if (old && rescan && repath_user_is(old->user, task)) {
+		repath_track_seen(&old->rescan, rescan);
 		tracked = true;
 		goto unlock;
 	}
@@ -217,24 +261,30 @@ bool repath_track_ctx_add(struct ib_ucontext *ucontext, struct task_struct *task
 	if (old)
 		ctx_drop_locked(old);
 
-	if (xa_alloc(&dev->ctxs, &ctx->id, ctx, xa_limit_32b, GFP_NOWAIT | __GFP_NOWARN))
+	if (!ctx || xa_alloc(&dev->ctxs, &ctx->id, NULL, xa_limit_32b, GFP_NOWAIT | __GFP_NOWARN))
 		goto memory;
+	ctx->user = repath_user_join_locked(dev, task, NULL, &spare);
+	if (!ctx->user) {
+		xa_erase(&dev->ctxs, ctx->id);
+		goto memory;
+	}
 	ctx->dev = repath_device_get(dev);
 	ctx->ucontext = ucontext;
 	ctx->rescan = rescan ?: atomic_read(&repath_track_round);
-	ctx->user = repath_user_join_locked(dev, spare);
 	ctx->user->ctx_count++;
 	ctx->pid = ctx->user->pid;
 	ctx->comm = ctx->user->comm;
 	hash_add(by_ucontext, &ctx->hash, (unsigned long)ucontext);
+	/* Readers find it from here on: it is complete. Its place is there already. */
+	xa_store(&dev->ctxs, ctx->id, ctx, GFP_NOWAIT | __GFP_NOWARN);
 	dev->ctx_count++;
-	spare = NULL;
+	repath_stat_inc(dev, rescan ? REPATH_STAT_CTX_ADOPTED : REPATH_STAT_CTX_NEW);
 	ctx = NULL;
 	tracked = true;
 	goto unlock;
 
 memory:
-	atomic_inc(&repath_track_stats.no_memory);
+	repath_stat_inc(dev, REPATH_STAT_PROBE_NO_MEMORY);
 	repath_device_rescan(dev);
 unlock:
 	spin_unlock_irqrestore(&repath_track_lock, flags);
@@ -258,8 +308,10 @@ void repath_track_ctx_gone(const struct ib_ucontext *ucontext)
 
 	spin_lock_irqsave(&repath_track_lock, flags);
 	ctx = ctx_by_pointer_locked(ucontext);
-	if (ctx)
+	if (ctx) {
+		ctx->dev->ctx_closed++;
 		ctx_drop_locked(ctx);
+	}
 	spin_unlock_irqrestore(&repath_track_lock, flags);
 }
 

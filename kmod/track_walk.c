@@ -48,6 +48,22 @@ void repath_qp_snapshot(struct repath_qp *rqp, u8 *state, struct repath_path *pa
 }
 
 /**
+ * repath_qp_snapshot_alt - the alternate path of a queue pair, as of one moment
+ * @rqp: the queue pair
+ * @alt: result
+ *
+ * Context: any.
+ */
+void repath_qp_snapshot_alt(struct repath_qp *rqp, struct repath_alt_path *alt)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&rqp->lock, flags);
+	*alt = rqp->alt;
+	spin_unlock_irqrestore(&rqp->lock, flags);
+}
+
+/**
  * repath_qp_use - take hold of the real queue pair, to query or modify it
  * @rqp: the queue pair
  *
@@ -307,7 +323,7 @@ int repath_qp_walk_of(struct pid *tgid, repath_qp_fn fn, void *arg)
  * repath_qp_walk_on_path - walk the queue pairs that send on one path
  * @dev: device
  * @port: own port
- * @dlid: by DLID; 0: by @dgid
+ * @dlid: by DLID, of the path in use or the alternate one; 0: by @dgid
  * @dgid: see @dlid
  * @fn: see track.h
  * @arg: for @fn
@@ -318,7 +334,7 @@ int repath_qp_walk_of(struct pid *tgid, repath_qp_fn fn, void *arg)
  * Return: 0, what @fn returned, or -ENOMEM.
  */
 int repath_qp_walk_on_path(struct repath_device *dev, u32 port, u32 dlid,
-			       const union ib_gid *dgid, repath_qp_fn fn, void *arg)
+			   const union ib_gid *dgid, repath_qp_fn fn, void *arg)
 {
 	const struct selection sel = {
 		.dev = dev, .port = port, .dlid = dlid, .dgid = dgid,

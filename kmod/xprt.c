@@ -18,6 +18,9 @@
 #include "device.h"
 #include "hello.h"
 #include "peer.h"
+#include "resolve.h"
+#include "stat.h"
+#include "trace.h"
 #include "xprt.h"
 #include "xprt_reasm.h"
 #include "xprt_route.h"
@@ -78,6 +81,8 @@ struct repath_xprt {
  * @type: enum repath_msg
  * @status: the worst answer
  * @data: the message
+ * @answer: where to put what comes back beside @status, or NULL
+ * @answer_len: room there
  * @done: whom to tell
  * @arg: for @done
  */
@@ -94,6 +99,8 @@ struct out_msg {
 	u8 type;
 	u8 status;
 	void *data;
+	void *answer;
+	u32 answer_len;
 	repath_xprt_done_fn done;
 	void *arg;
 };
@@ -188,6 +195,8 @@ static int frag_event(struct ib_cm_id *id, const struct ib_cm_event *event)
 			msg->err = err;
 		if (status)
 			msg->status = status;
+		if (!err && !status && msg->answer)
+			memcpy(msg->answer, reply + 1, msg->answer_len);
 		list_move_tail(&frag->node, &xprt->answered);
 		queue_work(xprt_wq, &xprt->pump);
 	}
@@ -241,6 +250,7 @@ static int frag_send(struct repath_xprt *xprt, struct out_msg *msg, u32 offset)
 	err = ib_send_cm_sidr_req(frag->id, &param);
 	if (err)
 		goto err_id;
+	repath_stat_inc(xprt->dev, REPATH_STAT_TX_FRAG);
 	return 0;
 
 err_id:
@@ -321,8 +331,33 @@ static void route_ready(void *arg)
 	queue_work(xprt_wq, &msg->xprt->pump);
 }
 
+static void count_end(const struct out_msg *msg)
+{
+	struct repath_device *dev = msg->xprt->dev;
+
+	switch (msg->err) {
+	case 0:
+		repath_stat_inc(dev, repath_stat_of_status(msg->status, false));
+		break;
+	case -ETIMEDOUT:
+		repath_stat_inc(dev, REPATH_STAT_TX_TIMEOUT);
+		break;
+	case -EHOSTUNREACH:
+		repath_stat_inc(dev, REPATH_STAT_TX_UNREACHABLE);
+		break;
+	case -ENOPROTOOPT:
+		repath_stat_inc(dev, REPATH_STAT_TX_NO_MODULE);
+		break;
+	default:
+		repath_stat_inc(dev, REPATH_STAT_TX_ERROR);
+		break;
+	}
+}
+
 static void msg_end(struct out_msg *msg)
 {
+	count_end(msg);
+	trace_peer_tx(msg->xprt->dev->index, msg->type, msg->len, msg->err, msg->status);
 	repath_route_end(&msg->route);
 	msg->done(msg->arg, msg->err, msg->status);
 	kvfree(msg->data);
@@ -388,28 +423,21 @@ static void xprt_pump(struct work_struct *work)
 		msg_end(msg);
 }
 
-int repath_xprt_send(struct repath_device *dev, const struct repath_addr *to, u64 order, u8 type,
-		     void *data, u32 len, repath_xprt_done_fn done, void *arg)
+static int msg_send(struct repath_device *dev, const struct repath_addr *to, struct out_msg msg)
 {
 	struct repath_xprt *xprt;
-	struct out_msg *msg;
+	struct out_msg *m;
 	int err = -EMSGSIZE;
 
-	if (!len || len > REPATH_WIRE_MAX)
+	if (!msg.len || msg.len > REPATH_WIRE_MAX)
 		goto err_data;
 	err = -ENOMEM;
-	msg = kzalloc(sizeof(*msg), GFP_KERNEL);
-	if (!msg)
+	m = kmemdup(&msg, sizeof(msg), GFP_KERNEL);
+	if (!m)
 		goto err_data;
-	repath_route_begin(&msg->route, to);
-	msg->order = order;
+	repath_route_begin(&m->route, to);
 	/* Random, so that who gets messages from here can not guess those that others get. */
-	msg->id = get_random_u64();
-	msg->type = type;
-	msg->data = data;
-	msg->len = len;
-	msg->done = done;
-	msg->arg = arg;
+	m->id = get_random_u64();
 
 	/* Either this, or repath_xprt_remove_device(), has the device's xprt first. */
 	rcu_read_lock();
@@ -418,20 +446,41 @@ int repath_xprt_send(struct repath_device *dev, const struct repath_addr *to, u6
 	if (xprt) {
 		spin_lock(&xprt->lock);
 		if (!xprt->dead) {
-			msg->xprt = xprt;
-			list_add_tail(&msg->node, &xprt->msgs);
+			m->xprt = xprt;
+			list_add_tail(&m->node, &xprt->msgs);
 			queue_work(xprt_wq, &xprt->pump);
 			err = 0;
 		}
 		spin_unlock(&xprt->lock);
 	}
 	rcu_read_unlock();
-	if (!err)
+	if (!err) {
+		repath_stat_inc(dev, REPATH_STAT_TX_MSG);
 		return 0;
-	kfree(msg);
+	}
+	kfree(m);
 err_data:
-	kvfree(data);
+	kvfree(msg.data);
 	return err;
+}
+
+int repath_xprt_send(struct repath_device *dev, const struct repath_addr *to, u64 order, u8 type,
+		     void *data, u32 len, repath_xprt_done_fn done, void *arg)
+{
+	return msg_send(dev, to, (struct out_msg){
+		.order = order, .type = type, .data = data, .len = len, .done = done, .arg = arg,
+	});
+}
+
+int repath_xprt_ask(struct repath_device *dev, const struct repath_addr *to, u8 type, void *data,
+		    u32 len, void *answer, u32 answer_len, repath_xprt_done_fn done, void *arg)
+{
+	return msg_send(dev, to, (struct out_msg){
+		.type = type, .data = data, .len = len, .done = done, .arg = arg,
+		.answer = answer,
+		.answer_len = min_t(u32, answer_len, IB_CM_SIDR_REP_PRIVATE_DATA_SIZE -
+						     sizeof(struct repath_frag_reply)),
+	});
 }
 
 /**
@@ -459,26 +508,56 @@ bool repath_xprt_busy(struct repath_device *dev)
 static u8 receive(struct repath_xprt *xprt, const struct repath_frag *frag)
 {
 	struct repath_inmsg *msg;
+	bool again;
 	u8 status;
 
 	mutex_lock(&xprt->rx_lock);
+	repath_stat_inc(xprt->dev, REPATH_STAT_RX_FRAG);
+	again = repath_reasm_has(&xprt->reasm, frag);
+	if (again)
+		repath_stat_inc(xprt->dev, REPATH_STAT_RX_FRAG_AGAIN);
 	status = repath_reasm_add(&xprt->reasm, frag, IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE, &msg);
 	if (msg) {
+		repath_stat_inc(xprt->dev, REPATH_STAT_RX_MSG);
 		if (msg->type == REPATH_MSG_HELLO)
 			status = repath_hello_receive(xprt->dev, msg->data, msg->total);
+		else if (msg->type == REPATH_MSG_MOVED)
+			status = repath_resolve_moved(msg->data, msg->total);
 		else
 			status = repath_peer_receive(xprt->dev, msg->type, msg->data, msg->total);
+		trace_peer_rx(xprt->dev->index, msg->type, msg->total, status);
 		repath_reasm_done(&xprt->reasm, msg, status);
 	}
+	/* Each message once; and what never becomes one. */
+	if (msg || (status != REPATH_PEER_OK && !again))
+		repath_stat_inc(xprt->dev, repath_stat_of_status(status, true));
 	mutex_unlock(&xprt->rx_lock);
 	return status;
+}
+
+/*
+ * A question, which is one fragment. Asked again it is answered again, with what is true then: what
+ * was answered is not kept.
+ */
+static u8 receive_question(struct repath_xprt *xprt, const struct repath_frag *frag,
+			   struct repath_resolved *answer)
+{
+	if (frag->version != REPATH_PEER_VERSION)
+		return REPATH_PEER_VERSION_ERR;
+	if (frag->reserved || frag->offset ||
+	    be32_to_cpu(frag->total) != sizeof(struct repath_resolve))
+		return REPATH_PEER_MALFORMED;
+	return repath_resolve_answer(xprt->dev, frag->data, sizeof(struct repath_resolve), answer);
 }
 
 static int listen_event(struct ib_cm_id *id, const struct ib_cm_event *event)
 {
 	const struct repath_frag *frag = event->private_data;
 	struct repath_xprt *xprt = id->context;
-	struct repath_frag_reply reply = { .version = REPATH_PEER_VERSION };
+	struct {
+		struct repath_frag_reply head;
+		struct repath_resolved answer;
+	} __packed reply = { .head.version = REPATH_PEER_VERSION };
 	struct ib_cm_sidr_rep_param param = {
 		.status			= IB_SIDR_SUCCESS,
 		.private_data		= &reply,
@@ -486,11 +565,15 @@ static int listen_event(struct ib_cm_id *id, const struct ib_cm_event *event)
 	};
 
 	BUILD_BUG_ON(sizeof(reply) > IB_CM_SIDR_REP_PRIVATE_DATA_SIZE);
+	BUILD_BUG_ON(sizeof(struct repath_resolve) > REPATH_FRAG_DATA);
 	if (event->event != IB_CM_SIDR_REQ_RECEIVED)
 		return 0;
-	reply.msg_id = frag->msg_id;
-	reply.offset = frag->offset;
-	reply.status = receive(xprt, frag);
+	reply.head.msg_id = frag->msg_id;
+	reply.head.offset = frag->offset;
+	if (frag->type == REPATH_MSG_RESOLVE)
+		reply.head.status = receive_question(xprt, frag, &reply.answer);
+	else
+		reply.head.status = receive(xprt, frag);
 	/* If it can not be sent, the request comes again. */
 	ib_send_cm_sidr_rep(id, &param);
 	return 1;

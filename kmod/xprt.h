@@ -72,6 +72,13 @@ void repath_xprt_remove_device(struct repath_device *dev);
 int repath_xprt_send(struct repath_device *dev, const struct repath_addr *to, u64 order, u8 type,
 		     void *data, u32 len, repath_xprt_done_fn done, void *arg);
 
+/*
+ * The same for a question of one fragment: @answer takes the @answer_len bytes that come back with
+ * REPATH_PEER_OK, and is valid until @done has returned.
+ */
+int repath_xprt_ask(struct repath_device *dev, const struct repath_addr *to, u8 type, void *data,
+		    u32 len, void *answer, u32 answer_len, repath_xprt_done_fn done, void *arg);
+
 /* Messages of the device that are not answered yet: who releases it waits for none to be left. */
 bool repath_xprt_busy(struct repath_device *dev);
 

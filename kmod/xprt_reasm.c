@@ -118,6 +118,22 @@ static struct repath_inmsg *begin(struct repath_reasm *r, u64 id, u8 type, u32 t
 }
 
 /**
+ * repath_reasm_has - has this fragment come before?
+ * @r: messages
+ * @frag: fragment; nothing of it need be right
+ */
+bool repath_reasm_has(struct repath_reasm *r, const struct repath_frag *frag)
+{
+	struct repath_inmsg *msg = find(r, be64_to_cpu(frag->msg_id));
+	u32 offset = be32_to_cpu(frag->offset);
+
+	if (!msg || frag->version != REPATH_PEER_VERSION || msg->type != frag->type ||
+	    offset >= msg->total)
+		return false;
+	return msg->done || test_bit(offset / REPATH_FRAG_DATA, msg->have);
+}
+
+/**
  * repath_reasm_add - a fragment has come
  * @r: messages
  * @frag: fragment

@@ -59,6 +59,7 @@ struct repath_reasm {
 
 void repath_reasm_init(struct repath_reasm *r);
 void repath_reasm_destroy(struct repath_reasm *r);
+bool repath_reasm_has(struct repath_reasm *r, const struct repath_frag *frag);
 u8 repath_reasm_add(struct repath_reasm *r, const struct repath_frag *frag, u32 len,
 		    struct repath_inmsg **whole);
 void repath_reasm_done(struct repath_reasm *r, struct repath_inmsg *msg, u8 status);

@@ -1,14 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Address handles: of UD queue pairs, which are not moved in this release. */
+/*
+ * Address handles. The application's stands for an address as it knew it; the device's are made for
+ * where that is now.
+ */
 #include <stdlib.h>
+#include <string.h>
 
-#include "objects.h"
+#include "resolve.h"
+#include "ud.h"
+
+/* With the numbers of the device that is there now. */
+static struct ibv_ah *make(struct rp_context *ctx, struct ibv_pd *pd,
+			   const struct ibv_ah_attr *attr)
+{
+	struct ibv_ah_attr a = *attr;
+
+	if (a.is_global)
+		a.grh.sgid_index = rp_real_sgid(ctx, a.port_num, a.grh.sgid_index);
+	return RP_REAL(rp_real.ibv_create_ah(real_pd(pd), &a));
+}
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
-	struct ibv_ah_attr a = *attr;
 	struct rp_context *ctx;
 	struct rp_ah *ah;
+	bool made;
 	int saved;
 
 	if (RP_PASSING)
@@ -17,19 +33,20 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah = calloc(1, sizeof(*ah));
 	if (!ah)
 		return NULL;
+	ah->attr = *attr;
 	rp_verbs_enter(ctx);
-	if (a.is_global)
-		a.grh.sgid_index = rp_real_sgid(ctx, a.port_num, a.grh.sgid_index);
-	ah->real = RP_REAL(rp_real.ibv_create_ah(real_pd(pd), &a));
-	if (ah->real)
-		rp_pin(ctx, RP_IMM_AH);
-	rp_verbs_leave(ctx);
+	ah->real = make(ctx, pd, attr);
+	ah->own.ah = ah->real;
 	if (ah->real) {
 		ah->ah.context = pd->context;
 		ah->ah.pd = pd;
 		ah->ah.handle = ah->real->handle;
-		return &ah->ah;
+		rp_link(ctx, &ctx->ahs, &ah->node);
 	}
+	made = ah->real;	/* from here on it may be moved */
+	rp_verbs_leave(ctx);
+	if (made)
+		return &ah->ah;
 	saved = errno;
 	free(ah);
 	errno = saved;
@@ -48,20 +65,275 @@ struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struc
 	return ibv_create_ah(pd, &attr);
 }
 
-int ibv_destroy_ah(struct ibv_ah *ah)
+/* Of all that was sent to by @ah. */
+static void forget(struct rp_ah *ah)
 {
+	unsigned int i;
+
+	for (i = 0; i < RP_AH_ROWS; i++)
+		while (ah->to[i]) {
+			struct rp_ah_to *t = ah->to[i];
+
+			ah->to[i] = t->next;
+			while (t->real) {
+				struct rp_ah_real *next = t->real->next;
+
+				free(t->real);
+				t->real = next;
+			}
+			rp_dest_put(t->dest);
+			free(t);
+		}
+}
+
+static int destroy_real(struct rp_ah *ah)
+{
+	struct rp_ah_real *r;
+	struct rp_ah_to *t;
+	int ret = 0, i;
+
+	for (i = 0; i < RP_AH_ROWS; i++)
+		for (t = ah->to[i]; t; t = t->next)
+			for (r = t->real; r && !ret; r = r->next) {
+				if (r->ah)
+					ret = RP_REAL(rp_real.ibv_destroy_ah(r->ah));
+				if (!ret)
+					r->ah = NULL;
+			}
+	if (!ret)
+		ret = RP_REAL(rp_real.ibv_destroy_ah(ah->real));
+	if (!ret)
+		ah->real = NULL;
+	return ret;
+}
+
+int ibv_destroy_ah(struct ibv_ah *ibah)
+{
+	struct rp_ah *ah = (struct rp_ah *)ibah;
 	struct rp_context *ctx;
 	int ret;
 
 	if (RP_PASSING)
-		return rp_real.ibv_destroy_ah(ah);
-	ctx = to_rp_context(ah->context);
+		return rp_real.ibv_destroy_ah(ibah);
+	ctx = to_rp_context(ibah->context);
 	rp_verbs_enter(ctx);
-	ret = RP_REAL(rp_real.ibv_destroy_ah(real_ah(ah)));
+	ret = destroy_real(ah);
 	if (!ret)
-		rp_unpin(ctx, RP_IMM_AH);
+		rp_unlink(ctx, &ah->node);
 	rp_verbs_leave(ctx);
-	if (!ret)
+	if (ret)
+		return ret;
+	forget(ah);
+	free(ah);
+	return 0;
+}
+
+void rp_ahs_free(struct rp_context *ctx)
+{
+	while (!list_empty(&ctx->ahs)) {
+		struct rp_ah *ah = list_first(&ctx->ahs, struct rp_ah, node);
+
+		list_del(&ah->node);
+		forget(ah);
 		free(ah);
-	return ret;
+	}
+}
+
+struct ibv_ah *rp_ah_to_self(struct rp_context *ctx, struct ibv_pd *pd,
+			     const struct ibv_ah_attr *like)
+{
+	struct ibv_port_attr port = { 0 };
+	struct ibv_ah_attr a = *like;
+
+	if (a.is_global && RP_REAL(rp_real.ibv_query_gid(ctx->real, a.port_num,
+							 rp_real_sgid(ctx, a.port_num,
+								      a.grh.sgid_index),
+							 &a.grh.dgid)))
+		return NULL;
+	if (RP_REAL(rp_real.ibv_query_port(ctx->real, a.port_num, (void *)&port)))
+		return NULL;
+	a.dlid = port.lid;
+	a.src_path_bits = 0;
+	return make(ctx, pd, &a);
+}
+
+int rp_ah_release(struct rp_ah *ah)
+{
+	int ret;
+
+	rp_lock(&ah->lock);
+	ret = destroy_real(ah);
+	rp_unlock(&ah->lock);
+	return -ret;
+}
+
+/*
+ * On RoCE the kernel asks for the neighbour's MAC when an address handle is made. That of a host
+ * that is not there must not keep everything else from going on: what is sent to it is lost, as
+ * it would be on the way. 0, or the errno of a device on which no address can be made.
+ */
+static int make_or_lose(struct rp_ah *ah, const struct ibv_ah_attr *real_attr, struct rp_ah_real *r)
+{
+	struct rp_context *ctx = to_rp_context(ah->ah.context);
+	struct ibv_ah_attr a = *real_attr;
+
+	r->ah = RP_REAL(rp_real.ibv_create_ah(real_pd(ah->ah.pd), &a));
+	r->nowhere = !r->ah;
+	if (r->ah)
+		return 0;
+	rp_log(RP_LOG_ERR, "an address handle can not be made: %s; what is sent by it is lost",
+	       strerror(errno));
+	r->ah = rp_ah_to_self(ctx, ah->ah.pd, &ah->attr);
+	return r->ah ? 0 : errno;
+}
+
+/* Takes over where the destination is. Caller holds ah->lock, and the device stays. */
+static int follow(struct rp_ah *ah, struct rp_ah_to *t)
+{
+	struct rp_context *ctx = to_rp_context(ah->ah.context);
+	unsigned int changes = atomic_load(&t->dest->changes);
+	struct rp_place now = rp_dest_now(t->dest);
+	struct ibv_ah_attr given, want;
+	struct rp_ah_real *r;
+
+	t->seen = changes;
+	t->real_qpn = now.qpn;
+	rp_dest_av(ctx, &ah->attr, &now, &want);
+	given = ah->attr;
+	if (given.is_global)
+		given.grh.sgid_index = want.grh.sgid_index;
+	if (!t->real && want.dlid == given.dlid &&
+	    (!want.is_global || !memcmp(&want.grh.dgid, &given.grh.dgid, sizeof(want.grh.dgid))))
+		return 0;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return ENOMEM;
+	r->next = t->real;
+	t->real = r;
+	rp_log(RP_LOG_INFO, "UD QP 0x%x is now 0x%x, at another address", t->qpn, t->real_qpn);
+	return make_or_lose(ah, &want, r);
+}
+
+int rp_ah_recreate(struct rp_ah *ah)
+{
+	struct rp_context *ctx = to_rp_context(ah->ah.context);
+	struct ibv_ah_attr a = ah->attr;
+	struct rp_ah_to *t;
+	int ret, i;
+
+	if (a.is_global)
+		a.grh.sgid_index = rp_real_sgid(ctx, a.port_num, a.grh.sgid_index);
+	rp_lock(&ah->lock);
+	ret = make_or_lose(ah, &a, &ah->own);
+	ah->real = ah->own.ah;
+	for (i = 0; i < RP_AH_ROWS; i++)
+		for (t = ah->to[i]; t && !ret; t = t->next) {
+			/* Nothing is on its way by the old ones. */
+			while (t->real) {
+				struct rp_ah_real *next = t->real->next;
+
+				free(t->real);
+				t->real = next;
+			}
+			ret = follow(ah, t);
+		}
+	rp_unlock(&ah->lock);
+	return -ret;
+}
+
+/* Caller holds ah->lock. */
+static struct rp_ah_to *find(const struct rp_ah *ah, uint32_t qpn)
+{
+	struct rp_ah_to *t;
+
+	for (t = ah->to[qpn % RP_AH_ROWS]; t; t = t->next)
+		if (t->qpn == qpn)
+			break;
+	return t;
+}
+
+static bool is_group(const struct ibv_ah_attr *attr, uint32_t qpn)
+{
+	static const uint8_t v4[13] = { [10] = 0xff, 0xff, 0xe0 };
+	const uint8_t *raw = attr->grh.dgid.raw;
+
+	return qpn == 0xffffff || (attr->is_global && (raw[0] == 0xff ||
+			(!memcmp(raw, v4, 12) && (raw[12] & 0xf0) == 0xe0)));
+}
+
+static struct rp_ah_to *add(struct rp_ah *ah, uint32_t qpn)
+{
+	struct rp_ah_to *t = calloc(1, sizeof(*t)), *was;
+
+	if (!t)
+		return NULL;
+	t->qpn = t->real_qpn = qpn;
+	t->dest = rp_dest_get(to_rp_context(ah->ah.context), &ah->attr, qpn);
+	if (!t->dest) {
+		free(t);
+		return NULL;
+	}
+	rp_lock(&ah->lock);
+	was = find(ah, qpn);
+	if (!was) {
+		t->next = ah->to[qpn % RP_AH_ROWS];
+		ah->to[qpn % RP_AH_ROWS] = t;
+	}
+	rp_unlock(&ah->lock);
+	if (!was)
+		return t;
+	rp_dest_put(t->dest);	/* another thread was faster */
+	free(t);
+	return was;
+}
+
+static void prepare(struct rp_ah *ah, uint32_t qpn)
+{
+	struct rp_context *ctx = to_rp_context(ah->ah.context);
+	struct rp_ah_to *t;
+
+	rp_lock(&ah->lock);
+	t = find(ah, qpn);
+	rp_unlock(&ah->lock);
+	if (!t)
+		t = add(ah, qpn);
+	if (!t || likely(atomic_load(&t->dest->changes) == t->seen))
+		return;
+	/* Away: all of this is made anew when it is back. */
+	if (pthread_rwlock_tryrdlock(&ctx->verbs))
+		return;
+	rp_lock(&ah->lock);
+	if (ctx->real && atomic_load(&t->dest->changes) != t->seen)
+		follow(ah, t);
+	rp_unlock(&ah->lock);
+	rp_verbs_leave(ctx);
+}
+
+void rp_ah_prepare(const struct ibv_send_wr *wr)
+{
+	for (; wr && !rp_no_remap; wr = wr->next) {
+		struct rp_ah *ah = (struct rp_ah *)wr->wr.ud.ah;
+
+		if (ah && !is_group(&ah->attr, wr->wr.ud.remote_qpn))
+			prepare(ah, wr->wr.ud.remote_qpn);
+	}
+}
+
+void rp_ah_real(struct ibv_send_wr *wr)
+{
+	struct rp_ah *ah = (struct rp_ah *)wr->wr.ud.ah;
+	const struct rp_ah_real *r;
+	struct rp_ah_to *t;
+
+	if (!ah)
+		return;
+	rp_lock(&ah->lock);
+	t = find(ah, wr->wr.ud.remote_qpn);
+	r = t && t->real ? t->real : &ah->own;
+	wr->wr.ud.ah = r->ah;
+	if (t)
+		wr->wr.ud.remote_qpn = t->real_qpn;
+	if (r->nowhere)
+		wr->wr.ud.remote_qpn = RP_QPN_NOBODY;
+	rp_unlock(&ah->lock);
 }

@@ -110,11 +110,79 @@ static void translate(struct ibv_async_event *event)
 	}
 }
 
+/* What the device tells of a queue pair that a move has taken to ERR is not for the application. */
+static bool caused_by_move(const struct ibv_async_event *event)
+{
+	switch (event->event_type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return atomic_load(&to_rp_qp(event->element.qp)->swallow);
+	default:
+		return false;
+	}
+}
+
+/*
+ * The device's next event, with our handle. It is acknowledged at once: a move must not wait for
+ * the application. 1, 0: none now, -1: errno. Caller holds async_lock.
+ */
+static int take_real(struct rp_context *ctx, struct ibv_async_event *event)
+{
+	struct ibv_async_event real;
+
+	while (ctx->real) {
+		if (RP_REAL(rp_real.ibv_get_async_event(ctx->real, &real)))
+			return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
+		*event = real;
+		translate(event);
+		RP_REAL_VOID(rp_real.ibv_ack_async_event(&real));
+		if (event->event_type == IBV_EVENT_SRQ_LIMIT_REACHED)
+			atomic_store(&to_rp_srq(event->element.srq)->limit, 0);
+		if (!caused_by_move(event))
+			return 1;
+	}
+	return 0;
+}
+
+void rp_async_take(struct rp_context *ctx)
+{
+	struct soft_async *e;
+
+	pthread_mutex_lock(&ctx->async_lock);
+	for (;;) {
+		e = calloc(1, sizeof(*e));
+		if (!e || take_real(ctx, &e->event) <= 0)
+			break;
+		list_add_tail(&ctx->soft_async, &e->node);
+		rp_evfd_raise(&ctx->async);
+	}
+	free(e);
+	pthread_mutex_unlock(&ctx->async_lock);
+}
+
+void rp_async_forget(struct rp_context *ctx, const void *object)
+{
+	struct soft_async *e, *tmp;
+	struct subject s;
+
+	pthread_mutex_lock(&ctx->async_lock);
+	list_for_each_safe(e, tmp, &ctx->soft_async, node)
+		if (subject_of(&e->event, &s) && e->event.element.qp == object) {
+			list_del(&e->node);
+			free(e);
+		}
+	if (list_empty(&ctx->soft_async))
+		rp_evfd_lower(&ctx->async);
+	pthread_mutex_unlock(&ctx->async_lock);
+}
+
 /* 1: an event, 0: none now, -1: errno */
 static int take_event(struct rp_context *ctx, struct ibv_async_event *event)
 {
-	struct ibv_async_event real;
 	struct subject s;
+	int ret = 1;
 
 	if (!list_empty(&ctx->soft_async)) {
 		struct soft_async *e = list_first(&ctx->soft_async, struct soft_async, node);
@@ -124,22 +192,15 @@ static int take_event(struct rp_context *ctx, struct ibv_async_event *event)
 		free(e);
 		if (list_empty(&ctx->soft_async))
 			rp_evfd_lower(&ctx->async);
-		return 1;
+	} else {
+		ret = take_real(ctx, event);
 	}
-	if (!ctx->real)
-		return 0;
-	if (RP_REAL(rp_real.ibv_get_async_event(ctx->real, &real)))
-		return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
-	*event = real;
-	translate(event);
-	/* The real event is acknowledged now: a move must not wait for the application. */
-	if (subject_of(event, &s)) {
+	if (ret == 1 && subject_of(event, &s)) {
 		pthread_mutex_lock(s.mutex);
 		(*s.unacked)++;
 		pthread_mutex_unlock(s.mutex);
 	}
-	RP_REAL_VOID(rp_real.ibv_ack_async_event(&real));
-	return 1;
+	return ret;
 }
 
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)

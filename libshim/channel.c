@@ -7,14 +7,47 @@
 
 #include "objects.h"
 
+/* What programs that were linked with libibverbs 1.0 hold, as libibverbs keeps it for them. */
+struct old_context {
+	void *device, *ops[27];
+	int cmd_fd, async_fd, num_comp_vectors;
+	struct ibv_context *context;
+};
+
+/*
+ * All other functions have a version of their own for those programs, which comes to us with what
+ * stands in @context. This one has not: it may be given either.
+ */
+static struct rp_context *context_of(struct ibv_context *given)
+{
+	struct ibv_context *meant = NULL;
+	struct rp_context *ctx, *found = NULL;
+
+	rp_lock(&rp_contexts_lock);
+	list_for_each(ctx, &rp_contexts, node)
+		if (&ctx->vctx.context == given)
+			found = ctx;
+	if (!found)
+		meant = ((struct old_context *)given)->context;
+	list_for_each(ctx, &rp_contexts, node)
+		if (&ctx->vctx.context == meant)
+			found = ctx;
+	rp_unlock(&rp_contexts_lock);
+	return found;
+}
+
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
-	struct rp_context *ctx = to_rp_context(context);
+	struct rp_context *ctx;
 	struct rp_channel *ch;
 	int ret = -ENOMEM;
 
 	if (RP_PASSING)
 		return rp_real.ibv_create_comp_channel(context);
+	ctx = context_of(context);
+	if (!ctx)	/* a child of fork, which has its parent's */
+		ctx = to_rp_context(context);
+	context = &ctx->vctx.context;
 	ch = calloc(1, sizeof(*ch));
 	if (!ch)
 		return NULL;

@@ -5,206 +5,9 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "conn.h"
-
-struct list_head rp_conns = { { &rp_conns.n, &rp_conns.n } };
-struct list_head rp_peers = { { &rp_peers.n, &rp_peers.n } };
-
-uint64_t rp_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
-bool rp_conn_connectable(const struct rp_qp *qp)
-{
-	/* The application may modify it meanwhile; after the state its attributes are there. */
-	enum ibv_qp_state state = __atomic_load_n(&qp->qp.state, __ATOMIC_ACQUIRE);
-
-	return (qp->qp.qp_type == IBV_QPT_RC || qp->qp.qp_type == IBV_QPT_UC) &&
-	       (state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD);
-}
-
-struct rp_conn *rp_conn_find(uint32_t id)
-{
-	struct rp_conn *c;
-
-	list_for_each(c, &rp_conns, node)
-		if (c->id == id)
-			return c;
-	return NULL;
-}
-
-struct rp_peer *rp_peer_find(uint32_t id)
-{
-	struct rp_peer *p;
-
-	list_for_each(p, &rp_peers, node)
-		if (p->id == id)
-			return p;
-	return NULL;
-}
-
-static struct rp_peer *peer_get(uint32_t id)
-{
-	struct rp_peer *p = rp_peer_find(id);
-
-	if (p)
-		return p;
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return NULL;
-	p->id = id;
-	list_init(&p->conns);
-	list_init(&p->keysets);
-	list_add_tail(&rp_peers, &p->node);
-	return p;
-}
-
-/* Nothing that it has not answered counts any more. */
-static void peer_put(struct rp_peer *peer)
-{
-	bool asked = peer->prepares;
-
-	if (!list_empty(&peer->conns))
-		return;
-	rp_peer_drop(peer);
-	rp_keys_free(peer);
-	list_del(&peer->node);
-	free(peer);
-	if (asked)
-		rp_move_prepared(NULL, NULL);
-}
-
-void rp_conn_forget(struct rp_conn *c)
-{
-	struct rp_peer *peer = c->peer;
-
-	if (c->qp->conn == c)
-		c->qp->conn = NULL;
-	rp_keys_publish(c->qp, NULL);
-	list_del(&c->node);
-	list_del(&c->in_peer);
-	free(c);
-	peer_put(peer);
-}
-
-/* Queue pairs by what the module knows of them, for one pass over its list. */
-struct qp_index {
-	struct {
-		uint64_t key;
-		struct rp_qp *qp;
-	} *rows;
-	size_t n, room;
-	int err;
-};
-
-static uint64_t qp_key(uint32_t dev_index, uint32_t qpn)
-{
-	return (uint64_t)dev_index << 32 | qpn;
-}
-
-static int cmp_key(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static void qp_index_fill(struct qp_index *ix)
-{
-	struct rp_context *ctx;
-	struct rp_qp *qp;
-
-	rp_lock(&rp_contexts_lock);
-	list_for_each(ctx, &rp_contexts, node) {
-		rp_lock(&ctx->objects);
-		list_for_each(qp, &ctx->qps, node) {
-			void *grown;
-
-			if (!qp->real)
-				continue;
-			if (ix->n == ix->room) {
-				ix->room = ix->room ? 2 * ix->room : 64;
-				grown = realloc(ix->rows, ix->room * sizeof(*ix->rows));
-				if (!grown) {
-					ix->err = -ENOMEM;
-					break;
-				}
-				ix->rows = grown;
-			}
-			ix->rows[ix->n].key = qp_key(ctx->dev_index, qp->real->qp_num);
-			ix->rows[ix->n++].qp = qp;
-		}
-		rp_unlock(&ctx->objects);
-	}
-	rp_unlock(&rp_contexts_lock);
-	if (ix->n)
-		qsort(ix->rows, ix->n, sizeof(*ix->rows), cmp_key);
-}
-
-static void conn_row(const struct rp_ctl_conn *row, void *arg)
-{
-	struct qp_index *ix = arg;
-	uint64_t key = qp_key(row->dev_index, row->qpn);
-	struct rp_qp *qp;
-	struct rp_conn *c;
-	void *hit;
-
-	hit = ix->n ? bsearch(&key, ix->rows, ix->n, sizeof(*ix->rows), cmp_key) : NULL;
-	if (!hit)
-		return;		/* being destroyed, or its device is away: we know it already */
-	qp = ((__typeof__(ix->rows))hit)->qp;
-	c = qp->conn;
-	if (c && c->id != row->conn_id) {
-		rp_conn_forget(c);	/* connected to somebody else since */
-		c = NULL;
-	}
-	if (!c) {
-		c = calloc(1, sizeof(*c));
-		if (c)
-			c->peer = peer_get(row->peer_id);
-		if (!c || !c->peer) {
-			free(c);
-			ix->err = -ENOMEM;
-			return;
-		}
-		c->id = row->conn_id;
-		c->qp = qp;
-		c->ctx = rp_qp_context(qp);
-		list_add_tail(&rp_conns, &c->node);
-		list_add_tail(&c->peer->conns, &c->in_peer);
-		qp->conn = c;
-	} else if (c->peer->id != row->peer_id) {
-		struct rp_peer *old = c->peer, *new = peer_get(row->peer_id);
-
-		if (!new) {
-			ix->err = -ENOMEM;
-			return;
-		}
-		/* The tables of the one it was connected to go with that one. */
-		if (qp->rkeys)
-			rp_keys_publish(qp, NULL);
-		list_del(&c->in_peer);
-		c->peer = new;
-		list_add_tail(&new->conns, &c->in_peer);
-		peer_put(old);
-	}
-	c->known = row->state;
-}
-
-int rp_conns_refresh(void)
-{
-	struct qp_index ix = { 0 };
-	int ret;
-
-	qp_index_fill(&ix);
-	ret = ix.err ? ix.err : rp_ctl_conns(conn_row, &ix);
-	free(ix.rows);
-	return ret ? ret : ix.err;
-}
+#include "keys.h"
+#include "mw.h"
+#include "ud.h"
 
 /*
  * The marker is an RDMA WRITE of no bytes. The responder looks at no key for it (IBA 1.2.1 vol 1,
@@ -221,14 +24,26 @@ static void allow_marker(struct rp_qp *qp, bool allow)
 	rp_qp_modify_real(qp, &attr, IBV_QP_ACCESS_FLAGS);
 }
 
-static bool real_in_error(struct rp_qp *qp)
+/*
+ * Asked before a move begins, when there is time. What fails afterwards has a completion that says
+ * so, at the one end or at the other.
+ */
+void rp_conn_look(struct rp_conn *c)
 {
 	struct ibv_qp_attr attr;
 	struct ibv_qp_init_attr init;
 
-	if (RP_REAL(rp_real.ibv_query_qp(qp->real, &attr, IBV_QP_STATE, &init)))
-		return false;
-	return attr.qp_state == IBV_QPS_ERR || attr.qp_state == IBV_QPS_SQE;
+	c->was_error = c->qp->real &&
+		       !RP_REAL(rp_real.ibv_query_qp(c->qp->real, &attr, IBV_QP_STATE, &init)) &&
+		       (attr.qp_state == IBV_QPS_ERR || attr.qp_state == IBV_QPS_SQE);
+}
+
+/* It failed before us and for its own reason: its completions say why. */
+static void conn_failed(struct rp_conn *c)
+{
+	rp_log(RP_LOG_INFO, "QP 0x%x was in error before the move", c->qp->qp.qp_num);
+	c->due |= 1u << REPATH_MSG_GONE;
+	rp_conn_kill(c);
 }
 
 void rp_conn_begin(struct rp_conn *c, bool mover)
@@ -236,6 +51,10 @@ void rp_conn_begin(struct rp_conn *c, bool mover)
 	struct rp_qp *qp = c->qp;
 
 	if (c->moving) {
+		/* The peer has heard of an end that stays. */
+		if (mover && !c->mover)
+			c->due |= 1u << (c->quiet ? REPATH_MSG_READY :
+					 c->drained ? REPATH_MSG_DRAINED : REPATH_MSG_GATE);
 		c->mover |= mover;
 		return;
 	}
@@ -245,11 +64,12 @@ void rp_conn_begin(struct rp_conn *c, bool mover)
 	c->moving = true;
 	c->round++;
 	c->mover = mover;
-	c->peer_gated = c->drained = c->stuck = c->peer_drained = c->peer_stuck = false;
+	c->peer_mover = c->peer_gated = c->drained = c->stuck = c->peer_drained = false;
 	c->quiet = c->peer_quiet = c->flushing = c->reset = c->usable = false;
-	c->informed = c->connected = c->peer_connected = c->aborting = c->dead = false;
+	c->inited = c->psn_chosen = c->early = c->informed = c->in_rts = false;
+	c->connected = c->peer_connected = c->aborting = c->dead = false;
+	c->peer_to_qpn = c->peer_to_psn = 0;
 	c->marker_old = c->marker_out;
-	c->keys_sent = false;
 	c->due = 0;
 	c->progress = atomic_load(&qp->sq.retired);
 	c->progress_ns = rp_now_ns();
@@ -262,11 +82,8 @@ void rp_conn_begin(struct rp_conn *c, bool mover)
 		rp_conn_kill(c);
 		return;
 	}
-	if (real_in_error(qp)) {
-		/* It failed before us and for its own reason: its completions say why. */
-		rp_log(RP_LOG_INFO, "QP 0x%x was in error before the move", qp->qp.qp_num);
-		c->due |= 1u << REPATH_MSG_GONE;
-		rp_conn_kill(c);
+	if (c->was_error || atomic_load(&qp->failed)) {
+		conn_failed(c);
 		return;
 	}
 	allow_marker(qp, true);
@@ -281,13 +98,11 @@ static void conn_end(struct rp_conn *c)
 		c->peer_over = c->peer_round;
 	if (c->control)
 		pthread_mutex_unlock(&c->qp->control);
-	c->mover = c->control = false;
+	c->mover = c->peer_mover = c->control = false;
 }
 
-/* Gives kept sends to the device and lets new ones through. */
-static void open_gate(struct rp_conn *c)
+void rp_qp_open_gate(struct rp_qp *qp)
 {
-	struct rp_qp *qp = c->qp;
 	int ret;
 
 	rp_lock(&qp->lock);
@@ -307,27 +122,23 @@ static void open_gate(struct rp_conn *c)
 	}
 }
 
-void rp_conn_cancel(struct rp_conn *c)
-{
-	struct rp_qp *qp = c->qp;
-
-	allow_marker(qp, false);
-	c->due &= 1u << REPATH_MSG_ABORTED;
-	qp->swallow = false;
-	if (c->stuck && qp->flushed) {
-		/* It failed meanwhile, and its completions were not shown. */
-		rp_drain_harvest(c->ctx);
-		rp_drain_fail_all(qp, IBV_WC_RETRY_EXC_ERR);
-	}
-	open_gate(c);
-	conn_end(c);
-}
-
 static int to_state(struct rp_qp *qp, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
 
 	return rp_qp_modify_real(qp, &attr, IBV_QP_STATE);
+}
+
+/* What the device has of this queue pair. */
+static void harvest(struct rp_qp *qp)
+{
+	struct rp_cq *send = to_rp_cq(qp->qp.send_cq), *recv = to_rp_cq(qp->qp.recv_cq);
+	int n = rp_cq_harvest(send);
+
+	if (recv != send)
+		n += rp_cq_harvest(recv);
+	if (rp_counters && n > 0)
+		rp_counters->drained_cqes += n;
 }
 
 void rp_conn_reset(struct rp_conn *c)
@@ -338,33 +149,83 @@ void rp_conn_reset(struct rp_conn *c)
 	rp_lock(&qp->lock);
 	qp->recv_gate = true;
 	rp_unlock(&qp->lock);
-	rp_drain_harvest(c->ctx);
+	harvest(qp);
 	ret = to_state(qp, IBV_QPS_RESET);
 	if (ret)
 		rp_log(RP_LOG_ERR, "QP 0x%x: RESET: %s", qp->qp.qp_num, strerror(-ret));
 	/* Some providers leave completions of the old life behind: take them while they mean us. */
-	rp_drain_harvest(c->ctx);
+	harvest(qp);
+	if (c->flushing || qp->qp.srq)
+		rp_async_take(c->ctx);	/* its way through ERR, or its last receive */
+	/* What its SRQ gave it, and it has flushed, goes back. */
+	if (qp->qp.srq && to_rp_srq(qp->qp.srq)->real)
+		rp_srq_refill(to_rp_srq(qp->qp.srq));
 	rp_lock(&qp->lock);
 	qp->swallow = false;
 	qp->sq.submitted = atomic_load(&qp->sq.retired);
 	qp->rq.submitted = atomic_load(&qp->rq.retired);
 	rp_unlock(&qp->lock);
 	c->marker_out = false;
+	c->inited = false;
 	c->reset = true;
+}
+
+/* Far from every PSN that may still be on its way: at least 2^22 from the last first PSN. */
+static void choose_psn(struct rp_conn *c)
+{
+	uint32_t r, last;
+
+	if (c->psn_chosen)
+		return;
+	c->psn_chosen = true;
+	if (getrandom(&r, sizeof(r), 0) != sizeof(r))
+		r = rp_now_ns();
+	last = c->psn ? c->psn : c->qp->attr.sq_psn;
+	c->psn = (last + (1u << 22) + 32 + r % (1u << 23)) & 0xffffff;
+	/* Another one than before also by its low bits, which the peer's INFO repeats. */
+	c->psn = (c->psn & ~31u) | ((last + 1) & 31);
 }
 
 void rp_conn_usable(struct rp_conn *c)
 {
-	uint32_t r;
-
 	if (c->usable)
 		return;
 	c->usable = true;
-	/* Far from every PSN that may still be on its way: at least 2^22 from the last first PSN. */
-	if (getrandom(&r, sizeof(r), 0) != sizeof(r))
-		r = rp_now_ns();
-	c->psn = ((c->psn ? c->psn : c->qp->attr.sq_psn) + (1u << 22) + r % (1u << 23)) & 0xffffff;
+	choose_psn(c);
 	c->due |= 1u << REPATH_MSG_INFO;
+}
+
+void rp_conn_inform(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
+		    const struct repath_conn_rec *r, bool early)
+{
+	enum ibv_mtu mtu = REPATH_REC_MTU(r->flags);
+
+	if (early && c->informed)
+		return;
+	if (c->in_rts && (c->peer_qpn != r->qpn || c->peer_psn != r->psn ||
+			  c->peer_lid != m->lid || c->peer_mtu != mtu ||
+			  memcmp(&c->peer_gid, m->gid, sizeof(c->peer_gid)))) {
+		/* It has moved itself since its READY: what this end is connected to is no more. */
+		rp_conn_reset(c);
+		c->in_rts = c->connected = false;
+		c->due &= ~(1u << REPATH_MSG_CONNECTED);
+	}
+	c->peer_qpn = r->qpn;
+	c->peer_psn = r->psn;
+	c->peer_count = r->count;
+	c->peer_mtu = mtu;
+	c->peer_lid = m->lid;
+	memcpy(&c->peer_gid, m->gid, sizeof(c->peer_gid));
+	c->early |= early;
+	c->informed |= !early;
+}
+
+void rp_conn_unusable(struct rp_conn *c)
+{
+	c->usable = c->in_rts = c->connected = c->peer_connected = false;
+	c->psn_chosen = false;	/* an answer to the INFO that has gone out is to be known as such */
+	c->due &= ~(1u << REPATH_MSG_INFO | 1u << REPATH_MSG_CONNECTED);
+	rp_message_forget(c, REPATH_MSG_INFO);
 }
 
 static int to_init(struct rp_qp *qp)
@@ -403,7 +264,7 @@ static int to_rtr(struct rp_conn *c)
 	attr.qp_state = IBV_QPS_RTR;
 	attr.dest_qp_num = c->peer_qpn;
 	attr.rq_psn = c->peer_psn;
-	attr.path_mtu = min_mtu(attr.path_mtu, c->peer_mtu);
+	attr.path_mtu = min_mtu(min_mtu(attr.path_mtu, c->peer_mtu), c->mtu);
 	if (attr.ah_attr.is_global)
 		attr.ah_attr.grh.dgid = c->peer_gid;
 	if (c->peer_lid)
@@ -431,7 +292,7 @@ static void conn_connect(struct rp_conn *c)
 {
 	int ret;
 
-	ret = to_init(c->qp);
+	ret = c->inited ? 0 : to_init(c->qp);
 	if (!ret)
 		ret = to_rtr(c);
 	if (!ret)
@@ -443,30 +304,45 @@ static void conn_connect(struct rp_conn *c)
 		rp_conn_kill(c);
 		return;
 	}
-	c->connected = true;
-	c->due |= 1u << REPATH_MSG_CONNECTED;
+	c->in_rts = true;
 	rp_log(RP_LOG_INFO, "QP 0x%x is now 0x%x, connected to 0x%x, PSN 0x%x/0x%x",
 	       c->qp->qp.qp_num, c->qp->real->qp_num, c->peer_qpn, c->psn, c->peer_psn);
 }
 
+/* From RESET ERR is reached by way of INIT only (ib_modify_qp_is_ok()). */
+static int to_error(struct rp_qp *qp)
+{
+	struct ibv_qp_attr attr = qp->attr;
+
+	if (!to_state(qp, IBV_QPS_ERR))
+		return 0;
+	attr.qp_state = IBV_QPS_INIT;
+	rp_qp_modify_real(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			  IBV_QP_ACCESS_FLAGS);
+	return to_state(qp, IBV_QPS_ERR);
+}
+
 int rp_qp_restore(struct rp_qp *qp)
 {
+	enum ibv_qp_state state = qp->qp.state;
 	int ret = 0;
 
-	if (qp->qp.state == IBV_QPS_INIT)
+	if (qp->qp.qp_type == IBV_QPT_UD)
+		return rp_ud_restore(qp);
+	if (state == IBV_QPS_INIT)
 		return to_init(qp);
-	if (qp->qp.state == IBV_QPS_ERR || qp->qp.state == IBV_QPS_SQE) {
-		ret = to_state(qp, IBV_QPS_ERR);
-		rp_lock(&qp->lock);
-		qp->recv_gate = false;
-		qp->gate = false;
-		rp_unlock(&qp->lock);
-	} else {
-		rp_lock(&qp->lock);
-		qp->recv_gate = false;
-		qp->gate = false;
-		rp_unlock(&qp->lock);
+	if (state == IBV_QPS_ERR || state == IBV_QPS_SQE) {
+		qp->swallow = true;	/* what the device tells of it was told when it happened */
+		ret = to_error(qp);
+		rp_async_take(rp_qp_context(qp));
+		qp->swallow = false;
 	}
+	rp_lock(&qp->lock);
+	/* Of one in RESET there is nothing; one in ERR flushes it. */
+	if (!ret)
+		ret = -rp_qp_submit_recvs(qp);
+	qp->recv_gate = false;
+	rp_unlock(&qp->lock);
 	return ret;
 }
 
@@ -478,12 +354,14 @@ static void conn_bury(struct rp_conn *c)
 	/* Its flushed completions are hidden: the device must have none left when they are made. */
 	if (c->stuck && !c->reset)
 		rp_conn_reset(c);
-	to_state(qp, IBV_QPS_ERR);
+	if (to_error(qp))
+		rp_log(RP_LOG_ERR, "QP 0x%x does not go to ERR", qp->qp.qp_num);
 	if (c->reset)
 		rp_drain_fail_all(qp, IBV_WC_RETRY_EXC_ERR);
 	rp_lock(&qp->lock);
 	qp->swallow = false;
 	/* The device flushes what it is given in ERR, in order, after what it had. */
+	qp->as_is = true;
 	rp_qp_submit_recvs(qp);
 	rp_qp_submit_sends(qp);
 	qp->recv_gate = false;
@@ -493,8 +371,31 @@ static void conn_bury(struct rp_conn *c)
 	conn_end(c);
 }
 
+void rp_conn_cancel(struct rp_conn *c)
+{
+	struct rp_qp *qp = c->qp;
+	unsigned int aborted = c->due & 1u << REPATH_MSG_ABORTED;
+
+	if (c->stuck && qp->flushed) {
+		/*
+		 * It failed meanwhile, and completions of that were not shown: all are made, in order, when
+		 * the device has none left.
+		 */
+		conn_bury(c);
+		c->due |= aborted;
+		return;
+	}
+	allow_marker(qp, false);
+	c->due = aborted;
+	qp->swallow = false;
+	rp_qp_open_gate(qp);
+	conn_end(c);
+}
+
 void rp_conn_kill(struct rp_conn *c)
 {
+	/* The module forgets it when that is said: no message names it any more. */
+	c->known = REPATH_CONN_GONE;
 	if (!c->moving)
 		return;
 	rp_log(RP_LOG_ERR, "QP 0x%x: the peer's end is gone", c->qp->qp.qp_num);
@@ -502,6 +403,15 @@ void rp_conn_kill(struct rp_conn *c)
 	/* Without a device there is nothing to bury it in yet. */
 	if (!c->mover || c->usable)
 		conn_bury(c);
+}
+
+/* Nothing comes from here any more: the device has nothing, and the gate is closed. */
+static void be_quiet(struct rp_conn *c)
+{
+	c->quiet = true;
+	c->due |= 1u << REPATH_MSG_READY;
+	if (!c->mover)
+		choose_psn(c);
 }
 
 void rp_conn_step(struct rp_conn *c)
@@ -513,22 +423,67 @@ void rp_conn_step(struct rp_conn *c)
 			conn_bury(c);
 		return;
 	}
-	if (c->peer_gated && !c->drained)
+	if (!c->drained)
 		rp_drain_step(c);
-	if (c->drained && c->peer_drained && !c->quiet && (!c->stuck || rp_drain_flush(c))) {
-		c->quiet = true;
-		c->due |= 1u << REPATH_MSG_READY;
+	/* What is stuck may still be received; when the peer has stopped, nothing is any more. */
+	if (c->drained && !c->stuck && atomic_load(&c->qp->failed)) {
+		conn_failed(c);
+		return;
 	}
-	if (c->quiet && c->peer_quiet && !c->reset && !c->mover)
-		rp_conn_reset(c);
+	if (c->drained && !c->quiet && (!c->stuck || (c->peer_drained && rp_drain_flush(c))))
+		be_quiet(c);
 	if (c->reset && c->informed && !c->mover)
 		rp_conn_usable(c);
-	if (c->usable && c->informed && !c->connected)
+	/* An end that stays is bound to its queue pair: INFO can say that it is connected already. */
+	if (c->usable && c->informed && !c->in_rts && !c->mover)
 		conn_connect(c);
-	if (c->connected && c->peer_connected) {
+	/* The peer may use the windows when it has heard this. */
+	if (c->in_rts && !c->connected && rp_mw_rebound(c->qp)) {
+		c->connected = true;
+		c->due |= 1u << REPATH_MSG_CONNECTED;
+	}
+	if (c->usable && c->peer_to_qpn == c->qp->real->qp_num && c->peer_to_psn == c->psn)
+		c->peer_connected = true;
+	if (c->connected && c->informed && c->peer_connected) {
 		rp_drain_settle(c);
-		open_gate(c);
+		rp_qp_open_gate(c->qp);
 		c->due &= 1u << REPATH_MSG_CONNECTED | 1u << REPATH_MSG_INFO;
 		conn_end(c);
 	}
+}
+
+bool rp_conn_work(struct rp_conn *c)
+{
+	if (!c->moving || c->aborting || c->dead)
+		return false;
+	if (c->quiet && c->peer_quiet && !c->reset && !c->mover) {
+		rp_conn_reset(c);
+		c->inited = !to_init(c->qp);	/* else it fails again when it is connected */
+		return true;
+	}
+	/*
+	 * Not before the own INFO is out, which binds the connection to this queue pair: the module
+	 * would take one that reaches RTR without for a new connection. INFO of a peer that moves as
+	 * well may have been here long before. Windows are bound once, to the queue pair that stays.
+	 */
+	if (c->usable && !c->in_rts && !(c->due & 1u << REPATH_MSG_INFO) &&
+	    (c->informed || (c->early && list_empty(&c->ctx->mws)))) {
+		conn_connect(c);
+		return true;
+	}
+	return false;
+}
+
+void rp_conn_stay(struct rp_conn *c)
+{
+	/* Who modifies a queue pair holds its context's verbs first, which this move still has. */
+	pthread_mutex_lock(&c->qp->control);
+	c->control = true;
+	c->mover = false;
+	c->aborting = false;
+	/* The ABORT may have gone in the place of these. */
+	if (c->quiet)
+		be_quiet(c);
+	else
+		c->due |= 1u << REPATH_MSG_GATE;
 }

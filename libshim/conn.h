@@ -13,6 +13,7 @@
  * struct rp_peer - a remote process
  * @id: the module's number of it
  * @keysets: its keys by its contexts (keys.c)
+ * @streams: what it knows of ours (keys_stream.c)
  * @prepares: PREPAREs that it has not answered
  * @acks: KEYS that it has not answered
  */
@@ -20,6 +21,7 @@ struct rp_peer {
 	uint32_t id;
 	struct list_head conns;
 	struct list_head keysets;
+	struct list_head streams;
 	unsigned int prepares;
 	unsigned int acks;
 	struct list_node node;
@@ -30,23 +32,29 @@ struct rp_peer {
  * @id: the module's number
  * @known: what the module says of the peer, enum repath_conn_state
  * @moving: gate closed; all that follows is about this move
- * @mover: the own device is going away
+ * @mover: the own device is going away; @peer_mover: the peer's is, until its INFO
  * @peer_gated: the peer takes our marker
  * @marker_out: the marker is on its way
  * @marker_old: since a move that was aborted: it tells nothing of what was posted since
- * @drained, @stuck: our send queue; @peer_drained, @peer_stuck: the peer's
+ * @drained, @stuck: our send queue; @peer_drained: the peer's
  * @quiet: nothing more will be sent from here; @peer_quiet
  * @reset: the queue pair has left RTS
+ * @was_error: the queue pair was, when it was looked at last
+ * @inited: in INIT already, receives posted
  * @usable: there is a queue pair in RESET that may be connected
+ * @psn_chosen: @psn is that of this move
+ * @early: the peer's READY has told @peer_qpn ... @peer_gid; its INFO confirms them, or not
  * @informed: the peer's INFO is in @peer_qpn ... @peer_count
- * @connected, @peer_connected: in RTS with the other's INFO
+ * @in_rts: with the peer's address; @connected: and with all memory windows; @peer_connected
+ * @peer_to_qpn, @peer_to_psn: to what the peer has said that it is connected; this end may have
+ *	left that since
  * @aborting: ABORT was sent and is not answered
  * @dead: the peer has no such end any more
  * @round: how often this end has begun, modulo 2^16; @peer_round: the peer's, as last heard
  * @peer_over: the peer's round that has ended here: messages up to it are late ones
  * @abort_round: the peer's round whose ABORT is to be answered
  * @control: qp->control is held
- * @keys_sent: the part of the key table that does not fit into INFO
+ * @keys_epoch: 1 + the move whose key table the peer uses for it; 0: none
  * @due: 1 << enum repath_msg, to be sent
  * @progress, @progress_ns: what of the send ring was retired when, to see that it is stuck
  */
@@ -57,15 +65,18 @@ struct rp_conn {
 	uint32_t id;
 	enum repath_conn_state known;
 
-	bool moving, mover, peer_gated, marker_out, marker_old;
-	bool drained, stuck, peer_drained, peer_stuck;
-	bool quiet, peer_quiet, flushing, reset, usable;
-	bool informed, connected, peer_connected, aborting, dead, control, keys_sent;
+	bool moving, mover, peer_mover, peer_gated, marker_out, marker_old;
+	bool drained, stuck, peer_drained;
+	bool quiet, peer_quiet, flushing, was_error, reset, inited, usable, psn_chosen;
+	bool early, informed, in_rts, connected, peer_connected;
+	bool aborting, dead, control;
+	unsigned int keys_epoch;
 	uint16_t round, peer_round, peer_over, abort_round;
 	unsigned int due;
 
 	uint32_t psn, peer_psn, peer_qpn, peer_lid;
-	enum ibv_mtu peer_mtu;
+	uint32_t peer_to_qpn, peer_to_psn;
+	enum ibv_mtu mtu, peer_mtu;	/* that the ports carry */
 	union ibv_gid peer_gid;
 	uint64_t peer_count;
 
@@ -74,6 +85,7 @@ struct rp_conn {
 
 	struct list_node node;		/* rp_conns */
 	struct list_node in_peer;
+	struct rp_conn *next_hashed;
 };
 
 extern struct list_head rp_conns;
@@ -86,16 +98,22 @@ static inline struct rp_context *rp_qp_context(struct rp_qp *qp)
 
 uint64_t rp_now_ns(void);
 
-/* conn.c */
+/* conn_table.c */
 int rp_conns_refresh(void);			/* asks the module for all of this process */
+void rp_conns_forked(void);			/* forgets them all, without freeing */
 struct rp_conn *rp_conn_find(uint32_t id);
 struct rp_peer *rp_peer_find(uint32_t id);
 void rp_conn_forget(struct rp_conn *c);
+bool rp_conn_connectable(const struct rp_qp *qp);	/* has it been in RTR? */
+
+/* conn.c */
 /* Is round @a of the peer after @b? */
 static inline bool rp_round_after(uint16_t a, uint16_t b)
 {
 	return (int16_t)(a - b) > 0;
 }
+/* Before: is the queue pair in error? */
+void rp_conn_look(struct rp_conn *c);
 /* Closes the gate. A peer's end also keeps the application from modifying the queue pair. */
 void rp_conn_begin(struct rp_conn *c, bool mover);
 /* Opens the gate of a queue pair that never left RTS. */
@@ -104,9 +122,23 @@ void rp_conn_cancel(struct rp_conn *c);
 void rp_conn_reset(struct rp_conn *c);
 /* There is a queue pair in RESET: INFO goes out. */
 void rp_conn_usable(struct rp_conn *c);
+/* Where the peer's end will be; INFO, or READY of one that stays (@early). */
+void rp_conn_inform(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
+		    const struct repath_conn_rec *r, bool early);
+/* ... and there is none any more, before the peer knew it. */
+void rp_conn_unusable(struct rp_conn *c);
 void rp_conn_step(struct rp_conn *c);
+/*
+ * Does what takes long and the peer does not wait for, after what it waits for was sent. True if
+ * there was something.
+ */
+bool rp_conn_work(struct rp_conn *c);
+/* From now on an end that keeps its queue pair, for a move of the peer. */
+void rp_conn_stay(struct rp_conn *c);
 void rp_conn_kill(struct rp_conn *c);		/* the peer is gone */
 bool rp_conn_connectable(const struct rp_qp *qp);	/* has it been in RTR? */
+/* Gives kept sends to the device and lets new ones through. */
+void rp_qp_open_gate(struct rp_qp *qp);
 /* Puts a recreated queue pair without a connection into the state that it had. */
 int rp_qp_restore(struct rp_qp *qp);
 
@@ -123,20 +155,19 @@ void rp_drain_fail_all(struct rp_qp *qp, enum ibv_wc_status first);
 void rp_peer_flush(void);			/* sends what is due */
 int rp_peer_wait_ms(void);			/* until a message wants to be repeated; -1: none */
 void rp_peer_prepare(struct rp_peer *peer, struct rp_context *ctx);
+void rp_message_forget(const struct rp_conn *c, enum repath_msg type);
 void rp_peer_drop(struct rp_peer *peer);	/* forget messages of a peer without connections */
 void rp_peer_forked(void);			/* forget all, without freeing */
 void rp_peer_expire(void);			/* what a peer has had and not answered in time */
 
-/* keys.c */
-unsigned int rp_keys_fill(struct rp_context *ctx, unsigned int from, void *blob, unsigned int room,
-			  unsigned int *next);
-int rp_keys_take(struct rp_peer *peer, const void *blob, unsigned int len,
-		 const struct repath_conn_rec *recs, unsigned int nrecs);
-unsigned int rp_keys_fill_one(struct rp_mr *mr, void *blob, unsigned int room);
-void rp_keys_publish(struct rp_qp *qp, struct rp_keymap *map);	/* NULL: identity */
-void rp_keys_free(struct rp_peer *peer);
+/* keys.c: the peer's keys, which the requests of a queue pair are translated with */
+void rp_keys_await(struct rp_qp *qp);	/* of a peer that has moved: nothing is known of them yet */
+void rp_keys_clear(struct rp_qp *qp);	/* control thread: it is connected to nobody any more */
+void rp_keys_hold(struct rp_qp *qp);	/* a request waits for them; caller holds qp->lock */
+void rp_keys_failed(struct rp_qp *qp);	/* one that had a wrong key has completed */
+void rp_keys_reset(struct rp_qp *qp);	/* all requests are gone; caller holds qp->lock */
 
-/* move.c */
+/* check.c, move.c */
 void rp_move_prepared(struct rp_peer *peer, const char *reason);	/* NULL: yes */
 extern struct repath_counters *rp_counters;	/* of the move that is worked on, or NULL */
 

@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "ctl.h"
-#include "objects.h"
+#include "keys.h"
+#include "ud.h"
 
 struct rp_lock rp_contexts_lock;
 struct list_head rp_contexts = { { &rp_contexts.n, &rp_contexts.n } };
@@ -97,12 +98,16 @@ static struct ibv_context *wrap(struct rp_device *dev, struct ibv_context *real)
 	pthread_rwlock_init(&ctx->verbs, NULL);
 	pthread_mutex_init(&ctx->async_lock, NULL);
 	pthread_cond_init(&ctx->async_acked, NULL);
+	list_init(&ctx->tds);
 	list_init(&ctx->pds);
 	list_init(&ctx->mrs);
 	list_init(&ctx->channels);
 	list_init(&ctx->cqs);
 	list_init(&ctx->qps);
 	list_init(&ctx->srqs);
+	list_init(&ctx->ahs);
+	list_init(&ctx->mws);
+	list_init(&ctx->removed_keys);
 	list_init(&ctx->soft_async);
 	fill(ctx, real);
 	ret = adopt(ctx, real);
@@ -127,14 +132,16 @@ err:
 struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
 	struct rp_device *dev = (struct rp_device *)device;
-	struct ibv_context *real;
+	struct ibv_context *real, *ret;
 
 	if (RP_PASSING)
 		return rp_real.ibv_open_device(device);
 	rp_ctl_start();
 	rp_move_wait_open(dev->dev.name);	/* else it would hold the device that is leaving */
 	real = rp_device_open(dev);
-	return real ? wrap(dev, real) : NULL;
+	ret = real ? wrap(dev, real) : NULL;
+	rp_move_open_end();
+	return ret;
 }
 
 struct ibv_context *ibv_import_device(int cmd_fd)
@@ -164,6 +171,7 @@ static void unlist(void *arg)
 {
 	struct rp_context *ctx = arg;
 
+	rp_keys_context_gone(ctx);
 	rp_lock(&rp_contexts_lock);
 	list_del(&ctx->node);
 	rp_unlock(&rp_contexts_lock);
@@ -178,6 +186,7 @@ int ibv_close_device(struct ibv_context *context)
 	if (RP_PASSING)
 		return rp_real.ibv_close_device(context);
 	pthread_rwlock_wrlock(&ctx->verbs);	/* not while it is away */
+	rp_move_close_begin();
 	/* Queue pairs that the application forgot die with the device. */
 	list_for_each_safe(qp, tmp, &ctx->qps, node) {
 		rp_unlink(ctx, &qp->node);
@@ -187,14 +196,18 @@ int ibv_close_device(struct ibv_context *context)
 		unlist(ctx);
 	rp_evfd_detach(&ctx->async);
 	ret = RP_REAL(rp_real.ibv_close_device(ctx->real));
+	rp_move_open_end();
 	rp_evfd_close(&ctx->async);
 	rp_async_free(ctx);
+	rp_ahs_free(ctx);
 	pthread_rwlock_unlock(&ctx->verbs);
 	pthread_rwlock_destroy(&ctx->verbs);
 	rp_keymap_free(ctx->lkeys);
 	for (i = 0; i < 4; i++)
 		free(ctx->sgid_map[i]);
+	rp_keys_changes_free(ctx);
 	free(ctx->gids);
+	free(ctx->gid_now);
 	free(ctx);
 	return ret;
 }

@@ -83,8 +83,7 @@ static struct rp_cq *create(struct rp_context *ctx, const struct ibv_cq_init_att
 			pthread_mutex_unlock(&cq->cq.context->mutex);
 		}
 		/* What only the device's own entries carry would be lost in the software queue. */
-		if (is_ex && (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS ||
-			      attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)) {
+		if (is_ex && attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS) {
 			cq->pinned = true;
 			rp_pin(ctx, RP_IMM_CQ_EX);
 		}
@@ -201,6 +200,7 @@ int ibv_destroy_cq(struct ibv_cq *ibcq)
 		}
 		if (cq->pinned)
 			rp_unpin(ctx, RP_IMM_CQ_EX);
+		rp_async_forget(ctx, cq);
 	}
 	rp_verbs_leave(ctx);
 	if (ret)
@@ -272,14 +272,11 @@ int rp_cq_take(struct rp_cq *cq)
 	return total;
 }
 
-bool rp_cq_sweep(struct rp_cq *cq)
+void rp_cq_sweep(struct rp_cq *cq)
 {
-	if (rp_cq_in_session(cq))
-		return false;
 	rp_lock(&cq->lock);
 	rp_cq_take(cq);
 	rp_unlock(&cq->lock);
-	return true;
 }
 
 int rp_cq_harvest(struct rp_cq *cq)
@@ -297,18 +294,15 @@ int rp_cq_harvest(struct rp_cq *cq)
 int rp_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct rp_cq *cq = to_rp_cq(ibcq);
-	bool locked = !rp_cq_in_session(cq);
 	int ret = 0;
 
-	if (locked)
-		rp_lock(&cq->lock);
+	rp_lock(&cq->lock);
 	atomic_store(&cq->armed, solicited_only ? 2 : 1);
 	if (cq->real)
 		ret = cq->real->context->ops.req_notify_cq(cq->real, solicited_only);
 	if (ret)
 		atomic_store(&cq->armed, 0);
-	if (locked)
-		rp_unlock(&cq->lock);
+	rp_unlock(&cq->lock);
 	return ret;
 }
 

@@ -1,25 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * ibv_start_poll() and what follows. The software queue is read first; then a session is opened on
- * the device's queue and its entries are read through, with our numbers. cq->lock is held from
- * start to end, as providers hold theirs.
+ * ibv_start_poll() and what follows. The software queue is read first, then the device's, with our
+ * numbers. A session holds a lock that pollers alone take: between its calls the application may do
+ * anything, a control verb that waits for a move too, and the move needs cq->lock. So each entry
+ * has a session of the device's own, which ends before ours goes on, and what can be read of
+ * it is kept here. (The next_poll() of rxe in rdma-core 44 could not be used anyway: it ends the
+ * session when there is no more, and end_poll(), which other devices need then, would step over the
+ * end of the queue.)
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "objects.h"
 
 /**
  * struct rp_cq_ex
- * @session: the thread between start_poll and end_poll: an address that is unique to it
- * @real_open: the device's session is open
- * @soft: the current entry is @wc; else it is the device's current one, of @qp_num
- * @buried: queue pairs that the session's thread destroyed meanwhile
+ * @session: held from start_poll to end_poll; before all other locks
+ * @wc: the current entry
+ * @ts: and what else it has; that which came by the software queue has nothing here
  */
 struct rp_cq_ex {
-	_Atomic(void *) session;
-	bool real_open, soft;
+	struct rp_lock session;
 	struct ibv_wc wc;
-	struct rp_qp *buried;
+	struct {
+		uint64_t completion_ts, completion_wallclock_ns;
+		uint16_t cvlan;
+		uint32_t flow_tag;
+		struct ibv_wc_tm_info tm_info;
+	} ts;
 };
 
 static struct rp_cq *of(struct ibv_cq_ex *cqex)
@@ -27,82 +35,62 @@ static struct rp_cq *of(struct ibv_cq_ex *cqex)
 	return (struct rp_cq *)cqex;
 }
 
-bool rp_cq_in_session(const struct rp_cq *cq)
+/* All that the application may read of the device's current entry. Of one that has failed only the
+ * vendor's error and the queue pair are there. */
+static void read_current(struct rp_cq_ex *ex, struct ibv_cq_ex *real)
 {
-	return cq->ex && atomic_load(&cq->ex->session) == (void *)&rp_depth;
-}
+	struct ibv_wc *wc = &ex->wc;
 
-/* Makes the device's current entry ours; false: it is not for the application. */
-static bool take_current(struct rp_cq *cq)
-{
-	struct ibv_cq_ex *real = cq->real_ex;
-	struct ibv_wc *wc = &cq->ex->wc;
-
-	wc->wr_id = real->wr_id;
-	wc->status = real->status;
+	*wc = (struct ibv_wc){ .wr_id = real->wr_id, .status = real->status };
 	/* Only where asked for are these functions there. */
-	wc->qp_num = real->read_qp_num ? real->read_qp_num(real) : 0;
-	wc->src_qp = real->read_src_qp ? real->read_src_qp(real) : 0;
-	if (!rp_wc_translate(wc))
-		return false;
-	cq->ex->soft = false;
-	cq->cqex.wr_id = wc->wr_id;
-	cq->cqex.status = wc->status;
-	return true;
+#define TAKE(to, name) do { if (real->read_##name) (to) = real->read_##name(real); } while (0)
+	TAKE(wc->qp_num, qp_num);
+	TAKE(wc->vendor_err, vendor_err);
+	if (wc->status != IBV_WC_SUCCESS)
+		return;
+	TAKE(wc->src_qp, src_qp);
+	wc->opcode = real->read_opcode(real);
+	wc->wc_flags = real->read_wc_flags(real);
+	TAKE(wc->byte_len, byte_len);
+	TAKE(wc->imm_data, imm_data);
+	TAKE(wc->slid, slid);
+	TAKE(wc->sl, sl);
+	TAKE(wc->dlid_path_bits, dlid_path_bits);
+	TAKE(ex->ts.completion_ts, completion_ts);
+	TAKE(ex->ts.completion_wallclock_ns, completion_wallclock_ns);
+	TAKE(ex->ts.cvlan, cvlan);
+	TAKE(ex->ts.flow_tag, flow_tag);
+#undef TAKE
+	if (real->read_tm_info)
+		real->read_tm_info(real, &ex->ts.tm_info);
 }
 
-static bool take_soft(struct rp_cq *cq)
-{
-	if (!rp_cq_soft_pop(cq, &cq->ex->wc))
-		return false;
-	cq->ex->soft = true;
-	cq->cqex.wr_id = cq->ex->wc.wr_id;
-	cq->cqex.status = cq->ex->wc.status;
-	return true;
-}
-
-/*
- * The device's next entry that is for the application. Each entry has a session of the device's own:
- * rxe's next_poll() of rdma-core 44 ends the session when there is no more, and end_poll(), which
- * other devices need then, would step over the end of the queue.
- */
-static int advance(struct rp_cq *cq)
+/* The next entry that is for the application. */
+static int take(struct rp_cq *cq)
 {
 	struct ibv_poll_cq_attr attr = { 0 };
-	int ret;
-
-	do {
-		if (!cq->real_ex)
-			return ENOENT;
-		if (cq->ex->real_open)
-			cq->real_ex->end_poll(cq->real_ex);
-		ret = cq->real_ex->start_poll(cq->real_ex, &attr);
-		cq->ex->real_open = !ret;
-		if (ret)
-			return ret;
-	} while (!take_current(cq));
-	return 0;
-}
-
-static void close_session(struct rp_cq *cq)
-{
 	struct rp_cq_ex *ex = cq->ex;
-	struct rp_qp *buried = ex->buried;
+	int ret = 0;
 
-	if (ex->real_open)
-		cq->real_ex->end_poll(cq->real_ex);
-	ex->real_open = false;
-	ex->buried = NULL;
-	if (unlikely(buried != NULL))
-		rp_cq_take(cq);
-	atomic_store(&ex->session, NULL);
-	rp_unlock(&cq->lock);
-	while (unlikely(buried != NULL)) {
-		struct rp_qp *next = buried->next_hashed;
-
-		rp_qp_free(buried);
-		buried = next;
+	rp_lock(&cq->lock);
+	if (rp_cq_soft_pop(cq, &ex->wc)) {
+		memset(&ex->ts, 0, sizeof(ex->ts));
+		goto out;
 	}
+	do {
+		ret = cq->real_ex ? cq->real_ex->start_poll(cq->real_ex, &attr) : ENOENT;
+		if (ret)
+			goto out;
+		read_current(ex, cq->real_ex);
+		cq->real_ex->end_poll(cq->real_ex);
+	} while (!rp_wc_translate(&ex->wc));
+out:
+	rp_unlock(&cq->lock);
+	if (!ret) {
+		cq->cqex.wr_id = ex->wc.wr_id;
+		cq->cqex.status = ex->wc.status;
+	}
+	return ret;
 }
 
 static int start_poll(struct ibv_cq_ex *cqex, struct ibv_poll_cq_attr *attr)
@@ -112,87 +100,47 @@ static int start_poll(struct ibv_cq_ex *cqex, struct ibv_poll_cq_attr *attr)
 
 	if (attr && attr->comp_mask)
 		return EINVAL;
-	rp_lock(&cq->lock);
-	atomic_store(&cq->ex->session, (void *)&rp_depth);
-	if (take_soft(cq))
-		return 0;
-	ret = advance(cq);
+	rp_lock(&cq->ex->session);
+	ret = take(cq);
 	if (ret)
-		close_session(cq);
+		rp_unlock(&cq->ex->session);
 	return ret;
 }
 
 static int next_poll(struct ibv_cq_ex *cqex)
 {
-	struct rp_cq *cq = of(cqex);
-
-	if (take_soft(cq))
-		return 0;
-	return advance(cq);
+	return take(of(cqex));
 }
 
 static void end_poll(struct ibv_cq_ex *cqex)
 {
-	close_session(of(cqex));
-}
-
-void rp_cq_ex_bury(struct rp_cq *cq, struct rp_qp *qp)
-{
-	qp->next_hashed = cq->ex->buried;
-	cq->ex->buried = qp;
+	rp_unlock(&of(cqex)->ex->session);
 }
 
 #define READ(type, name, field)							\
 static type read_##name(struct ibv_cq_ex *cqex)					\
 {										\
-	struct rp_cq *cq = of(cqex);						\
-										\
-	return cq->ex->soft ? cq->ex->wc.field : cq->real_ex->read_##name(cq->real_ex); \
+	return of(cqex)->ex->field;						\
 }
-READ(enum ibv_wc_opcode, opcode, opcode)
-READ(uint32_t, vendor_err, vendor_err)
-READ(uint32_t, byte_len, byte_len)
-READ(__be32, imm_data, imm_data)
-READ(unsigned int, wc_flags, wc_flags)
-READ(uint32_t, slid, slid)
-READ(uint8_t, sl, sl)
-READ(uint8_t, dlid_path_bits, dlid_path_bits)
+READ(enum ibv_wc_opcode, opcode, wc.opcode)
+READ(uint32_t, vendor_err, wc.vendor_err)
+READ(uint32_t, byte_len, wc.byte_len)
+READ(__be32, imm_data, wc.imm_data)
+READ(uint32_t, qp_num, wc.qp_num)
+READ(uint32_t, src_qp, wc.src_qp)
+READ(unsigned int, wc_flags, wc.wc_flags)
+READ(uint32_t, slid, wc.slid)
+READ(uint8_t, sl, wc.sl)
+READ(uint8_t, dlid_path_bits, wc.dlid_path_bits)
+READ(uint64_t, completion_ts, ts.completion_ts)
+READ(uint64_t, completion_wallclock_ns, ts.completion_wallclock_ns)
+READ(uint16_t, cvlan, ts.cvlan)
+READ(uint32_t, flow_tag, ts.flow_tag)
 #undef READ
-
-/* Ours in both cases: translated when the entry was taken. */
-static uint32_t read_qp_num(struct ibv_cq_ex *cqex)
-{
-	return of(cqex)->ex->wc.qp_num;
-}
-
-static uint32_t read_src_qp(struct ibv_cq_ex *cqex)
-{
-	return of(cqex)->ex->wc.src_qp;
-}
-
-/* Of CQs that are not moved, which read the software queue only after a queue pair was destroyed:
- * what libibverbs' own struct does not carry reads as nothing then. */
-#define READ_REAL(type, name)							\
-static type read_##name(struct ibv_cq_ex *cqex)					\
-{										\
-	struct rp_cq *cq = of(cqex);						\
-										\
-	return cq->ex->soft ? 0 : cq->real_ex->read_##name(cq->real_ex);	\
-}
-READ_REAL(uint64_t, completion_ts)
-READ_REAL(uint64_t, completion_wallclock_ns)
-READ_REAL(uint16_t, cvlan)
-READ_REAL(uint32_t, flow_tag)
-#undef READ_REAL
 
 static void read_tm_info(struct ibv_cq_ex *cqex, struct ibv_wc_tm_info *info)
 {
-	struct rp_cq *cq = of(cqex);
-
-	if (cq->ex->soft)
-		*info = (struct ibv_wc_tm_info){ 0 };
-	else
-		cq->real_ex->read_tm_info(cq->real_ex, info);
+	*info = of(cqex)->ex->ts.tm_info;
 }
 
 /* Ours where the device has one. */

@@ -29,6 +29,34 @@ struct rp_ctl_conn {
 };
 
 /**
+ * struct rp_ctl_address - what RESOLVE asks for
+ * @dev_index, @port, @sgid_index: the own port, real numbers
+ * @gid, @lid, @sl: the address that the application was given
+ * @qp_type: enum ibv_qp_type
+ * @qpn: the number that the application was given
+ * @src_qpn: the own queue pair's real number; 0: a UD address
+ */
+struct rp_ctl_address {
+	uint32_t dev_index, port, sgid_index, lid, qpn, src_qpn;
+	uint8_t gid[16], sl, qp_type;
+};
+
+/**
+ * struct rp_place - where a queue pair is
+ * @gid, @lid: its port; the GID zero where it is reached by LID alone
+ * @qpn: its number on the device
+ * @moved: keys that its process has told are not the device's
+ */
+struct rp_place {
+	uint8_t gid[16];
+	uint32_t lid, qpn;
+	bool moved;
+};
+
+/* Set in every number of a RESOLVE, so that they are never those of messages. */
+#define RP_RESOLVE_ID	0x80000000u
+
+/**
  * struct rp_ctl_peer_msg - EV_PEER_MSG
  * @gid, @lid: where the sender's end is now
  */
@@ -50,6 +78,12 @@ int rp_ctl_peer_send(uint32_t peer_id, enum repath_msg type, uint64_t msg_id,
 		     const struct repath_conn_rec *recs, unsigned int nrecs,
 		     const struct rp_ctl_bind *bind, const void *blob, unsigned int blob_len);
 int rp_ctl_conns(void (*fn)(const struct rp_ctl_conn *c, void *arg), void *arg);
+int rp_ctl_resolve(uint32_t id, const struct rp_ctl_address *a);
+int rp_ctl_unresolve(uint32_t id);
+int rp_ctl_numbers(uint32_t dev_index, const struct repath_number *rows, unsigned int n,
+		   const struct repath_gid_change *gids, unsigned int ngids);
+/* -EADDRINUSE: others know another queue pair by this number */
+int rp_ctl_number_check(uint32_t dev_index, uint32_t qpn);
 
 /**
  * rp_ctl_call() - run a function on the control thread and wait until it has returned
@@ -57,6 +91,9 @@ int rp_ctl_conns(void (*fn)(const struct rp_ctl_conn *c, void *arg), void *arg);
  * thread: no module, or a child of fork.
  */
 bool rp_ctl_call(void (*fn)(void *arg), void *arg);
+
+/* Has the control thread look for what is due, soon. Any thread, any lock held. */
+void rp_ctl_wake(void);
 
 /* What the control thread calls (move.c, peer.c). */
 void rp_move_event(int cmd, uint32_t op, uint32_t dev_index, const char *dev_name,
@@ -69,5 +106,11 @@ int rp_move_tick(void);
 void rp_peer_msg_in(const struct rp_ctl_peer_msg *m);
 void rp_peer_sent(uint32_t peer_id, uint64_t msg_id, int err);
 void rp_peer_resend(void);	/* events were lost: rp_peer_sent() may not be called any more */
+
+/* resolve.c, keys_stream.c, numbers.c. @place: NULL with an error. */
+void rp_resolved(uint32_t id, int err, const struct rp_place *place);
+void rp_conn_ready(const struct rp_ctl_conn *row);
+void rp_numbers_about(uint32_t count);
+void rp_numbers_again(void);	/* to a module that knows nothing yet */
 
 #endif /* RP_CTL_H */

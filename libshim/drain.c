@@ -58,8 +58,7 @@ static struct rp_cq *send_cq(struct rp_qp *qp)
 	return to_rp_cq(qp->qp.send_cq);
 }
 
-/* Everything that was submitted has been executed: what asked for no completion goes too. */
-static void retire_all(struct rp_qp *qp)
+void rp_qp_retire_all(struct rp_qp *qp)
 {
 	struct rp_cq *cq = send_cq(qp);
 
@@ -98,6 +97,8 @@ void rp_drain_step(struct rp_conn *c)
 			drained(c, false);
 			return;
 		}
+		if (!c->peer_gated)
+			return;		/* it would not take the marker yet */
 		rp_lock(&qp->lock);
 		qp->marker_done = false;
 		ret = rp_qp_post_marker(qp);
@@ -118,7 +119,7 @@ void rp_drain_step(struct rp_conn *c)
 			return;
 		}
 		if (qp->marker_status == IBV_WC_SUCCESS)
-			retire_all(qp);
+			rp_qp_retire_all(qp);
 		else	/* the queue pair failed; its completions have told the application */
 			rp_log(RP_LOG_ERR, "QP 0x%x failed while it was drained: %s",
 			       qp->qp.qp_num, rp_real.ibv_wc_status_str(qp->marker_status));

@@ -5,23 +5,48 @@
  */
 #include <string.h>
 
-#include "message.h"
+#include "keys.h"
 
 void rp_message_record(struct repath_conn_rec *r, const struct rp_conn *c, enum repath_msg type)
 {
+	const bool stays = type == REPATH_MSG_READY && !c->mover;
+
+	/* What says nothing is zero: the module packs what is alike. */
 	r->conn_id = c->id;
-	r->qpn = c->qp->real ? c->qp->real->qp_num : c->qp->qp.qp_num;
-	r->psn = c->psn;
-	r->count = atomic_load(&c->qp->recvs_done);
+	if (type == REPATH_MSG_INFO || stays) {
+		r->qpn = c->qp->real ? c->qp->real->qp_num : c->qp->qp.qp_num;
+		r->psn = c->psn;
+		r->count = atomic_load(&c->qp->recvs_done);
+	}
 	r->flags = (uint32_t)c->round << REPATH_REC_ROUND_SHIFT;
 	if (type == REPATH_MSG_DRAINED && c->stuck)
 		r->flags |= REPATH_REC_STUCK;
+	if (stays)
+		r->flags |= REPATH_REC_STAYS;
+	if (c->mover && (type == REPATH_MSG_GATE || type == REPATH_MSG_DRAINED ||
+			 type == REPATH_MSG_READY))
+		r->flags |= REPATH_REC_MOVER;
+	if (type == REPATH_MSG_CONNECTED) {	/* to what: not to what was before */
+		r->qpn = c->peer_qpn;
+		r->psn = c->peer_psn;
+	}
 	if (type == REPATH_MSG_ABORTED) {
 		r->flags = (uint32_t)c->abort_round << REPATH_REC_ROUND_SHIFT;
 		r->count = c->round;
-		if (c->reset)
+		if (c->mover && !c->aborting)
+			r->flags |= REPATH_REC_MOVER;
+		else if (c->reset)
 			r->flags |= REPATH_REC_RESET;
 	}
+}
+
+/* A message says also all that comes before it. */
+static void leave_out(struct rp_conn *c)
+{
+	if (c->due & 1u << REPATH_MSG_READY)
+		c->due &= ~(1u << REPATH_MSG_DRAINED | 1u << REPATH_MSG_GATE);
+	else if (c->due & 1u << REPATH_MSG_DRAINED)
+		c->due &= ~(1u << REPATH_MSG_GATE);
 }
 
 static enum ibv_mtu active_mtu(struct rp_context *ctx, uint8_t port)
@@ -54,49 +79,16 @@ static bool same_bind(const struct rp_conn *a, const struct rp_conn *b)
 	       a->qp->attr.ah_attr.grh.sgid_index == b->qp->attr.ah_attr.grh.sgid_index;
 }
 
-void rp_message_send_keys(struct rp_conn *c, const void *blob, unsigned int len)
-{
-	struct rp_message *m = rp_message_new(c->peer, REPATH_MSG_KEYS, 1, blob, len);
-
-	if (!m)
-		return;
-	rp_message_record(m->recs, c, REPATH_MSG_KEYS);
-	m->nrecs = 1;
-	rp_message_ask(m, &c->peer->acks);
-	rp_message_try(m);
-}
-
-/*
- * More keys than one message carries go ahead in KEYS. The peer opens its gate some time after
- * INFO, which therefore waits until they are acknowledged: false.
- */
-static bool keys_blob(struct rp_conn *c, char *blob, unsigned int *len)
-{
-	unsigned int next = 0;
-
-	*len = 0;
-	if (!c->ctx->epoch)
-		return true;
-	for (;;) {
-		*len = rp_keys_fill(c->ctx, next, blob, REPATH_BLOB_MAX, &next);
-		if (!next)
-			break;
-		if (!c->keys_sent)
-			rp_message_send_keys(c, blob, *len);
-	}
-	c->keys_sent = true;
-	return !c->peer->acks;
-}
-
 static void send_due(struct rp_peer *peer, enum repath_msg type)
 {
 	static char blob[REPATH_BLOB_MAX];	/* of the control thread */
 	const unsigned int bit = 1u << type;
 	struct rp_conn *c, *first;
+	struct repath_conn_rec *r;
 	struct rp_message *m;
 
 	for (;;) {
-		unsigned int n = 0, len = 0;
+		unsigned int n = 0, len = 0, mtu;
 
 		first = NULL;
 		list_for_each(c, &peer->conns, in_peer) {
@@ -109,7 +101,7 @@ static void send_due(struct rp_peer *peer, enum repath_msg type)
 		}
 		if (!first)
 			return;
-		if (type == REPATH_MSG_INFO && !keys_blob(first, blob, &len))
+		if (type == REPATH_MSG_INFO && !rp_keys_info(first, blob, &len))
 			return;
 		m = rp_message_new(peer, type, n, blob, len);
 		if (!m)
@@ -118,17 +110,26 @@ static void send_due(struct rp_peer *peer, enum repath_msg type)
 			m->bound = true;
 			m->bind = bind_of(first);
 		}
+		mtu = type == REPATH_MSG_INFO || type == REPATH_MSG_READY ?
+		      active_mtu(first->ctx, first->qp->attr.port_num) : 0;
 		list_for_each(c, &peer->conns, in_peer) {
 			if (m->nrecs == n)
 				break;
 			if (!(c->due & bit) || !same_bind(first, c))
 				continue;
-			rp_message_record(&m->recs[m->nrecs], c, type);
+			r = &m->recs[m->nrecs++];
+			rp_message_record(r, c, type);
+			r->flags |= mtu << REPATH_REC_MTU_SHIFT;
+			if (mtu)
+				c->mtu = mtu;
 			if (type == REPATH_MSG_INFO)
-				m->recs[m->nrecs].flags |= active_mtu(c->ctx, m->bind.port)
-							   << REPATH_REC_MTU_SHIFT;
-			m->nrecs++;
+				c->keys_epoch = c->ctx->epoch + 1;
 			c->due &= ~bit;
+			if (type == REPATH_MSG_INFO && c->connected && c->informed) {
+				r->flags |= REPATH_REC_CONNECTED |
+					    (c->peer_psn & 31) << REPATH_REC_ECHO_SHIFT;
+				c->due &= ~(1u << REPATH_MSG_CONNECTED);
+			}
 		}
 		rp_message_try(m);
 	}
@@ -140,9 +141,24 @@ void rp_peer_flush(void)
 	int type;
 
 	rp_message_retry();
-	list_for_each(p, &rp_peers, node)
-		for (type = REPATH_MSG_NONE + 1; type < __REPATH_MSG_MAX; type++)
-			send_due(p, type);
+	list_for_each(p, &rp_peers, node) {
+		struct rp_conn *c;
+		unsigned int due = 0;
+
+		list_for_each(c, &p->conns, in_peer) {
+			leave_out(c);
+			due |= c->due;
+		}
+		for (type = REPATH_MSG_NONE + 1; due && type < __REPATH_MSG_MAX; type++)
+			if (due & 1u << type)
+				send_due(p, type);
+	}
+}
+
+/* A peer that is on the move itself has stopped already, and may be where nobody can ask it. */
+static bool is_asked(const struct rp_conn *c, const struct rp_context *ctx)
+{
+	return c->ctx == ctx && !(c->moving && c->peer_mover);
 }
 
 void rp_peer_prepare(struct rp_peer *peer, struct rp_context *ctx)
@@ -152,7 +168,7 @@ void rp_peer_prepare(struct rp_peer *peer, struct rp_context *ctx)
 	unsigned int n = 0;
 
 	list_for_each(c, &peer->conns, in_peer)
-		n += c->ctx == ctx && n < REPATH_CONNS_MAX;
+		n += is_asked(c, ctx) && n < REPATH_CONNS_MAX;
 	if (!n)
 		return;
 	m = rp_message_new(peer, REPATH_MSG_PREPARE, n, NULL, 0);
@@ -161,7 +177,7 @@ void rp_peer_prepare(struct rp_peer *peer, struct rp_context *ctx)
 		return;
 	}
 	list_for_each(c, &peer->conns, in_peer)
-		if (c->ctx == ctx && m->nrecs < n)
+		if (is_asked(c, ctx) && m->nrecs < n)
 			rp_message_record(&m->recs[m->nrecs++], c, REPATH_MSG_PREPARE);
 	if (!rp_message_ask(m, &peer->prepares)) {
 		rp_message_free(m);

@@ -4,20 +4,12 @@
 const char *rp_immovable_name(enum rp_immovable what)
 {
 	static const char *const names[RP_IMM_N] = {
-		[RP_IMM_UD_QP] = "UD queue pair",
-		[RP_IMM_UC_QP] = "UC queue pair",
 		[RP_IMM_RAW_QP] = "raw packet queue pair",
 		[RP_IMM_XRC] = "XRC object",
-		[RP_IMM_SRQ] = "shared receive queue",
-		[RP_IMM_AH] = "address handle",
-		[RP_IMM_MCAST] = "multicast membership",
-		[RP_IMM_MW] = "memory window",
 		[RP_IMM_DM] = "device memory",
 		[RP_IMM_WQ] = "work queue",
 		[RP_IMM_FLOW] = "flow rule",
 		[RP_IMM_COUNTERS] = "counter set",
-		[RP_IMM_TD] = "thread domain",
-		[RP_IMM_PARENT_DOMAIN] = "parent domain",
 		[RP_IMM_CQ_EX] = "completion queue with timestamps or offloads",
 		[RP_IMM_DMABUF_MR] = "dmabuf memory region",
 		[RP_IMM_IMPORTED] = "imported object",

@@ -1,99 +1,131 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Remote keys. A process that has moved tells its peers, per device that it has open, which real
- * key stands for each of its virtual keys; all connections to that device share one table.
- */
+/* Remote keys: what peers have told, and what a queue pair's requests are translated with. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "conn.h"
+#include "keys.h"
+#include "objects.h"
 
-#define KEYS_MAGIC 0x4b455953	/* "KEYS" */
+/* A table is pushed when both ends are connected: who waits for one so long has no peer. */
+#define AWAIT_NS	10000000000ull
 
-/* Blob of INFO and KEYS; network order. @ctx tells the sender's devices apart. */
-struct keys_wire {
-	uint32_t magic;
-	uint32_t ctx;
-	uint32_t n;
-	struct {
+/**
+ * struct rp_keyset - the keys of one device of a remote process, shared by all connections to it
+ * @refs: the peer's list, and queue pairs
+ * @ctx: the sender's number of the device
+ * @epoch, @serial: how far its stream is known
+ * @keys, @n: virtual and real, sorted; of windows the low 8 bits of both are 0
+ * @map: of them, for posting
+ */
+struct rp_keyset {
+	unsigned int refs;
+	uint32_t ctx, epoch, serial;
+	struct key {
 		uint32_t virt, real;
-	} key[];
-};
-
-/* What one remote context's keys are; grows and changes entry by entry, published as a map. */
-struct keyset {
-	uint32_t ctx;
-	uint32_t (*keys)[2];
+		bool window, gone;
+	} *keys;
 	size_t n;
 	struct rp_keymap *map;
 	struct list_node node;
 };
 
+/* Queue pairs with requests that wait for a table, and such that have failed by a wrong key. */
+static atomic_uint awaiting, failed;
+
+static void keyset_put(struct rp_keyset *ks)
+{
+	if (!ks || --ks->refs)
+		return;
+	rp_keymap_free(ks->map);
+	free(ks->keys);
+	free(ks);
+}
+
 /*
  * Posts read a map under the queue pair's lock, and a changed map is given to every queue pair
  * under that lock before the old one is freed.
  */
-void rp_keys_publish(struct rp_qp *qp, struct rp_keymap *map)
+static void publish(struct rp_qp *qp, struct rp_keymap *map)
 {
+	int ret = 0;
+
 	rp_lock(&qp->lock);
 	qp->rkeys = map;
-	qp->xlate = map || rp_qp_context(qp)->lkeys;
+	qp->xlate = map || qp->handles || rp_qp_context(qp)->epoch;
+	/* What has waited for it. */
+	if (qp->keys_held && map != rp_keymap_awaited) {
+		qp->keys_held = 0;
+		atomic_fetch_sub(&awaiting, 1);
+		if (!qp->gate && qp->real)
+			ret = rp_qp_submit_sends(qp);
+	}
+	rp_unlock(&qp->lock);
+	if (ret)
+		rp_log(RP_LOG_ERR, "QP 0x%x: what waited for keys is not taken: %s", qp->qp.qp_num,
+		       strerror(ret));
+}
+
+static void bind_set(struct rp_qp *qp, struct rp_keyset *ks)
+{
+	if (qp->keyset != ks) {
+		keyset_put(qp->keyset);
+		qp->keyset = ks;
+		ks->refs++;
+	}
+	publish(qp, ks->map ? ks->map : rp_keymap_awaited);
+}
+
+static void drop_set(struct rp_qp *qp)
+{
+	keyset_put(qp->keyset);
+	qp->keyset = NULL;
+}
+
+void rp_keys_clear(struct rp_qp *qp)
+{
+	rp_lock(&qp->lock);
+	qp->rkeys = NULL;
+	qp->xlate = qp->handles || rp_qp_context(qp)->epoch;
+	/* What has waited is never given to the device. */
+	if (qp->keys_held)
+		atomic_fetch_sub(&awaiting, 1);
+	qp->keys_held = 0;
+	rp_unlock(&qp->lock);
+	drop_set(qp);
+}
+
+void rp_keys_await(struct rp_qp *qp)
+{
+	rp_lock(&qp->lock);
+	if (!qp->rkeys)
+		qp->rkeys = rp_keymap_awaited;
+	qp->xlate = true;
 	rp_unlock(&qp->lock);
 }
 
-static uint32_t ctx_number(struct rp_context *ctx)
+/* Caller holds qp->lock. */
+void rp_keys_hold(struct rp_qp *qp)
 {
-	static unsigned int last;
-
-	if (!ctx->number)
-		ctx->number = ++last;
-	return ctx->number;
+	if (qp->keys_held)
+		return;
+	qp->keys_held = rp_now_ns();
+	atomic_fetch_add(&awaiting, 1);
+	rp_ctl_wake();
 }
 
-unsigned int rp_keys_fill(struct rp_context *ctx, unsigned int from, void *blob, unsigned int room,
-			  unsigned int *next)
+/* Caller holds qp->lock or the lock of the CQ that reports it. */
+void rp_keys_failed(struct rp_qp *qp)
 {
-	struct keys_wire *w = blob;
-	unsigned int i = 0, n = 0, max = (room - sizeof(*w)) / sizeof(w->key[0]);
-	struct rp_mr *mr;
-
-	*next = 0;
-	w->magic = htonl(KEYS_MAGIC);
-	w->ctx = htonl(ctx_number(ctx));
-	rp_lock(&ctx->objects);
-	list_for_each(mr, &ctx->mrs, node) {
-		if (i++ < from || !mr->real)
-			continue;
-		if (n == max) {
-			*next = i - 1;
-			break;
-		}
-		w->key[n].virt = htonl(mr->mr.rkey);
-		w->key[n++].real = htonl(mr->real->rkey);
-	}
-	rp_unlock(&ctx->objects);
-	w->n = htonl(n);
-	return sizeof(*w) + n * sizeof(w->key[0]);
+	atomic_store(&qp->key_failed, true);
+	atomic_fetch_add(&failed, 1);
+	rp_ctl_wake();
 }
 
-unsigned int rp_keys_fill_one(struct rp_mr *mr, void *blob, unsigned int room)
+static struct rp_keyset *keyset_get(struct rp_peer *peer, uint32_t ctx)
 {
-	struct keys_wire *w = blob;
-
-	(void)room;
-	w->magic = htonl(KEYS_MAGIC);
-	w->ctx = htonl(ctx_number(to_rp_context(mr->mr.context)));
-	w->n = htonl(1);
-	w->key[0].virt = htonl(mr->mr.rkey);
-	w->key[0].real = htonl(mr->real->rkey);
-	return sizeof(*w) + sizeof(w->key[0]);
-}
-
-static struct keyset *keyset_get(struct rp_peer *peer, uint32_t ctx)
-{
-	struct keyset *ks;
+	struct rp_keyset *ks;
 
 	list_for_each(ks, &peer->keysets, node)
 		if (ks->ctx == ctx)
@@ -102,87 +134,252 @@ static struct keyset *keyset_get(struct rp_peer *peer, uint32_t ctx)
 	if (!ks)
 		return NULL;
 	ks->ctx = ctx;
+	ks->refs = 1;
 	list_add_tail(&peer->keysets, &ks->node);
 	return ks;
 }
 
 static int cmp_virt(const void *a, const void *b)
 {
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	uint32_t x = ((const struct key *)a)->virt, y = ((const struct key *)b)->virt;
 
 	return x < y ? -1 : x > y;
 }
 
-/* Adds or changes; the array stays sorted so that a table of thousands costs no square. */
-static int keyset_merge(struct keyset *ks, const struct keys_wire *w, size_t n)
+static struct key *find(struct rp_keyset *ks, size_t n, uint32_t virt)
 {
-	uint32_t (*keys)[2] = realloc(ks->keys, (ks->n + n) * sizeof(*keys));
-	size_t i, old = ks->n, end = ks->n;
+	struct key key = { .virt = virt };
+
+	return n ? bsearch(&key, ks->keys, n, sizeof(key), cmp_virt) : NULL;
+}
+
+/* What is not there any more, first: a number can be used again. */
+static void remove_keys(struct rp_keyset *ks, const struct rp_keys_wire *w, uint32_t n)
+{
+	size_t i, kept = 0;
+	struct key *hit;
+
+	for (i = 0; i < n; i++) {
+		hit = find(ks, ks->n, ntohl(w->key[i].virt));
+		if (hit)
+			hit->gone = true;
+	}
+	for (i = 0; n && i < ks->n; i++)
+		if (!ks->keys[i].gone)
+			ks->keys[kept++] = ks->keys[i];
+	if (n)
+		ks->n = kept;
+}
+
+/* Adds or changes; the array stays sorted so that a table of thousands costs no square. */
+static int set_keys(struct rp_keyset *ks, const struct rp_keys_wire *w, uint32_t first,
+		    uint32_t set, uint32_t windows)
+{
+	struct key *keys = realloc(ks->keys, (ks->n + set + windows + 1) * sizeof(*keys)), *hit;
+	size_t i, old = ks->n;
 
 	if (!keys)
 		return -ENOMEM;
 	ks->keys = keys;
-	for (i = 0; i < n; i++) {
-		uint32_t virt = ntohl(w->key[i].virt), real = ntohl(w->key[i].real);
-		uint32_t (*hit)[2] = old ? bsearch(&virt, keys, old, sizeof(*keys), cmp_virt) : NULL;
+	for (i = 0; i < set + windows; i++) {
+		struct key key = {
+			.virt = ntohl(w->key[first + i].virt),
+			.real = ntohl(w->key[first + i].real),
+			.window = i >= set,
+		};
 
-		if (hit) {
-			(*hit)[1] = real;
-		} else {
-			keys[end][0] = virt;
-			keys[end++][1] = real;
-		}
+		hit = find(ks, old, key.virt);
+		if (hit)
+			*hit = key;
+		else
+			keys[ks->n++] = key;
 	}
-	ks->n = end;
-	qsort(keys, end, sizeof(*keys), cmp_virt);
+	if (ks->n > old)
+		qsort(keys, ks->n, sizeof(*keys), cmp_virt);
 	return 0;
 }
 
-int rp_keys_take(struct rp_peer *peer, const void *blob, unsigned int len,
-		 const struct repath_conn_rec *recs, unsigned int nrecs)
+static int make_map(struct rp_peer *peer, struct rp_keyset *ks)
 {
-	const struct keys_wire *w = blob;
-	struct rp_keymap *map, *old;
+	struct rp_keymap *map = rp_keymap_new(ks->n), *old = ks->map;
 	struct rp_conn *c;
-	struct keyset *ks;
-	unsigned int i, n;
+	size_t i;
 
-	if (len < sizeof(*w) || ntohl(w->magic) != KEYS_MAGIC)
-		return -EBADMSG;
-	n = ntohl(w->n);
-	if (n > (len - sizeof(*w)) / sizeof(w->key[0]))
-		return -EBADMSG;
-	ks = keyset_get(peer, ntohl(w->ctx));
-	if (!ks || (n && keyset_merge(ks, w, n)))
-		return -ENOMEM;
-	map = rp_keymap_new(ks->n);
 	if (!map)
 		return -ENOMEM;
 	for (i = 0; i < ks->n; i++)
-		rp_keymap_add(map, ks->keys[i][0], ks->keys[i][1]);
-	old = ks->map;
+		(ks->keys[i].window ? rp_keymap_add_window : rp_keymap_add)
+			(map, ks->keys[i].virt, ks->keys[i].real);
 	ks->map = map;
-	/* Those that had the old table, and those that the message names. */
 	list_for_each(c, &peer->conns, in_peer)
-		if (old && c->qp->rkeys == old)
-			rp_keys_publish(c->qp, map);
-	for (i = 0; i < nrecs; i++) {
-		c = rp_conn_find(recs[i].conn_id);
-		if (c && c->peer == peer && c->qp->rkeys != map)
-			rp_keys_publish(c->qp, map);
-	}
+		if (c->qp->keyset == ks)
+			publish(c->qp, map);
 	rp_keymap_free(old);
 	return 0;
 }
 
-void rp_keys_free(struct rp_peer *peer)
+/* Sizes add up: the blob is as long as it says. */
+static bool well_formed(const void *blob, unsigned int len)
 {
-	struct keyset *ks, *tmp;
+	const struct rp_keys_wire *w = blob;
+	uint64_t n;
+
+	if (len < sizeof(*w) || ntohl(w->magic) != RP_KEYS_MAGIC)
+		return false;
+	n = (uint64_t)ntohl(w->set) + ntohl(w->windows) + ntohl(w->removed);
+	return n * sizeof(w->key[0]) == len - sizeof(*w) && ntohl(w->from) <= ntohl(w->to);
+}
+
+/* The connections that a message names use this table; NULL: the device's own keys. */
+static void bind_named(struct rp_peer *peer, const struct rp_ctl_peer_msg *m, struct rp_keyset *ks)
+{
+	struct rp_conn *c;
+	unsigned int i;
+
+	for (i = 0; i < m->nrecs; i++) {
+		c = rp_conn_find(m->recs[i].conn_id);
+		if (!c || c->peer != peer)
+			continue;
+		if (ks) {
+			bind_set(c->qp, ks);
+		} else {
+			publish(c->qp, NULL);
+			drop_set(c->qp);
+		}
+	}
+}
+
+static int apply(struct rp_peer *peer, struct rp_keyset *ks, const struct rp_keys_wire *w)
+{
+	uint32_t from = ntohl(w->from), to = ntohl(w->to), epoch = ntohl(w->epoch);
+	uint32_t set = ntohl(w->set), windows = ntohl(w->windows);
+	int ret;
+
+	if ((int32_t)(epoch - ks->epoch) < 0)
+		return 0;		/* late, of the move before */
+	if (epoch != ks->epoch || !ks->map) {
+		/* From the beginning, or what is missing is asked for by the answer. */
+		if (from)
+			return 0;
+		ks->n = 0;
+		ks->serial = 0;
+		ks->epoch = epoch;
+	} else if (from > ks->serial || to <= ks->serial) {
+		return 0;		/* something is missing; or it came twice */
+	}
+	remove_keys(ks, w, ntohl(w->removed));
+	ret = set_keys(ks, w, ntohl(w->removed), set, windows);
+	if (!ret)
+		ret = make_map(peer, ks);
+	if (!ret)
+		ks->serial = to;
+	return ret;
+}
+
+void rp_keys_take(struct rp_peer *peer, const struct rp_ctl_peer_msg *m, struct rp_keys_ack *ack)
+{
+	const struct rp_keys_wire *w = m->blob;
+	struct rp_keyset *ks;
+
+	memset(ack, 0, sizeof(*ack));
+	if (!well_formed(m->blob, m->blob_len)) {
+		rp_log(RP_LOG_ERR, "peer %u: key table not understood", peer->id);
+		return;
+	}
+	ack->ctx = w->ctx;
+	ack->epoch = w->epoch;
+	if (!w->epoch) {
+		bind_named(peer, m, NULL);
+		ack->serial = w->to;
+		return;
+	}
+	ks = keyset_get(peer, ntohl(w->ctx));
+	if (!ks)
+		return;
+	if (apply(peer, ks, w))
+		rp_log(RP_LOG_ERR, "peer %u: out of memory for its keys", peer->id);
+	/* Not those of a late message: what they use is newer. */
+	if ((int32_t)(ntohl(w->epoch) - ks->epoch) < 0)
+		return;
+	bind_named(peer, m, ks);
+	if (ntohl(w->epoch) == ks->epoch)
+		ack->serial = htonl(ks->serial);
+}
+
+void rp_keys_forget_peer(struct rp_peer *peer)
+{
+	struct rp_keyset *ks, *tmp;
 
 	list_for_each_safe(ks, tmp, &peer->keysets, node) {
 		list_del(&ks->node);
-		rp_keymap_free(ks->map);
-		free(ks->keys);
-		free(ks);
+		keyset_put(ks);
 	}
+}
+
+/* --- requests that failed, or wait too long --- */
+
+/* A request had a wrong key, and the peer would have said so: what is behind it is flushed. */
+static void fail(struct rp_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	rp_qp_modify_real(qp, &attr, IBV_QP_STATE);
+	rp_lock(&qp->lock);
+	qp->key_stop = false;
+	qp->as_is = true;
+	rp_qp_submit_sends(qp);
+	rp_unlock(&qp->lock);
+}
+
+static void look_at(struct rp_qp *qp, uint64_t now)
+{
+	bool late;
+
+	if ((qp->conn && qp->conn->moving) || !qp->real)
+		return;
+	if (atomic_exchange(&qp->key_failed, false)) {
+		atomic_fetch_sub(&failed, 1);
+		fail(qp);
+	}
+	rp_lock(&qp->lock);
+	late = qp->keys_held && now - qp->keys_held > AWAIT_NS;
+	rp_unlock(&qp->lock);
+	if (late) {
+		rp_log(RP_LOG_ERR, "QP 0x%x: the peer does not tell its keys", qp->qp.qp_num);
+		publish(qp, rp_keymap_none);
+	}
+}
+
+void rp_keys_tick(void)
+{
+	uint64_t now = rp_now_ns();
+	struct rp_context *ctx;
+	struct rp_qp *qp;
+
+	if (!atomic_load(&awaiting) && !atomic_load(&failed))
+		return;
+	rp_lock(&rp_contexts_lock);
+	list_for_each(ctx, &rp_contexts, node) {
+		rp_lock(&ctx->objects);
+		list_for_each(qp, &ctx->qps, node)
+			look_at(qp, now);
+		rp_unlock(&ctx->objects);
+	}
+	rp_unlock(&rp_contexts_lock);
+}
+
+int rp_keys_wait_ms(void)
+{
+	return atomic_load(&failed) ? 1 : atomic_load(&awaiting) ? 500 : -1;
+}
+
+/* Caller holds qp->lock: nothing of the queue pair waits, or has failed, any more. */
+void rp_keys_reset(struct rp_qp *qp)
+{
+	if (qp->keys_held)
+		atomic_fetch_sub(&awaiting, 1);
+	qp->keys_held = 0;
+	if (atomic_exchange(&qp->key_failed, false))
+		atomic_fetch_sub(&failed, 1);
+	qp->key_stop = qp->as_is = false;
 }

@@ -32,6 +32,14 @@ static inline void list_add_tail(struct list_head *h, struct list_node *n)
 	h->n.prev = n;
 }
 
+static inline void list_add_head(struct list_head *h, struct list_node *n)
+{
+	n->next = h->n.next;
+	n->prev = &h->n;
+	h->n.next->prev = n;
+	h->n.next = n;
+}
+
 static inline void list_del(struct list_node *n)
 {
 	n->prev->next = n->next;
@@ -51,6 +59,11 @@ static inline bool list_empty(const struct list_head *h)
 	for (pos = list_entry((head)->n.next, __typeof__(*pos), member);		\
 	     &pos->member != &(head)->n;						\
 	     pos = list_entry(pos->member.next, __typeof__(*pos), member))
+
+#define list_for_each_reverse(pos, head, member)					\
+	for (pos = list_entry((head)->n.prev, __typeof__(*pos), member);		\
+	     &pos->member != &(head)->n;						\
+	     pos = list_entry(pos->member.prev, __typeof__(*pos), member))
 
 #define list_for_each_safe(pos, tmp, head, member)					\
 	for (pos = list_entry((head)->n.next, __typeof__(*pos), member),		\

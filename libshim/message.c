@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "message.h"
+#include "keys.h"
 
 #define RETRY_NS	50000000ull
+#define AWAY_NS		500000000ull
+#define REFUSED_NS	5000000000ull
 
 static struct list_head messages = { { &messages.n, &messages.n } };
 static uint32_t last_id;
@@ -44,6 +46,8 @@ void rp_message_try(struct rp_message *m)
 	int ret = rp_ctl_peer_send(m->peer->id, m->type, m->id, m->recs, m->nrecs,
 				   m->bound ? &m->bind : NULL, m->blob, m->blob_len);
 
+	rp_log(RP_LOG_DEBUG, "message %d number %u to peer %u, %u connections, %u bytes",
+	       m->type, m->id, m->peer->id, m->nrecs, m->blob_len);
 	m->inflight = !ret;
 	m->next_ns = rp_now_ns() + RETRY_NS;
 }
@@ -139,9 +143,26 @@ void rp_peer_expire(void)
 			continue;
 		rp_log(RP_LOG_ERR, "peer %u has had message %u and does not answer", peer->id,
 		       q->id);
+		if (!prepare)
+			rp_keys_lost(peer, q->id);
 		rp_message_answered(peer, q->id);
 		if (prepare)
 			rp_move_prepared(peer, "its peer does not answer");
+	}
+}
+
+/* What was to be said of a connection is not so any more. */
+void rp_message_forget(const struct rp_conn *c, enum repath_msg type)
+{
+	struct rp_message *m, *tmp;
+	unsigned int i;
+
+	list_for_each_safe(m, tmp, &messages, node) {
+		for (i = 0; m->type == type && i < m->nrecs; i++)
+			if (m->recs[i].conn_id == c->id)
+				break;
+		if (m->type == type && i < m->nrecs)
+			rp_message_free(m);
 	}
 }
 
@@ -184,6 +205,38 @@ int rp_peer_wait_ms(void)
 	return wait;
 }
 
+/*
+ * Two that move at once: the other one's machine may still be on its way. It is waited for, as the
+ * other end of any move is, until the module says that it is gone.
+ */
+static bool wait_for_movers(struct rp_message *m)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < m->nrecs; i++) {
+		struct rp_conn *c = rp_conn_find(m->recs[i].conn_id);
+		struct repath_conn_rec r = m->recs[i];
+
+		if (!c || !c->moving || !c->peer_mover)
+			continue;
+		m->recs[i] = m->recs[n];
+		m->recs[n++] = r;
+	}
+	if (!n)
+		return false;
+	for (i = n; i < m->nrecs; i++) {
+		struct rp_conn *c = rp_conn_find(m->recs[i].conn_id);
+
+		if (c && c->moving && m->type == REPATH_MSG_INFO)
+			rp_conn_kill(c);
+	}
+	m->nrecs = n;
+	m->deadline_ns = rp_now_ns() + patience_ns(m->type);
+	m->next_ns = rp_now_ns() + AWAY_NS;
+	rp_log(RP_LOG_INFO, "peer %u is on the move, too: waiting for it", m->peer->id);
+	return true;
+}
+
 static void give_up(struct rp_message *m, int err)
 {
 	struct rp_peer *peer = m->peer;
@@ -191,6 +244,10 @@ static void give_up(struct rp_message *m, int err)
 	unsigned int i;
 	char why[96];
 
+	if ((m->type == REPATH_MSG_GATE || m->type == REPATH_MSG_DRAINED ||
+	     m->type == REPATH_MSG_READY || m->type == REPATH_MSG_INFO) && err != EACCES &&
+	    wait_for_movers(m))
+		return;
 	rp_log(RP_LOG_ERR, "message %d to peer %u was not delivered: %s", m->type, peer->id,
 	       strerror(err));
 	if (m->type == REPATH_MSG_PREPARE) {
@@ -200,8 +257,10 @@ static void give_up(struct rp_message *m, int err)
 		rp_move_prepared(peer, why);
 		return;
 	}
-	if (m->type == REPATH_MSG_KEYS)
+	if (m->type == REPATH_MSG_KEYS) {
 		rp_message_answered(peer, m->id);
+		rp_keys_lost(peer, m->id);
+	}
 	for (i = 0; i < m->nrecs; i++) {
 		c = rp_conn_find(m->recs[i].conn_id);
 		if (!c || !c->moving)
@@ -235,12 +294,19 @@ void rp_peer_sent(uint32_t peer_id, uint64_t msg_id, int err)
 			break;
 	if (&m->node == &messages.n)
 		return;
+	rp_log(RP_LOG_DEBUG, "message number %u: %s", m->id, err ? strerror(err) : "there");
 	if (!err) {
 		rp_message_free(m);
 		return;
 	}
 	m->inflight = false;
 	m->next_ns = rp_now_ns() + RETRY_NS;
+	/*
+	 * Its module knows no such tokens: the process has ended, or the module was loaded anew. A
+	 * damaged message is refused for the same reason, but not again and again.
+	 */
+	if (err == EACCES && m->deadline_ns > rp_now_ns() + REFUSED_NS)
+		m->deadline_ns = rp_now_ns() + REFUSED_NS;
 	forget_missing(m);
 	if (rp_now_ns() >= m->deadline_ns || !m->nrecs)
 		give_up(m, err);

@@ -41,8 +41,6 @@ bool rp_message_answered(struct rp_peer *peer, uint32_t id);
 
 /* due.c: what a message of @type tells of a connection */
 void rp_message_record(struct repath_conn_rec *r, const struct rp_conn *c, enum repath_msg type);
-/* due.c: a key table in a KEYS about @c, which waits for its answer */
-void rp_message_send_keys(struct rp_conn *c, const void *blob, unsigned int len);
 
 /* request.c: wakes the threads that wait for answers to KEYS */
 void rp_request_keys_acked(void);

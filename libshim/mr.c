@@ -5,11 +5,12 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "objects.h"
 
 #define KEY_TRIES 64
-#define REMOTE_ACCESS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
 static struct rp_context *ctx_of(const struct rp_mr *mr)
 {
@@ -45,6 +46,7 @@ static struct ibv_mr *register_real(struct rp_mr *mr)
 /* Does a live region of this process bear one of these keys? */
 static bool keys_taken(struct rp_context *ctx, const struct ibv_mr *real)
 {
+	struct rp_removed_key *gone;
 	struct rp_mr *mr;
 	bool taken = false;
 
@@ -54,6 +56,8 @@ static bool keys_taken(struct rp_context *ctx, const struct ibv_mr *real)
 			taken = true;
 			break;
 		}
+	list_for_each(gone, &ctx->removed_keys, node)
+		taken |= gone->virt == real->rkey || gone->real == real->rkey;
 	rp_unlock(&ctx->objects);
 	return taken;
 }
@@ -94,7 +98,7 @@ struct rp_keymap *rp_context_lkeys(struct rp_context *ctx)
 	if (map)
 		list_for_each(mr, &ctx->mrs, node)
 			if (mr->real)
-				rp_keymap_add(map, mr->mr.lkey, mr->real->lkey);
+				rp_keymap_add(map, mr->mr.lkey, mr->real_lkey);
 	rp_unlock(&ctx->objects);
 	return map;
 }
@@ -144,14 +148,16 @@ static struct ibv_mr *fail(struct rp_mr *mr)
 static struct ibv_mr *finish(struct rp_context *ctx, struct rp_mr *mr, struct ibv_mr *real)
 {
 	mr->real = real;
+	mr->real_lkey = real->lkey;
+	mr->real_rkey = real->rkey;
 	mr->mr.addr = real->addr;
 	mr->mr.length = real->length;
 	mr->mr.handle = real->handle;
 	mr->mr.lkey = real->lkey;
 	mr->mr.rkey = real->rkey;
-	rp_link(ctx, &ctx->mrs, &mr->node);
+	rp_keys_add_mr(ctx, mr);
 	if (rp_lkeys_publish(ctx)) {
-		rp_unlink(ctx, &mr->node);
+		rp_keys_del_mr(ctx, mr);
 		RP_REAL(rp_real.ibv_dereg_mr(real));
 		mr->real = NULL;
 		errno = ENOMEM;
@@ -166,6 +172,7 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 	struct rp_context *ctx = to_rp_context(pd->context);
 	struct rp_mr *mr = calloc(1, sizeof(*mr));
 	struct ibv_mr *real, *ret = NULL;
+	bool tell;
 
 	if (!mr)
 		return NULL;
@@ -180,12 +187,13 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 	real = register_free_keys(mr);
 	if (real)
 		ret = finish(ctx, mr, real);
+	tell = ctx->epoch && (access & RP_REMOTE_ACCESS);
 	rp_verbs_leave(ctx);
 	if (!ret)
 		return fail(mr);
 	/* Without locks: it waits for the peers. */
-	if (ctx->epoch && (access & REMOTE_ACCESS))
-		rp_peer_new_mr(mr);
+	if (tell)
+		rp_peer_new_key(ctx, mr->key_serial);
 	return ret;
 }
 
@@ -304,7 +312,7 @@ void ibv_unimport_mr(struct ibv_mr *ibmr)
 		return;
 	}
 	rp_verbs_enter(ctx);
-	rp_unlink(ctx, &mr->node);
+	rp_keys_del_mr(ctx, mr);
 	RP_REAL_VOID(rp_real.ibv_unimport_mr(mr->real));
 	rp_unpin(ctx, RP_IMM_IMPORTED);
 	rp_verbs_leave(ctx);
@@ -317,6 +325,7 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 	struct rp_context *ctx = to_rp_context(ibmr->context);
 	struct rp_mr *mr = to_rp_mr(ibmr);
 	uint32_t lkey, rkey;
+	bool tell;
 	int ret;
 
 	if (RP_PASSING)
@@ -325,6 +334,7 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 	lkey = mr->real->lkey;
 	rkey = mr->real->rkey;
 	ret = RP_REAL(rp_real.ibv_rereg_mr(mr->real, flags, real_pd(pd), addr, length, access));
+	rp_lock(&ctx->objects);		/* peers may be told of it at this moment */
 	if (!ret || ret == IBV_REREG_MR_ERR_DO_FORK_OLD) {
 		if (flags & IBV_REREG_MR_CHANGE_PD)
 			mr->mr.pd = pd;
@@ -336,6 +346,9 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 		if (flags & IBV_REREG_MR_CHANGE_ACCESS)
 			mr->access = access;
 	}
+	mr->real_lkey = mr->real->lkey;
+	mr->real_rkey = mr->real->rkey;
+	rp_unlock(&ctx->objects);
 	if (!ctx->epoch) {
 		mr->mr.lkey = mr->real->lkey;
 		mr->mr.rkey = mr->real->rkey;
@@ -343,9 +356,14 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 		ret = IBV_REREG_MR_ERR_CMD;
 	}
 	rkey ^= mr->real->rkey;
+	tell = ctx->epoch && rkey;
+	if (tell) {
+		rp_keys_del_mr(ctx, mr);
+		rp_keys_add_mr(ctx, mr);
+	}
 	rp_verbs_leave(ctx);
-	if (!ret && ctx->epoch && ((mr->access & REMOTE_ACCESS) || rkey))
-		rp_peer_new_mr(mr);
+	if (!ret && tell)
+		rp_peer_new_key(ctx, mr->key_serial);
 	return ret;
 }
 
@@ -360,16 +378,18 @@ int ibv_dereg_mr(struct ibv_mr *ibmr)
 	ctx = to_rp_context(ibmr->context);
 	mr = to_rp_mr(ibmr);
 	rp_verbs_enter(ctx);
-	rp_unlink(ctx, &mr->node);
+	rp_keys_del_mr(ctx, mr);
 	ret = RP_REAL(rp_real.ibv_dereg_mr(mr->real));
 	if (ret) {
-		rp_link(ctx, &ctx->mrs, &mr->node);
+		rp_keys_add_mr(ctx, mr);
 	} else {
 		rp_lkeys_publish(ctx);
 		if (mr->how == RP_MR_OTHER && mr->pin >= 0)
 			rp_unpin(ctx, mr->pin);
 	}
 	rp_verbs_leave(ctx);
+	if (ctx->epoch)
+		rp_peer_key_removed(ctx);
 	if (!ret)
 		free(mr);
 	return ret;
@@ -408,8 +428,42 @@ int rp_mr_release(struct rp_mr *mr)
 	return 0;
 }
 
+/*
+ * Has the program given the memory back and not deregistered it yet, as a cache of registrations does?
+ * The old device had its pages still; nobody can get them again.
+ */
+static bool memory_is_gone(const struct rp_mr *mr)
+{
+	uintptr_t addr = (uintptr_t)mr->mr.addr, from = addr & -(uintptr_t)sysconf(_SC_PAGESIZE);
+
+	if (mr->how == RP_MR_NULL || mr->how == RP_MR_OTHER || !addr || !mr->mr.length)
+		return false;
+	return msync((void *)from, addr - from + mr->mr.length, MS_ASYNC) && errno == ENOMEM;
+}
+
+/* In place of memory that is gone, so that the key fails as any key without a right does. */
+static struct ibv_mr *register_nothing(struct rp_mr *mr)
+{
+	static char nothing[4096] __attribute__((aligned(4096)));
+
+	rp_log(RP_LOG_INFO, "memory at %p, %zu bytes, is not the program's any more: key 0x%x leads nowhere",
+	       mr->mr.addr, mr->mr.length, mr->mr.lkey);
+	return RP_REAL(rp_real.ibv_reg_mr(real_pd(mr->mr.pd), nothing, 1, 0));
+}
+
 int rp_mr_recreate(struct rp_mr *mr)
 {
+	int err;
+
 	mr->real = register_real(mr);
-	return mr->real ? 0 : rp_minus_errno();
+	err = errno;
+	if (!mr->real && memory_is_gone(mr))
+		mr->real = register_nothing(mr);
+	else
+		errno = err;
+	if (!mr->real)
+		return rp_minus_errno();
+	mr->real_lkey = mr->real->lkey;
+	mr->real_rkey = mr->real->rkey;
+	return 0;
 }

@@ -72,29 +72,35 @@ static inline int rp_minus_errno(void)
 }
 
 /**
- * struct rp_pool - slots of receives that do not complete in the order in which they were posted
+ * struct rp_pool - receives that do not complete in the order in which they were posted (pool.h)
+ * @posted: those that have not completed, @n of them, oldest first
+ * @away: there is no device to give them to; @max: how many are kept then
  */
 struct rp_pool {
 	struct rp_lock lock;
 	struct rp_context *ctx;
-	struct rp_slot *free;
+	struct list_head free, posted;
 	struct rp_chunk *chunks;
+	unsigned int max_sge, n, max;
+	bool away;
+	int (*post)(void *owner, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+	void *owner;
 };
 
-void rp_pool_init(struct rp_pool *p, struct rp_context *ctx);
-void rp_pool_free(struct rp_pool *p);
-/* Posts a list with slots as wr_ids through @post; as the verb does. */
-int rp_pool_post(struct rp_pool *p, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad,
-		 int (*post)(void *arg, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad),
-		 void *arg);
-void rp_pool_completed(struct rp_slot *slot, struct ibv_wc *wc);
-
+/**
+ * struct rp_srq - a shared receive queue
+ * @init: as asked for, with our handles; attr as it was told to the application
+ * @limit: as set and not yet reported
+ * @pin: what it is counted as, enum rp_immovable, or -1
+ */
 struct rp_srq {
 	struct ibv_srq srq;
 	struct ibv_srq *real;
 	struct rp_pool pool;
-	struct rp_cq *cq;		/* XRC */
-	bool xrc;
+	struct ibv_srq_init_attr_ex init;
+	atomic_uint limit;
+	bool ex;
+	int pin;
 	unsigned int async_events_unacked;
 	struct list_node node;
 };
@@ -114,21 +120,13 @@ struct rp_rwq_ind_table {
 struct rp_td {
 	struct ibv_td td;
 	struct ibv_td *real;
+	struct ibv_td_init_attr attr;
+	struct list_node node;
 };
 
 struct rp_xrcd {
 	struct ibv_xrcd xrcd;
 	struct ibv_xrcd *real;
-};
-
-struct rp_ah {
-	struct ibv_ah ah;
-	struct ibv_ah *real;
-};
-
-struct rp_mw {
-	struct ibv_mw mw;
-	struct ibv_mw *real;
 };
 
 struct rp_dm {
@@ -164,14 +162,6 @@ static inline struct ibv_xrcd *real_xrcd(struct ibv_xrcd *x)
 {
 	return x ? ((struct rp_xrcd *)x)->real : NULL;
 }
-static inline struct ibv_ah *real_ah(struct ibv_ah *a)
-{
-	return a ? ((struct rp_ah *)a)->real : NULL;
-}
-static inline struct ibv_mw *real_mw(struct ibv_mw *m)
-{
-	return m ? ((struct rp_mw *)m)->real : NULL;
-}
 static inline struct ibv_mr *real_mr(struct ibv_mr *m) { return m ? to_rp_mr(m)->real : NULL; }
 
 /* device.c */
@@ -180,6 +170,12 @@ struct ibv_context *rp_device_open(struct rp_device *dev);
 
 /* async.c */
 void rp_async_free(struct rp_context *ctx);
+void rp_async_forget(struct rp_context *ctx, const void *object);	/* before it is freed */
+
+/* srq.c, for moves; 0 or -errno */
+int rp_srq_release(struct rp_srq *srq);
+int rp_srq_recreate(struct rp_srq *srq);
+int rp_srq_refill(struct rp_srq *srq);	/* posts again what the device has not; keys are known */
 
 /* query.c: GID indexes are the application's on one side, the device's on the other */
 int rp_real_sgid(const struct rp_context *ctx, int port, int index);
@@ -193,29 +189,30 @@ void rp_channel_forget_cq(struct rp_cq *cq);		/* before it is freed */
 bool rp_wc_translate(struct ibv_wc *wc);	/* false: not for the application */
 int rp_cq_take(struct rp_cq *cq);	/* harvest without telling the channel */
 bool rp_cq_soft_pop(struct rp_cq *cq, struct ibv_wc *wc);
-/* Takes the completions of a queue pair that is destroyed or reset, unless this thread is within
- * start_poll ... end_poll on the CQ: false. */
-bool rp_cq_sweep(struct rp_cq *cq);
+/* Takes the completions of a queue pair that is destroyed or reset. */
+void rp_cq_sweep(struct rp_cq *cq);
 
 /* cq_ex.c */
 int rp_cq_ex_init(struct rp_cq *cq);
 void rp_cq_ex_free(struct rp_cq *cq);
-bool rp_cq_in_session(const struct rp_cq *cq);	/* of this thread */
-void rp_cq_ex_bury(struct rp_cq *cq, struct rp_qp *qp);
+
+/* pd.c, for moves; 0 or -errno */
+int rp_td_release(struct rp_td *td);
+int rp_td_recreate(struct rp_td *td);
+
+/* ud.c: what rp_qp_free() frees besides */
+void rp_ud_free(struct rp_qp *qp);
 
 /* qp.c */
 void rp_qp_free(struct rp_qp *qp);
-/* A receive from an SRQ: counts it, and gives the completion our number. */
-void rp_qp_srq_completion(struct rp_context *ctx, struct ibv_wc *wc);
+void rp_qp_sweep(struct rp_qp *qp);	/* its CQs, see rp_cq_sweep() */
+/* A receive from an SRQ: counts it, and gives the completion our number; true: flushed by a move. */
+bool rp_qp_srq_completion(struct rp_context *ctx, struct ibv_wc *wc);
 
 /* ring.c, post_send.c */
 void rp_qp_reset_rings(struct rp_qp *qp);
 int rp_ring_alloc(struct rp_ring *r, unsigned int depth, unsigned int max_sge,
 		  unsigned int max_inline, enum rp_slot_kind kind, void *owner);
-
-/* Posts the bind of a type 1 window, which takes a slot of the send queue. */
-int rp_qp_post_bind(struct rp_qp *qp, const struct ibv_mw_bind *bind,
-		    int (*post)(struct rp_qp *qp, void *arg, struct ibv_mw_bind *bind), void *arg);
 
 /* Posts a list of @n, all of it or nothing where the queue has no room or a request is malformed. */
 int rp_qp_post_batch(struct rp_qp *qp, struct ibv_send_wr *wr, unsigned int n);
@@ -223,6 +220,15 @@ int rp_qp_post_batch(struct rp_qp *qp, struct ibv_send_wr *wr, unsigned int n);
 /* wr.c */
 int rp_wr_init(struct rp_qp *qp);
 void rp_wr_free(struct rp_qp *qp);
+
+struct rp_mw;
+/* keys_change.c: regions and windows come, go, and are made anew; peers are told afterwards */
+void rp_keys_add_mr(struct rp_context *ctx, struct rp_mr *mr);
+void rp_keys_del_mr(struct rp_context *ctx, struct rp_mr *mr);
+void rp_keys_add_mw(struct rp_context *ctx, struct rp_mw *mw);
+void rp_keys_del_mw(struct rp_context *ctx, struct rp_mw *mw);
+void rp_keys_renumber(struct rp_context *ctx);		/* all of them are new */
+void rp_keys_changes_free(struct rp_context *ctx);
 
 /* mr.c: after a change in the set of keys while ctx->epoch > 0 */
 int rp_lkeys_publish(struct rp_context *ctx);

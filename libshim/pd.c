@@ -51,11 +51,8 @@ static int dealloc(struct ibv_pd *ibpd)
 
 	rp_verbs_enter(ctx);
 	ret = RP_REAL(rp_real.ibv_dealloc_pd(pd->real));
-	if (!ret) {
+	if (!ret)
 		rp_unlink(ctx, &pd->node);
-		if (pd->kind == RP_PD_PARENT)
-			rp_unpin(ctx, RP_IMM_PARENT_DOMAIN);
-	}
 	rp_verbs_leave(ctx);
 	if (!ret)
 		free(pd);
@@ -136,36 +133,41 @@ static void parent_free(struct ibv_pd *real, void *arg, void *ptr, uint64_t type
 	rp_depth = depth;
 }
 
+static struct ibv_pd *parent_real(struct parent_domain *p)
+{
+	struct rp_context *ctx = to_rp_context(p->pd.pd.context);
+	struct ibv_parent_domain_init_attr a = p->attr;
+
+	a.pd = real_pd(a.pd);
+	a.td = real_td(a.td);
+	if (a.comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) {
+		a.alloc = a.alloc ? parent_alloc : NULL;
+		a.free = a.free ? parent_free : NULL;
+		a.comp_mask |= IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+	}
+	a.pd_context = p;
+	if (RP_HAS_SLOT(ctx, alloc_parent_domain))
+		return RP_REAL(RP_SLOT(ctx, alloc_parent_domain)(ctx->real, &a));
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
 struct ibv_pd *rp_alloc_parent_domain(struct ibv_context *context,
 				      struct ibv_parent_domain_init_attr *attr)
 {
 	struct rp_context *ctx = to_rp_context(context);
-	struct ibv_parent_domain_init_attr a = *attr;
 	struct parent_domain *p = calloc(1, sizeof(*p));
-	struct ibv_pd *real = NULL, *ret = NULL;
+	struct ibv_pd *real, *ret = NULL;
 
 	if (!p)
 		return NULL;
 	p->attr = *attr;
 	p->pd.kind = RP_PD_PARENT;
 	p->pd.pd.context = context;
-	a.pd = real_pd(attr->pd);
-	a.td = real_td(attr->td);
-	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) {
-		a.alloc = attr->alloc ? parent_alloc : NULL;
-		a.free = attr->free ? parent_free : NULL;
-		a.comp_mask |= IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
-	}
-	a.pd_context = p;
 	rp_verbs_enter(ctx);
-	if (RP_HAS_SLOT(ctx, alloc_parent_domain))
-		real = RP_REAL(RP_SLOT(ctx, alloc_parent_domain)(ctx->real, &a));
-	else
-		errno = EOPNOTSUPP;
-	if (real) {
-		rp_pin(ctx, RP_IMM_PARENT_DOMAIN);
+	real = parent_real(p);
+	if (real)
 		ret = wrap(ctx, &p->pd, real);
-	}
 	rp_verbs_leave(ctx);
 	if (!ret) {
 		int saved = errno;
@@ -180,23 +182,20 @@ struct ibv_td *rp_alloc_td(struct ibv_context *context, struct ibv_td_init_attr 
 {
 	struct rp_context *ctx = to_rp_context(context);
 	struct rp_td *td = calloc(1, sizeof(*td));
-	int saved;
+	int saved, ret;
 
 	if (!td)
 		return NULL;
+	td->attr = *attr;
+	td->td.context = context;
 	rp_verbs_enter(ctx);
-	if (RP_HAS_SLOT(ctx, alloc_td))
-		td->real = RP_REAL(RP_SLOT(ctx, alloc_td)(ctx->real, attr));
-	else
-		errno = EOPNOTSUPP;
-	if (td->real)
-		rp_pin(ctx, RP_IMM_TD);
+	ret = rp_td_recreate(td);
+	if (!ret)
+		rp_link(ctx, &ctx->tds, &td->node);
 	rp_verbs_leave(ctx);
-	if (td->real) {
-		td->td.context = context;
+	if (!ret)
 		return &td->td;
-	}
-	saved = errno;
+	saved = -ret;
 	free(td);
 	errno = saved;
 	return NULL;
@@ -211,7 +210,7 @@ int rp_dealloc_td(struct ibv_td *ibtd)
 	rp_verbs_enter(ctx);
 	ret = RP_REAL(RP_SLOT(ctx, dealloc_td)(td->real));
 	if (!ret)
-		rp_unpin(ctx, RP_IMM_TD);
+		rp_unlink(ctx, &td->node);
 	rp_verbs_leave(ctx);
 	if (!ret)
 		free(td);
@@ -230,6 +229,30 @@ int rp_pd_release(struct rp_pd *pd)
 
 int rp_pd_recreate(struct rp_pd *pd)
 {
-	pd->real = RP_REAL(rp_real.ibv_alloc_pd(to_rp_context(pd->pd.context)->real));
+	if (pd->kind == RP_PD_PARENT)	/* its parts are older, and so in the list before it */
+		pd->real = parent_real((struct parent_domain *)pd);
+	else
+		pd->real = RP_REAL(rp_real.ibv_alloc_pd(to_rp_context(pd->pd.context)->real));
 	return pd->real ? 0 : rp_minus_errno();
+}
+
+int rp_td_release(struct rp_td *td)
+{
+	struct rp_context *ctx = to_rp_context(td->td.context);
+	int ret = RP_REAL(RP_SLOT(ctx, dealloc_td)(td->real));
+
+	if (ret)
+		return -ret;
+	td->real = NULL;
+	return 0;
+}
+
+int rp_td_recreate(struct rp_td *td)
+{
+	struct rp_context *ctx = to_rp_context(td->td.context);
+
+	if (!RP_HAS_SLOT(ctx, alloc_td))
+		return -EOPNOTSUPP;
+	td->real = RP_REAL(RP_SLOT(ctx, alloc_td)(ctx->real, &td->attr));
+	return td->real ? 0 : rp_minus_errno();
 }

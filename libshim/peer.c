@@ -3,12 +3,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include "message.h"
+#include "keys.h"
 
 static void answer(struct rp_peer *peer, enum repath_msg type, const struct rp_ctl_peer_msg *in,
-		   const char *blob)
+		   const void *blob, unsigned int len)
 {
-	struct rp_message *m = rp_message_new(peer, type, in->nrecs, blob, blob ? strlen(blob) : 0);
+	struct rp_message *m = rp_message_new(peer, type, in->nrecs, blob, len);
 
 	if (!m)
 		return;		/* it will ask again */
@@ -34,9 +34,14 @@ static void prepare_in(struct rp_peer *peer, const struct rp_ctl_peer_msg *in)
 	const char *why = NULL;
 	unsigned int i;
 
-	for (i = 0; i < in->nrecs && !why; i++)
-		why = why_not(rp_conn_find(in->recs[i].conn_id));
-	answer(peer, REPATH_MSG_PREPARED, in, why);
+	for (i = 0; i < in->nrecs && !why; i++) {
+		struct rp_conn *c = rp_conn_find(in->recs[i].conn_id);
+
+		why = why_not(c);
+		if (!why)
+			rp_conn_look(c);
+	}
+	answer(peer, REPATH_MSG_PREPARED, in, why, why ? strlen(why) : 0);
 }
 
 static void prepared_in(struct rp_peer *peer, const struct rp_ctl_peer_msg *in)
@@ -65,7 +70,7 @@ static void finish_round_before(struct rp_conn *c)
 	if (c->connected) {
 		c->peer_connected = true;
 		rp_conn_step(c);
-	} else if (!c->quiet && !c->mover) {
+	} else if (!c->reset && !c->flushing && !c->mover) {
 		rp_conn_cancel(c);
 	}
 }
@@ -115,17 +120,19 @@ static void rec_in(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
 	case REPATH_MSG_GATE:
 		rp_conn_begin(c, false);
 		c->peer_gated = true;
+		c->peer_mover |= !!(r->flags & REPATH_REC_MOVER);
 		break;
 	case REPATH_MSG_DRAINED:
-		if (!c->moving)
-			return;
+		rp_conn_begin(c, false);
 		c->peer_gated = c->peer_drained = true;
-		c->peer_stuck = r->flags & REPATH_REC_STUCK;
+		c->peer_mover |= !!(r->flags & REPATH_REC_MOVER);
 		break;
 	case REPATH_MSG_READY:
-		if (!c->moving)
-			return;
+		rp_conn_begin(c, false);
 		c->peer_gated = c->peer_drained = c->peer_quiet = true;
+		c->peer_mover |= !!(r->flags & REPATH_REC_MOVER);
+		if (r->flags & REPATH_REC_STAYS)
+			rp_conn_inform(c, m, r, true);
 		break;
 	case REPATH_MSG_INFO:
 		if (!c->moving)
@@ -138,17 +145,17 @@ static void rec_in(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
 				rp_conn_reset(c);
 			rp_conn_usable(c);
 		}
-		c->peer_qpn = r->qpn;
-		c->peer_psn = r->psn;
-		c->peer_count = r->count;
-		c->peer_mtu = REPATH_REC_MTU(r->flags);
-		c->peer_lid = m->lid;
-		memcpy(&c->peer_gid, m->gid, sizeof(c->peer_gid));
-		c->informed = true;
+		rp_conn_inform(c, m, r, false);
+		c->peer_mover = false;
+		/* By this INFO, or by one from a device that this end has given up since. */
+		if (r->flags & REPATH_REC_CONNECTED && REPATH_REC_ECHO(r->flags) == (c->psn & 31))
+			c->peer_connected = true;
 		break;
 	case REPATH_MSG_CONNECTED:
-		if (c->moving)
-			c->peer_connected = true;
+		if (!c->moving)
+			return;
+		c->peer_to_qpn = r->qpn;
+		c->peer_to_psn = r->psn;
 		break;
 	case REPATH_MSG_ABORT:
 		c->abort_round = REPATH_REC_ROUND(r->flags);
@@ -157,18 +164,18 @@ static void rec_in(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
 			if (!c->moving && rp_round_after(c->peer_round, c->peer_over))
 				c->peer_over = c->peer_round;
 			c->due |= 1u << REPATH_MSG_ABORTED;
-		} else if (c->quiet || c->flushing) {
-			/*
-			 * Too late to go back: this end has told that it stops, or has taken its
-			 * queue pair to ERR.
-			 */
+		} else if (c->mover && !c->aborting) {
+			/* What the peer gives up, this end does for itself. */
+			c->due |= 1u << REPATH_MSG_ABORTED;
+		} else if (c->reset || c->flushing) {
+			/* Too late to go back: this end has left RTS. */
 			c->quiet = true;
 			c->peer_gated = c->peer_drained = c->peer_quiet = true;
-			if (!c->reset && !c->mover)
+			if (!c->reset)
 				rp_conn_reset(c);
 			c->due |= 1u << REPATH_MSG_ABORTED;
 		} else {
-			c->due = 1u << REPATH_MSG_ABORTED;
+			c->due |= 1u << REPATH_MSG_ABORTED;
 			if (!c->mover)
 				rp_conn_cancel(c);
 		}
@@ -177,7 +184,9 @@ static void rec_in(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
 		if (!c->moving || !c->aborting)
 			return;
 		c->aborting = false;
-		if (r->flags & REPATH_REC_RESET) {
+		if (r->flags & REPATH_REC_MOVER) {
+			rp_conn_stay(c);
+		} else if (r->flags & REPATH_REC_RESET) {
 			c->peer_quiet = true;
 			if (!c->reset)
 				rp_conn_reset(c);
@@ -187,35 +196,39 @@ static void rec_in(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
 		}
 		break;
 	case REPATH_MSG_GONE:
+		c->known = REPATH_CONN_GONE;
 		rp_conn_kill(c);
 		break;
 	}
 }
 
-/* A key table that comes late, after that of a newer round. */
-static bool keys_are_old(const struct rp_ctl_peer_msg *m)
+/* Nobody is left there who could answer. */
+static bool all_gone(const struct rp_peer *peer)
 {
-	unsigned int i;
+	const struct rp_conn *c;
 
-	for (i = 0; i < m->nrecs; i++) {
-		struct rp_conn *c = rp_conn_find(m->recs[i].conn_id);
-
-		if (c && rp_round_after(c->peer_round, REPATH_REC_ROUND(m->recs[i].flags)))
-			return true;
-	}
-	return false;
+	list_for_each(c, &peer->conns, in_peer)
+		if (c->known != REPATH_CONN_GONE)
+			return false;
+	return true;
 }
 
 void rp_peer_msg_in(const struct rp_ctl_peer_msg *m)
 {
+	struct rp_keys_ack ack;
 	struct rp_peer *peer;
 	struct rp_conn *c;
 	unsigned int i;
 
-	/* A connection that we have not asked the module for yet. */
-	for (i = 0; i < m->nrecs; i++)
-		if (!rp_conn_find(m->recs[i].conn_id))
+	/*
+	 * A connection that we have not asked the module for yet; or the same process under another
+	 * number, since its module was loaded anew.
+	 */
+	for (i = 0; i < m->nrecs; i++) {
+		c = rp_conn_find(m->recs[i].conn_id);
+		if (!c || c->peer->id != m->peer_id)
 			break;
+	}
 	if (i < m->nrecs)
 		rp_conns_refresh();
 	peer = rp_peer_find(m->peer_id);
@@ -234,24 +247,33 @@ void rp_peer_msg_in(const struct rp_ctl_peer_msg *m)
 		prepared_in(peer, m);
 		return;
 	case REPATH_MSG_KEYS:
-		if (keys_are_old(m) ||
-		    !rp_keys_take(peer, m->blob, m->blob_len, m->recs, m->nrecs))
-			answer(peer, REPATH_MSG_KEYS_ACK, m, NULL);
+		rp_keys_take(peer, m, &ack);
+		answer(peer, REPATH_MSG_KEYS_ACK, m, &ack, sizeof(ack));
 		return;
 	case REPATH_MSG_KEYS_ACK:
-		if (m->nrecs && rp_message_answered(peer, (uint32_t)m->recs[0].count))
-			rp_request_keys_acked();
+		if (!m->nrecs || !rp_message_answered(peer, (uint32_t)m->recs[0].count))
+			return;
+		rp_keys_acked(peer, m);
+		rp_request_keys_acked();
 		return;
 	case REPATH_MSG_INFO:
 		/* Before the gate opens with them. */
-		if (m->blob_len && !keys_are_old(m) &&
-		    rp_keys_take(peer, m->blob, m->blob_len, m->recs, m->nrecs))
-			rp_log(RP_LOG_ERR, "peer %u: key table not understood", m->peer_id);
+		if (m->blob_len)
+			rp_keys_take(peer, m, &ack);
 		break;
 	}
 	for (i = 0; i < m->nrecs; i++) {
 		c = rp_conn_find(m->recs[i].conn_id);
 		if (c && c->peer == peer)
 			rec_in(c, m, &m->recs[i]);
+	}
+	if (m->type == REPATH_MSG_GONE && all_gone(peer)) {
+		bool asked = peer->prepares;
+
+		/* What has no peer any more does not stand in the way of a move. */
+		rp_peer_drop(peer);
+		rp_request_keys_acked();
+		if (asked)
+			rp_move_prepared(peer, NULL);
 	}
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Polling. A completion's wr_id is the address of its slot, which says whose it is. */
-#include "objects.h"
+#include "conn.h"
+#include "mw.h"
+#include "pool.h"
 
 /* Under the lock of the CQ that reports the ring; requests complete in the order of posting. */
 static inline void retire(struct rp_ring *r, const struct rp_slot *s)
@@ -11,11 +13,18 @@ static inline void retire(struct rp_ring *r, const struct rp_slot *s)
 		atomic_store_explicit(&r->retired, next, memory_order_release);
 }
 
-/* After a move of either end: what else in a completion is the device's number. */
-static void translate_moved(const struct rp_qp *qp, struct ibv_wc *wc)
+/* After a move of either end, and of windows: what else in a completion is the device's number. */
+static void translate_moved(struct rp_qp *qp, const struct rp_slot *s, struct ibv_wc *wc)
 {
-	if (wc->src_qp && qp->qp.qp_type == IBV_QPT_RC)
+	if (unlikely(qp->key_stop) && s->kind == RP_SLOT_SEND && s->index == qp->bad_index) {
+		if (wc->status == IBV_WC_SUCCESS)
+			wc->status = qp->bad_status;
+		rp_keys_failed(qp);
+	}
+	if (qp->readdressed && wc->src_qp && qp->qp.qp_type != IBV_QPT_UD)
 		wc->src_qp = qp->attr.dest_qp_num;
+	if (qp->handles && wc->status == IBV_WC_SUCCESS && wc->wc_flags & IBV_WC_WITH_INV)
+		rp_mw_invalidated(qp, wc);
 }
 
 static void marker_back(struct rp_qp *qp, const struct ibv_wc *wc)
@@ -37,40 +46,52 @@ static void swallow(struct rp_qp *qp, const struct rp_slot *s)
 		atomic_store(&qp->sq.retired, s->index);
 }
 
+/* false: it is hidden, and has told how far the device had come. */
+static __attribute__((noinline)) bool failed(struct rp_qp *qp, const struct rp_slot *s,
+					     const struct ibv_wc *wc)
+{
+	/* The peer's end may be flushed before ours, and answer no more. */
+	if ((wc->status == IBV_WC_WR_FLUSH_ERR || wc->status == IBV_WC_RETRY_EXC_ERR) &&
+	    atomic_load(&qp->swallow)) {
+		swallow(qp, s);
+		return false;
+	}
+	atomic_store(&qp->failed, true);
+	return true;
+}
+
 static inline __attribute__((always_inline)) bool translate(struct ibv_wc *wc)
 {
 	struct rp_slot *s = (struct rp_slot *)(uintptr_t)wc->wr_id;
 	struct rp_qp *qp = s->owner;
 
 	if (likely(s->kind <= RP_SLOT_RECV)) {
-		/* The peer's end may be flushed before ours, and answer no more. */
-		if (unlikely(wc->status == IBV_WC_WR_FLUSH_ERR ||
-			     wc->status == IBV_WC_RETRY_EXC_ERR) && atomic_load(&qp->swallow)) {
-			swallow(qp, s);
+		bool good = wc->status == IBV_WC_SUCCESS;
+
+		if (unlikely(!good) && !failed(qp, s, wc))
 			return false;
-		}
 		if (s->kind == RP_SLOT_SEND) {
 			retire(&qp->sq, s);
-			if (unlikely(s->hidden) && wc->status == IBV_WC_SUCCESS)
+			if (unlikely(s->hidden) && good)
 				return false;
 		} else {
 			retire(&qp->rq, s);
-			if (likely(wc->status == IBV_WC_SUCCESS))
-				atomic_fetch_add_explicit(&qp->recvs_done, 1,
-							  memory_order_relaxed);
+			/* Written under the lock of this CQ alone. */
+			atomic_store_explicit(&qp->recvs_done,
+				atomic_load_explicit(&qp->recvs_done, memory_order_relaxed) + good,
+				memory_order_relaxed);
 		}
 		wc->wr_id = s->wr_id;
 		wc->qp_num = qp->qp.qp_num;
-		if (unlikely(qp->readdressed))
-			translate_moved(qp, wc);
+		if (unlikely(qp->readdressed | qp->handles))
+			translate_moved(qp, s, wc);
 		return true;
 	}
 	if (s->kind == RP_SLOT_MARKER) {
 		marker_back(qp, wc);
 		return false;
 	}
-	rp_pool_completed(s, wc);
-	return true;
+	return rp_pool_completed(s, wc);
 }
 
 bool rp_wc_translate(struct ibv_wc *wc)
@@ -110,21 +131,39 @@ static __attribute__((noinline)) int poll_more(struct rp_cq *cq, int got, int n,
 	return got;
 }
 
+/* The one at @at is not for the application. */
+static __attribute__((noinline, cold)) int close_up(struct rp_cq *cq, int at, int found, int n,
+						    struct ibv_wc *wc)
+{
+	return poll_more(cq, translate_rest(wc, at, found), n, wc);
+}
+
+/* All but the first; apart, so that who finds one or none saves no registers for it. */
+static __attribute__((noinline)) int translate_more(struct rp_cq *cq, int found, int n,
+						    struct ibv_wc *wc)
+{
+	int i;
+
+	for (i = 1; i < found; i++)
+		if (unlikely(!translate(&wc[i])))
+			return close_up(cq, i, found, n, wc);
+	return found;
+}
+
 int rp_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 {
 	struct rp_cq *cq = to_rp_cq(ibcq);
-	int ret, i;
+	int ret;
 
 	rp_lock(&cq->lock);
 	if (unlikely(cq->soft_n || !cq->real)) {
 		ret = poll_more(cq, 0, n, wc);
 	} else {
 		ret = cq->real->context->ops.poll_cq(cq->real, n, wc);
-		for (i = 0; i < ret; i++)
-			if (unlikely(!translate(&wc[i]))) {
-				ret = poll_more(cq, translate_rest(wc, i, ret), n, wc);
-				break;
-			}
+		if (ret > 0 && unlikely(!translate(&wc[0])))
+			ret = close_up(cq, 0, ret, n, wc);
+		else if (ret > 1)
+			ret = translate_more(cq, ret, n, wc);
 	}
 	rp_unlock(&cq->lock);
 	return ret;

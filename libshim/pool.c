@@ -1,53 +1,76 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Slots of shared receive queues and work queues. They are given back in the order of completion, so
- * they lie on a free list; the list grows, and the device's refusal is the only limit.
+ * Requests of shared receive queues and work queues. They complete in another order than they were
+ * posted in, so their slots lie on a free list; those that the device has are kept in order,
+ * to be posted again after a move. The free list grows, and the device's refusal is the
+ * only limit, except while there is no device.
  */
 #include <stdlib.h>
+#include <string.h>
 
-#include "objects.h"
+#include "pool.h"
 
 #define CHUNK 256
 #define LIST_MAX 64	/* posted to the device at once */
+#define NO_KEY 0xffffffffu	/* nobody's */
+
+/**
+ * struct rp_kept - a request
+ * @slot: its address is the wr_id on the device
+ * @node: in rp_pool.posted, or in the free list
+ * @submitted: the device has it
+ */
+struct rp_kept {
+	struct rp_slot slot;
+	struct list_node node;
+	bool submitted;
+	struct ibv_sge sge[];
+};
 
 struct rp_chunk {
 	struct rp_chunk *next;
-	struct rp_slot slot[CHUNK];
 };
 
-/* A free slot's wr_id is the next free one. */
-static void push(struct rp_pool *p, struct rp_slot *s)
+static struct rp_kept *pop(struct rp_pool *p)
 {
-	s->wr_id = (uintptr_t)p->free;
-	p->free = s;
-}
-
-static struct rp_slot *pop(struct rp_pool *p)
-{
-	struct rp_slot *s;
+	size_t stride = sizeof(struct rp_kept) + p->max_sge * sizeof(struct ibv_sge);
+	struct rp_kept *k;
 	int i;
 
-	if (!p->free) {
-		struct rp_chunk *c = calloc(1, sizeof(*c));
+	if (list_empty(&p->free)) {
+		struct rp_chunk *c = calloc(1, sizeof(*c) + CHUNK * stride);
 
 		if (!c)
 			return NULL;
 		c->next = p->chunks;
 		p->chunks = c;
 		for (i = 0; i < CHUNK; i++) {
-			c->slot[i].kind = RP_SLOT_SRQ;
-			c->slot[i].owner = p;
-			push(p, &c->slot[i]);
+			k = (struct rp_kept *)((char *)(c + 1) + i * stride);
+			k->slot.kind = RP_SLOT_SRQ;
+			k->slot.owner = p;
+			list_add_tail(&p->free, &k->node);
 		}
 	}
-	s = p->free;
-	p->free = (struct rp_slot *)(uintptr_t)s->wr_id;
-	return s;
+	k = list_first(&p->free, struct rp_kept, node);
+	list_del(&k->node);
+	list_add_tail(&p->posted, &k->node);
+	p->n++;
+	return k;
 }
 
-void rp_pool_init(struct rp_pool *p, struct rp_context *ctx)
+static void give_back(struct rp_pool *p, struct rp_kept *k)
 {
-	*p = (struct rp_pool){ .ctx = ctx };
+	list_del(&k->node);
+	list_add_head(&p->free, &k->node);
+	p->n--;
+}
+
+void rp_pool_init(struct rp_pool *p, struct rp_context *ctx, unsigned int max_sge,
+		  rp_pool_post_fn *post, void *owner)
+{
+	*p = (struct rp_pool){ .ctx = ctx, .max_sge = max_sge, .post = post, .owner = owner };
+	list_init(&p->free);
+	list_init(&p->posted);
 }
 
 void rp_pool_free(struct rp_pool *p)
@@ -71,69 +94,95 @@ static bool lkeys_known(const struct rp_keymap *lkeys, const struct ibv_recv_wr 
 	return true;
 }
 
-/* Posts up to LIST_MAX; *posted says how many went. Caller holds p->lock. */
-static int post_some(struct rp_pool *p, struct ibv_recv_wr *wr, int *posted,
-		     int (*post)(void *arg, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad),
-		     void *arg)
+/*
+ * Gives the device the @n requests from @k on; what it does not take stays as it is. Caller
+ * holds p->lock. A region that is gone since its receive was posted: the receive fails
+ * when it is used, as it would have on the old device.
+ */
+static int submit(struct rp_pool *p, struct rp_kept *k, unsigned int n, unsigned int *taken)
 {
 	const struct rp_keymap *lkeys = __atomic_load_n(&p->ctx->lkeys, __ATOMIC_ACQUIRE);
-	struct ibv_recv_wr copy[LIST_MAX], *bad = NULL;
+	struct ibv_recv_wr wr[LIST_MAX], *bad = NULL;
 	struct ibv_sge *sges = NULL;
-	int n, i, at = 0, total = 0, ret = 0, early = 0;
-	struct ibv_recv_wr *w;
+	struct rp_kept *at = k;
+	unsigned int i;
+	int s, ret;
 
-	*posted = 0;
-	for (n = 0, w = wr; w && n < LIST_MAX; w = w->next, n++)
-		total += w->num_sge;
-	if (lkeys && !rp_no_remap && total) {
-		sges = malloc(total * sizeof(*sges));
+	if (lkeys && !rp_no_remap) {
+		sges = malloc(((size_t)n * p->max_sge + 1) * sizeof(*sges));
+		*taken = 0;
 		if (!sges)
 			return ENOMEM;
 	}
-	for (n = 0, w = wr; w && n < LIST_MAX; w = w->next, n++) {
-		struct rp_slot *s;
+	for (i = 0; i < n; i++, at = list_entry(at->node.next, struct rp_kept, node)) {
+		wr[i] = at->slot.recv;
+		wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
+		at->submitted = true;
+		if (!sges)
+			continue;
+		wr[i].sg_list = &sges[i * p->max_sge];
+		for (s = 0; s < wr[i].num_sge; s++) {
+			wr[i].sg_list[s] = at->sge[s];
+			if (!rp_keymap_find(lkeys, at->sge[s].lkey, &wr[i].sg_list[s].lkey))
+				wr[i].sg_list[s].lkey = NO_KEY;
+		}
+	}
+	ret = p->post(p->owner, wr, &bad);
+	*taken = !ret ? n : bad ? (unsigned int)(bad - wr) : 0;
+	for (i = 0; i < n; i++, k = list_entry(k->node.next, struct rp_kept, node))
+		if (i >= *taken)
+			k->submitted = false;
+	free(sges);
+	return ret;
+}
 
-		if (sges && !lkeys_known(lkeys, w)) {
+/* Keeps up to LIST_MAX of @wr, and gives them to the device; *posted says how many went. */
+static int post_some(struct rp_pool *p, const struct ibv_recv_wr *wr, unsigned int *posted)
+{
+	const struct rp_keymap *lkeys = rp_no_remap ? NULL :
+					__atomic_load_n(&p->ctx->lkeys, __ATOMIC_ACQUIRE);
+	struct rp_kept *first = NULL, *k;
+	unsigned int n;
+	int ret = 0, early = 0;
+
+	*posted = 0;
+	for (n = 0; wr && n < LIST_MAX; wr = wr->next, n++) {
+		if (wr->num_sge < 0 || (unsigned int)wr->num_sge > p->max_sge ||
+		    !lkeys_known(lkeys, wr)) {
 			early = EINVAL;
 			break;
 		}
-		s = pop(p);
-		if (!s) {
+		k = p->away && p->n >= p->max ? NULL : pop(p);
+		if (!k) {
 			early = ENOMEM;
 			break;
 		}
-		s->wr_id = w->wr_id;
-		copy[n] = *w;
-		copy[n].wr_id = (uintptr_t)s;
-		copy[n].next = NULL;
-		if (n)
-			copy[n - 1].next = &copy[n];
-		if (sges) {
-			copy[n].sg_list = &sges[at];
-			for (i = 0; i < w->num_sge; i++, at++) {
-				sges[at] = w->sg_list[i];
-				rp_keymap_find(lkeys, sges[at].lkey, &sges[at].lkey);
-			}
-		}
+		k->slot.wr_id = wr->wr_id;
+		k->slot.recv.wr_id = (uintptr_t)&k->slot;
+		k->slot.recv.next = NULL;
+		k->slot.recv.sg_list = k->sge;
+		k->slot.recv.num_sge = wr->num_sge;
+		if (wr->num_sge)
+			memcpy(k->sge, wr->sg_list, wr->num_sge * sizeof(*k->sge));
+		k->submitted = false;
+		first = first ? first : k;
 	}
-	if (n)
-		ret = post(arg, copy, &bad);
-	*posted = !ret ? n : bad ? (int)(bad - copy) : 0;
-	for (i = *posted; i < n; i++)
-		push(p, (struct rp_slot *)(uintptr_t)copy[i].wr_id);
-	free(sges);
+	*posted = n;
+	if (n && !p->away)
+		ret = submit(p, first, n, posted);
+	while (n-- > *posted)	/* they are the last of the list */
+		give_back(p, list_entry(p->posted.n.prev, struct rp_kept, node));
 	return ret ? ret : early;
 }
 
-int rp_pool_post(struct rp_pool *p, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad,
-		 int (*post)(void *arg, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad),
-		 void *arg)
+int rp_pool_post(struct rp_pool *p, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	int ret = 0, posted;
+	unsigned int posted;
+	int ret = 0;
 
 	rp_lock(&p->lock);
 	while (wr && !ret) {
-		ret = post_some(p, wr, &posted, post, arg);
+		ret = post_some(p, wr, &posted);
 		while (posted--)
 			wr = wr->next;
 	}
@@ -143,13 +192,55 @@ int rp_pool_post(struct rp_pool *p, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 	return ret;
 }
 
-void rp_pool_completed(struct rp_slot *slot, struct ibv_wc *wc)
+bool rp_pool_completed(struct rp_slot *slot, struct ibv_wc *wc)
 {
+	struct rp_kept *k = (struct rp_kept *)slot;
 	struct rp_pool *p = slot->owner;
+	bool ours = rp_qp_srq_completion(p->ctx, wc);
 
-	wc->wr_id = slot->wr_id;
 	rp_lock(&p->lock);
-	push(p, slot);
+	if (ours) {	/* flushed by a move: rp_pool_submit() */
+		k->submitted = false;
+	} else {
+		wc->wr_id = slot->wr_id;
+		give_back(p, k);
+	}
 	rp_unlock(&p->lock);
-	rp_qp_srq_completion(p->ctx, wc);
+	return !ours;
+}
+
+void rp_pool_away(struct rp_pool *p)
+{
+	struct rp_kept *k;
+
+	p->away = true;
+	list_for_each(k, &p->posted, node)
+		k->submitted = false;
+}
+
+int rp_pool_submit(struct rp_pool *p)
+{
+	struct rp_kept *k, *first = NULL;
+	unsigned int n = 0, taken, total = 0;
+	int ret = 0;
+
+	rp_lock(&p->lock);
+	list_for_each(k, &p->posted, node) {
+		if (!k->submitted) {
+			first = n++ ? first : k;
+			if (n < LIST_MAX && k->node.next != &p->posted.n)
+				continue;
+		}
+		if (n) {
+			ret = submit(p, first, n, &taken);
+			total += taken;
+			if (ret)
+				break;
+		}
+		n = 0;
+	}
+	if (!ret)
+		p->away = false;
+	rp_unlock(&p->lock);
+	return ret ? -ret : (int)total;
 }

@@ -16,9 +16,6 @@ static inline int log_recv(struct rp_qp *qp, const struct ibv_recv_wr *wr)
 
 	if (unlikely((unsigned int)wr->num_sge > r->max_sge))
 		return EINVAL;
-	s->recv.wr_id = (uintptr_t)s;
-	s->recv.next = NULL;
-	s->recv.sg_list = sge;
 	s->recv.num_sge = wr->num_sge;
 	s->wr_id = wr->wr_id;
 	s->index = r->head;
@@ -83,9 +80,10 @@ int rp_qp_submit_recvs(struct rp_qp *qp)
 		return submit_recvs_moved(qp);
 	for (i = first; i + 1 < r->head; i++)
 		rp_ring_slot(r, i)->recv.next = &rp_ring_slot(r, i + 1)->recv;
-	rp_ring_slot(r, i)->recv.next = NULL;
 	r->submitted = r->head;
 	ret = qp->real->context->ops.post_recv(qp->real, &rp_ring_slot(r, first)->recv, &bad);
+	for (i = first; i + 1 < r->head; i++)
+		rp_ring_slot(r, i)->recv.next = NULL;
 	if (unlikely(ret))
 		r->submitted = bad ? slot_of_recv(bad)->index : first;
 	return ret;
@@ -136,7 +134,7 @@ int rp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 		return EINVAL;
 	}
 	rp_lock(&qp->lock);
-	if (likely(!wr->next && wr->num_sge == 1 && !(qp->recv_gate | qp->xlate) &&
+	if (likely(!(qp->slow & rp_slow_recv.mask) && !wr->next && wr->num_sge == 1 &&
 		   !ring_full(r))) {
 		struct rp_slot *s = (struct rp_slot *)r->next;
 

@@ -2,7 +2,10 @@
 /* Posting to send queues. */
 #include <string.h>
 
+#include "conn.h"
+#include "mw.h"
 #include "ring.h"
+#include "ud.h"
 
 static inline struct rp_slot *slot_of_send(struct ibv_send_wr *wr)
 {
@@ -28,26 +31,15 @@ static int copy_inline(const struct rp_ring *r, struct rp_slot *s, const struct 
 	return 0;
 }
 
-/* Handles of objects that are not moved: the device's own go into the log. */
-static void unwrap_handles(const struct rp_qp *qp, struct ibv_send_wr *wr)
-{
-	if (wr->opcode == IBV_WR_BIND_MW) {
-		wr->bind_mw.mw = real_mw(wr->bind_mw.mw);
-		wr->bind_mw.bind_info.mr = real_mr(wr->bind_mw.bind_info.mr);
-	} else if (qp->qp.qp_type == IBV_QPT_UD) {
-		wr->wr.ud.ah = real_ah(wr->wr.ud.ah);
-	}
-}
-
-/* What every request has; the tail of the struct is for opcodes that fill_tail() names. */
+/*
+ * What every request has; the tail of the struct is for opcodes that fill_tail() names. What is before
+ * num_sge never changes (rp_ring_alloc()).
+ */
 static inline __attribute__((always_inline))
 void fill_send(struct rp_qp *qp, struct rp_slot *s, const struct ibv_send_wr *wr)
 {
 	struct rp_ring *r = &qp->sq;
 
-	s->send.wr_id = (uintptr_t)s;
-	s->send.next = NULL;
-	s->send.sg_list = slot_sge(s);
 	memcpy(&s->send.num_sge, &wr->num_sge, offsetof(struct ibv_send_wr, qp_type) -
 	       offsetof(struct ibv_send_wr, num_sge));
 	s->wr_id = wr->wr_id;
@@ -58,13 +50,18 @@ void fill_send(struct rp_qp *qp, struct rp_slot *s, const struct ibv_send_wr *wr
 
 static inline bool has_tail(const struct rp_qp *qp, const struct ibv_send_wr *wr)
 {
-	return qp->qp.qp_type != IBV_QPT_RC || wr->opcode == IBV_WR_BIND_MW;
+	const unsigned int set = 1u << IBV_WR_BIND_MW | 1u << IBV_WR_LOCAL_INV;
+
+	return qp->tailed || (unsigned int)wr->opcode >= 32 || set >> wr->opcode & 1;
 }
 
-static void fill_tail(const struct rp_qp *qp, struct rp_slot *s, const struct ibv_send_wr *wr)
+static void fill_tail(struct rp_qp *qp, struct rp_slot *s, const struct ibv_send_wr *wr)
 {
 	memcpy(&s->send.qp_type, &wr->qp_type, sizeof(*wr) - offsetof(struct ibv_send_wr, qp_type));
-	unwrap_handles(qp, &s->send);
+	if (wr->opcode == IBV_WR_BIND_MW || wr->opcode == IBV_WR_LOCAL_INV) {
+		qp->handles = qp->xlate = true;
+		rp_mw_logged(qp, s);
+	}
 }
 
 static int log_send(struct rp_qp *qp, const struct ibv_send_wr *wr)
@@ -126,7 +123,47 @@ static bool real_send(const struct rp_qp *qp, struct ibv_send_wr *to, struct ibv
 		if (!rp_real_sges(qp, sge, from->sg_list, from->num_sge))
 			return false;
 	}
+	if (from->opcode == IBV_WR_BIND_MW)
+		rp_mw_real_bind(to);
+	else if (from->opcode == IBV_WR_LOCAL_INV)
+		rp_mw_real_inv(qp, to);
+	else if (qp->qp.qp_type == IBV_QPT_UD)
+		rp_ah_real(to);
 	return !qp->rkeys || real_rkey(qp, to);
+}
+
+/* Whose key it is that is not known, as the completion would say. */
+static enum ibv_wc_status which_key(const struct rp_qp *qp, const struct ibv_send_wr *wr)
+{
+	struct ibv_sge sge[wr->num_sge > 0 ? wr->num_sge : 1];
+
+	return wr->send_flags & IBV_SEND_INLINE ||
+	       rp_real_sges(qp, sge, wr->sg_list, wr->num_sge) ? IBV_WC_REM_ACCESS_ERR :
+								 IBV_WC_LOC_PROT_ERR;
+}
+
+/*
+ * A request with a key that nobody has. The peer's device would refuse it, this one's even know it;
+ * but another request may have that number on the device. An RDMA WRITE of no bytes takes its place:
+ * when it comes back all before it has been executed, and it is reported as it would have failed.
+ * What is behind it waits, to be flushed. On UC, where nobody says anything, it just does nothing.
+ */
+static void make_bad(struct rp_qp *qp, struct rp_slot *s, struct ibv_send_wr *wr,
+		     enum ibv_wc_status status)
+{
+	rp_log(RP_LOG_ERR, "QP 0x%x: a request has a key that is not known", qp->qp.qp_num);
+	*wr = (struct ibv_send_wr){
+		.wr_id = (uintptr_t)s,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	if (qp->qp.qp_type != IBV_QPT_RC && status == IBV_WC_REM_ACCESS_ERR)
+		return;
+	s->hidden = false;
+	qp->bad_index = s->index;
+	qp->bad_status = status;
+	qp->key_stop = true;
+	qp->readdressed = true;
 }
 
 /* With keys translated, RP_SCRATCH at a time. */
@@ -137,24 +174,45 @@ static int submit_sends_moved(struct rp_qp *qp)
 
 	if (!x)
 		return ENOMEM;
-	while (r->submitted < r->head) {
+	/* The device did not take it, or has given it back. */
+	if (qp->key_stop && r->submitted <= qp->bad_index)
+		qp->key_stop = false;
+	while (r->submitted < r->head && !qp->key_stop) {
 		struct ibv_send_wr *bad = NULL;
 		uint64_t first = r->submitted;
 		int n = 0, ret = 0, unknown = 0;
+		bool hold = false;
 
+		if (rp_mw_is_type1(&rp_ring_slot(r, first)->send)) {
+			ret = rp_mw_bind_type1(qp, rp_ring_slot(r, first));
+			if (ret)
+				return ret;
+			r->submitted++;
+			continue;
+		}
 		while (n < RP_SCRATCH && first + n < r->head) {
 			struct rp_slot *s = rp_ring_slot(r, first + n);
 
-			if (!real_send(qp, &x->send[n], &x->sge[n * x->max_sge], &s->send)) {
-				rp_log(RP_LOG_ERR, "QP 0x%x: a request has a key that is not known",
-				       qp->qp.qp_num);
-				unknown = EINVAL;
+			if (rp_mw_is_type1(&s->send))
 				break;
+
+			if (!real_send(qp, &x->send[n], &x->sge[n * x->max_sge], &s->send)) {
+				enum ibv_wc_status why = which_key(qp, &s->send);
+
+				hold = why == IBV_WC_REM_ACCESS_ERR &&
+				       qp->rkeys == rp_keymap_awaited;
+				if (!hold && qp->qp.qp_type == IBV_QPT_UD)
+					unknown = EINVAL;
+				if (hold || unknown)
+					break;
+				make_bad(qp, s, &x->send[n], why);
 			}
 			x->send[n].next = NULL;
 			if (n)
 				x->send[n - 1].next = &x->send[n];
 			n++;
+			if (qp->key_stop || s->send.opcode == IBV_WR_BIND_MW)
+				break;
 		}
 		r->submitted += n;
 		if (n)
@@ -163,8 +221,15 @@ static int submit_sends_moved(struct rp_qp *qp)
 			r->submitted = first + (bad ? bad - x->send : 0);
 			return ret;
 		}
+		/* A provider may ask the handle for the window's key of the time of the post. */
+		if (n && x->send[n - 1].opcode == IBV_WR_BIND_MW)
+			x->send[n - 1].bind_mw.mw->rkey = x->send[n - 1].bind_mw.rkey;
 		if (unknown)
 			return unknown;
+		if (hold) {
+			rp_keys_hold(qp);
+			return 0;
+		}
 	}
 	return 0;
 }
@@ -180,13 +245,14 @@ int rp_qp_submit_sends(struct rp_qp *qp)
 		return 0;
 	if (!qp->real)
 		return ENODEV;
-	if (unlikely(qp->xlate) && !rp_no_remap)
+	if (unlikely(qp->xlate) && !qp->as_is && (!rp_no_remap || qp->handles))
 		return submit_sends_moved(qp);
 	for (i = first; i + 1 < r->head; i++)
 		rp_ring_slot(r, i)->send.next = &rp_ring_slot(r, i + 1)->send;
-	rp_ring_slot(r, i)->send.next = NULL;
 	r->submitted = r->head;
 	ret = qp->real->context->ops.post_send(qp->real, &rp_ring_slot(r, first)->send, &bad);
+	for (i = first; i + 1 < r->head; i++)
+		rp_ring_slot(r, i)->send.next = NULL;
 	if (unlikely(ret))
 		r->submitted = bad ? slot_of_send(bad)->index : first;
 	return ret;
@@ -211,6 +277,8 @@ static int post_send_list(struct rp_qp *qp, struct ibv_send_wr *wr, struct ibv_s
 				for (; first < r->submitted; first++)
 					from = from->next;
 				rp_ring_rollback(r);
+				if (qp->handles)
+					rp_mw_rolled_back(qp);
 				*bad = from;
 				return ret;
 			}
@@ -228,10 +296,13 @@ static int post_send_list(struct rp_qp *qp, struct ibv_send_wr *wr, struct ibv_s
 
 /* One request with one element on an RC queue pair that has not moved: what benchmarks and most
  * programs do. Everything else, and every error, is post_send_list()'s. */
-static inline bool is_plain_send(const struct rp_qp *qp, const struct ibv_send_wr *wr)
+static inline bool is_plain_send(struct rp_qp *qp, const struct ibv_send_wr *wr)
 {
-	return !wr->next && wr->num_sge == 1 && !(qp->gate | qp->xlate) &&
-	       !(wr->send_flags & IBV_SEND_INLINE) && !has_tail(qp, wr) && !ring_full(&qp->sq);
+	const unsigned int tails = 1u << IBV_WR_BIND_MW | 1u << IBV_WR_LOCAL_INV;
+
+	return !(qp->slow & rp_slow_send.mask) && !wr->next && wr->num_sge == 1 &&
+	       !(wr->send_flags & IBV_SEND_INLINE) && (unsigned int)wr->opcode < 32 &&
+	       !(tails >> wr->opcode & 1) && !ring_full(&qp->sq);
 }
 
 static inline int post_plain_send(struct rp_qp *qp, struct ibv_send_wr *wr,
@@ -260,6 +331,8 @@ int rp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 	struct rp_qp *qp = to_rp_qp(ibqp);
 	int ret;
 
+	if (unlikely(ibqp->qp_type == IBV_QPT_UD))
+		rp_ah_prepare(wr);
 	rp_lock(&qp->lock);
 	if (likely(is_plain_send(qp, wr)))
 		ret = post_plain_send(qp, wr, bad);
@@ -275,6 +348,8 @@ int rp_qp_post_batch(struct rp_qp *qp, struct ibv_send_wr *wr, unsigned int n)
 	struct ibv_send_wr *bad;
 	int ret = ENOMEM;
 
+	if (unlikely(qp->qp.qp_type == IBV_QPT_UD))
+		rp_ah_prepare(wr);
 	rp_lock(&qp->lock);
 	if (likely(is_plain_send(qp, wr))) {
 		ret = post_plain_send(qp, wr, &bad);
@@ -283,34 +358,6 @@ int rp_qp_post_batch(struct rp_qp *qp, struct ibv_send_wr *wr, unsigned int n)
 			rp_ring_make_room(qp, r, qp->qp.send_cq);
 		if (has_room(r, n))
 			ret = post_send_list(qp, wr, &bad);
-	}
-	rp_unlock(&qp->lock);
-	return ret;
-}
-
-int rp_qp_post_bind(struct rp_qp *qp, const struct ibv_mw_bind *bind,
-		    int (*post)(struct rp_qp *qp, void *arg, struct ibv_mw_bind *bind), void *arg)
-{
-	struct rp_ring *r = &qp->sq;
-	struct ibv_send_wr wr = {
-		.wr_id = bind->wr_id, .opcode = IBV_WR_BIND_MW, .send_flags = bind->send_flags,
-	};
-	struct ibv_mw_bind b = *bind;
-	int ret = ENOMEM;
-
-	rp_lock(&qp->lock);
-	/* Nothing may pass what a gate keeps, and the verb can not wait: as if the queue were full. */
-	if (!qp->gate && (!ring_full(r) || rp_ring_make_room(qp, r, qp->qp.send_cq)) &&
-	    !qp->gate) {
-		b.wr_id = (uintptr_t)r->next;
-		b.bind_info.mr = real_mr(bind->bind_info.mr);
-		log_send(qp, &wr);
-		r->submitted = r->head;
-		ret = post(qp, arg, &b);
-		if (ret) {
-			r->submitted--;
-			rp_ring_rollback(r);
-		}
 	}
 	rp_unlock(&qp->lock);
 	return ret;

@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "objects.h"
+#include "conn.h"
+#include "mw.h"
+#include "resolve.h"
+#include "ud.h"
 
 #define QPN_TRIES 64
 
@@ -26,11 +29,9 @@ static int pin_of(enum ibv_qp_type type)
 {
 	switch (type) {
 	case IBV_QPT_RC:
-		return -1;
 	case IBV_QPT_UC:
-		return RP_IMM_UC_QP;
 	case IBV_QPT_UD:
-		return RP_IMM_UD_QP;
+		return -1;
 	case IBV_QPT_RAW_PACKET:
 		return RP_IMM_RAW_QP;
 	case IBV_QPT_XRC_SEND:
@@ -95,7 +96,8 @@ static bool number_taken(const struct rp_qp *self, uint32_t qpn, bool fresh)
 		rp_unlock(&ctx->objects);
 	}
 	rp_unlock(&rp_contexts_lock);
-	return taken;
+	/* Of another process, whose peers would be connected to this one, or be refused. */
+	return taken || rp_number_known(ctx_of(self), qpn);
 }
 
 /* The real one, with a number that is not taken; those in the way are held meanwhile. */
@@ -138,18 +140,19 @@ static void hash(struct rp_qp *qp)
 	struct rp_qp **row = hash_row(ctx, qp->real->qp_num);
 
 	rp_lock(&ctx->srq_qps_lock);
+	qp->hashed_qpn = qp->real->qp_num;
 	qp->next_hashed = *row;
 	*row = qp;
 	rp_unlock(&ctx->srq_qps_lock);
 }
 
-static void unhash(struct rp_qp *qp, uint32_t real_qpn)
+static void unhash(struct rp_qp *qp)
 {
 	struct rp_context *ctx = ctx_of(qp);
 	struct rp_qp **at;
 
 	rp_lock(&ctx->srq_qps_lock);
-	for (at = hash_row(ctx, real_qpn); *at; at = &(*at)->next_hashed)
+	for (at = hash_row(ctx, qp->hashed_qpn); *at; at = &(*at)->next_hashed)
 		if (*at == qp) {
 			*at = qp->next_hashed;
 			break;
@@ -157,27 +160,37 @@ static void unhash(struct rp_qp *qp, uint32_t real_qpn)
 	rp_unlock(&ctx->srq_qps_lock);
 }
 
-void rp_qp_srq_completion(struct rp_context *ctx, struct ibv_wc *wc)
+bool rp_qp_srq_completion(struct rp_context *ctx, struct ibv_wc *wc)
 {
+	bool ours = false;
 	struct rp_qp *qp;
 
 	rp_lock(&ctx->srq_qps_lock);
 	for (qp = *hash_row(ctx, wc->qp_num); qp; qp = qp->next_hashed)
-		if (qp->real && qp->real->qp_num == wc->qp_num) {
+		if (qp->hashed_qpn == wc->qp_num) {
 			if (wc->status == IBV_WC_SUCCESS)
 				atomic_fetch_add(&qp->recvs_done, 1);
+			ours = wc->status == IBV_WC_WR_FLUSH_ERR && atomic_load(&qp->swallow);
 			wc->qp_num = qp->qp.qp_num;
+			if (qp->readdressed && wc->src_qp && qp->qp.qp_type != IBV_QPT_UD)
+				wc->src_qp = qp->attr.dest_qp_num;
+			if (qp->handles && wc->status == IBV_WC_SUCCESS &&
+			    wc->wc_flags & IBV_WC_WITH_INV)
+				rp_mw_invalidated(qp, wc);
 			break;
 		}
 	rp_unlock(&ctx->srq_qps_lock);
+	return ours;
 }
 
 void rp_qp_free(struct rp_qp *qp)
 {
+	rp_keys_reset(qp);
 	free(qp->sq.slots);
 	free(qp->rq.slots);
 	free(qp->scratch);
 	rp_wr_free(qp);
+	rp_ud_free(qp);
 	pthread_mutex_destroy(&qp->control);
 	free(qp);
 }
@@ -220,6 +233,8 @@ static struct ibv_qp *create(struct rp_context *ctx, struct ibv_pd *pd,
 	qp->ex = ex;
 	qp->rdmacm = rdmacm;
 	qp->pin = pin_of(attr->qp_type);
+	qp->handles = attr->qp_type == IBV_QPT_UD;
+	list_init(&qp->mcasts);
 	qp->sig_all = attr->sq_sig_all ? IBV_SEND_SIGNALED : 0;
 	qp->has_ops = ex && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS);
 	qp->has_recv = !attr->srq && attr->qp_type != IBV_QPT_XRC_SEND &&
@@ -232,21 +247,23 @@ static struct ibv_qp *create(struct rp_context *ctx, struct ibv_pd *pd,
 	qp->qp.recv_cq = attr->recv_cq;
 	qp->qp.srq = attr->srq;
 	qp->qp.qp_type = attr->qp_type;
+	qp->tailed = attr->qp_type != IBV_QPT_RC;
 	pthread_mutex_init(&qp->qp.mutex, NULL);
 	pthread_cond_init(&qp->qp.cond, NULL);
 	pthread_mutex_init(&qp->control, NULL);
 
 	rp_verbs_enter(ctx);
-	if (attr->qp_type == IBV_QPT_RC &&
+	if (qp->pin < 0 &&
 	    attr->cap.max_send_wr + RP_SQ_EXTRA <= (uint32_t)ctx->max_qp_wr)
 		qp->sq_extra = RP_SQ_EXTRA;
-	real = ctx->epoch ? create_untaken(qp, &cap, true) : create_once(qp, &cap);
+	real = ctx->epoch || rp_numbers_any() ? create_untaken(qp, &cap, true) :
+						create_once(qp, &cap);
 	ret = real ? set_up(qp, real, &cap) : rp_minus_errno();
 	if (ret) {
 		if (real)
 			RP_REAL(rp_real.ibv_destroy_qp(real));
 	} else {
-		qp->xlate = ctx->lkeys != NULL;
+		qp->xlate = ctx->epoch || qp->handles;
 		if (qp->pin >= 0)
 			rp_pin(ctx, qp->pin);
 		if (rdmacm)
@@ -298,6 +315,7 @@ struct ibv_qp *rp_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *
 	pthread_cond_init(&qp->qp.cond, NULL);
 	pthread_mutex_init(&qp->control, NULL);
 	qp->pin = RP_IMM_XRC;
+	list_init(&qp->mcasts);
 	a.qp_context = qp;
 	a.xrcd = attr->comp_mask & IBV_QP_OPEN_ATTR_XRCD ? real_xrcd(attr->xrcd) : NULL;
 	rp_verbs_enter(ctx);
@@ -309,6 +327,7 @@ struct ibv_qp *rp_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *
 		qp->qp.handle = qp->real->handle;
 		qp->qp.qp_num = qp->real->qp_num;
 		qp->qp.qp_type = qp->real->qp_type;
+		qp->tailed = true;
 		qp->qp.state = qp->real->state;
 		qp->init.qp_context = qp->qp.qp_context;
 		qp->init.qp_type = qp->qp.qp_type;
@@ -324,25 +343,18 @@ struct ibv_qp *rp_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *
 	return NULL;
 }
 
-/* All CQs of the queue pair swept; a CQ that this thread is reading is left: returned. */
-static struct rp_cq *sweep(struct rp_qp *qp)
+void rp_qp_sweep(struct rp_qp *qp)
 {
-	struct rp_cq *busy = NULL;
-
-	if (qp->qp.send_cq && !rp_cq_sweep(to_rp_cq(qp->qp.send_cq)))
-		busy = to_rp_cq(qp->qp.send_cq);
-	if (qp->qp.recv_cq && qp->qp.recv_cq != qp->qp.send_cq &&
-	    !rp_cq_sweep(to_rp_cq(qp->qp.recv_cq)))
-		busy = to_rp_cq(qp->qp.recv_cq);
-	return busy;
+	if (qp->qp.send_cq)
+		rp_cq_sweep(to_rp_cq(qp->qp.send_cq));
+	if (qp->qp.recv_cq && qp->qp.recv_cq != qp->qp.send_cq)
+		rp_cq_sweep(to_rp_cq(qp->qp.recv_cq));
 }
 
 int ibv_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct rp_qp *qp = to_rp_qp(ibqp);
 	struct rp_context *ctx;
-	struct rp_cq *busy;
-	uint32_t qpn;
 	int ret;
 
 	if (RP_PASSING)
@@ -354,8 +366,7 @@ int ibv_destroy_qp(struct ibv_qp *ibqp)
 	pthread_mutex_lock(&qp->control);
 	/* What the application could have polled stays readable; what comes until the queue pair
 	 * is gone points to slots that go with it. */
-	sweep(qp);
-	qpn = qp->real->qp_num;
+	rp_qp_sweep(qp);
 	ret = RP_REAL(rp_real.ibv_destroy_qp(qp->real));
 	pthread_mutex_unlock(&qp->control);
 	if (ret) {
@@ -363,19 +374,19 @@ int ibv_destroy_qp(struct ibv_qp *ibqp)
 		rp_verbs_leave(ctx);
 		return ret;
 	}
-	busy = sweep(qp);
+	rp_qp_sweep(qp);
 	if (qp->qp.srq)
-		unhash(qp, qpn);
+		unhash(qp);
+	rp_async_forget(ctx, qp);
+	rp_mw_qp_gone(qp);
+	rp_ud_drain_end(qp);
 	if (qp->pin >= 0)
 		rp_unpin(ctx, qp->pin);
 	if (qp->rdmacm)
 		rp_unpin(ctx, RP_IMM_RDMACM);
 	rp_verbs_leave(ctx);
 	rp_wait_acked(&ibqp->mutex, &ibqp->cond, &qp->async_events_unacked);
-	if (busy)
-		rp_cq_ex_bury(busy, qp);
-	else
-		rp_qp_free(qp);
+	rp_qp_free(qp);
 	return 0;
 }
 
@@ -410,5 +421,9 @@ int rp_qp_recreate(struct rp_qp *qp)
 	rp_lock(&qp->lock);
 	qp->real = real;
 	rp_unlock(&qp->lock);
+	if (qp->qp.srq) {
+		unhash(qp);
+		hash(qp);
+	}
 	return 0;
 }

@@ -2,7 +2,9 @@
 /* Modifying and querying queue pairs. What the application sets is recorded as it set it. */
 #include <string.h>
 
-#include "objects.h"
+#include "conn.h"
+#include "mw.h"
+#include "resolve.h"
 
 static void real_av(const struct rp_context *ctx, struct ibv_ah_attr *av)
 {
@@ -72,14 +74,6 @@ static void record(struct rp_qp *qp, const struct ibv_qp_attr *a, int mask)
 	qp->attr_mask |= mask;
 }
 
-static void sweep(struct rp_qp *qp)
-{
-	if (qp->qp.send_cq)
-		rp_cq_sweep(to_rp_cq(qp->qp.send_cq));
-	if (qp->qp.recv_cq && qp->qp.recv_cq != qp->qp.send_cq)
-		rp_cq_sweep(to_rp_cq(qp->qp.recv_cq));
-}
-
 /*
  * To RESET: completions of the old life are taken while their slots still mean them. A provider that
  * removes them from the CQ on RESET finds none; reading them afterwards is what rxe allows anyway.
@@ -88,11 +82,12 @@ static int modify_to_reset(struct rp_qp *qp, const struct ibv_qp_attr *attr, int
 {
 	int ret;
 
-	sweep(qp);
+	rp_qp_sweep(qp);
 	ret = modify(qp, attr, mask);
 	if (ret)
 		return ret;
-	sweep(qp);
+	rp_qp_sweep(qp);
+	rp_mw_qp_reset(qp);
 	rp_lock(&qp->lock);
 	rp_qp_reset_rings(qp);
 	qp->readdressed = false;
@@ -100,29 +95,49 @@ static int modify_to_reset(struct rp_qp *qp, const struct ibv_qp_attr *attr, int
 	return 0;
 }
 
+/* The queue pair is connected to @real, which the application knows as @given. */
+static void set_destination(struct rp_qp *qp, const struct ibv_qp_attr *given,
+			    const struct ibv_qp_attr *real, bool moved)
+{
+	qp->readdressed = moved || given->dest_qp_num != real->dest_qp_num ||
+			  given->ah_attr.dlid != real->ah_attr.dlid ||
+			  memcmp(&given->ah_attr.grh.dgid, &real->ah_attr.grh.dgid,
+				 sizeof(given->ah_attr.grh.dgid));
+	if (moved)
+		rp_keys_await(qp);
+}
+
 int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
 	struct rp_qp *qp = to_rp_qp(ibqp);
 	struct rp_context *ctx;
+	struct ibv_qp_attr a = *attr;
+	bool moved;
 	int ret;
 
 	if (RP_PASSING)
 		return rp_real.ibv_modify_qp(ibqp, attr, mask);
 	ctx = to_rp_context(ibqp->context);
 	rp_verbs_enter(ctx);
+	ret = rp_resolve_rtr(qp, &a, mask, &moved);
 	pthread_mutex_lock(&qp->control);
-	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+	if (ret)
+		;	/* not to be connected */
+	else if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
 		ret = modify_to_reset(qp, attr, mask);
 	else
-		ret = modify(qp, attr, mask);
+		ret = modify(qp, &a, mask);
 	if (!ret) {
 		record(qp, attr, mask);
+		if (mask & IBV_QP_AV && mask & IBV_QP_DEST_QPN)
+			set_destination(qp, attr, &a, moved);
 		if (mask & IBV_QP_STATE)
 			__atomic_store_n(&ibqp->state, attr->qp_state, __ATOMIC_RELEASE);
-		if (mask & IBV_QP_AV && mask & IBV_QP_DEST_QPN)
-			qp->readdressed = false;
 	}
 	pthread_mutex_unlock(&qp->control);
+	/* It may be connected to somebody else next. The control thread takes qp->control itself. */
+	if (!ret && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		rp_peer_qp_gone(qp);
 	rp_verbs_leave(ctx);
 	return ret;
 }
@@ -138,6 +153,7 @@ int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 		return rp_real.ibv_query_qp(ibqp, attr, mask, init);
 	ctx = to_rp_context(ibqp->context);
 	rp_verbs_enter(ctx);
+	pthread_mutex_lock(&qp->control);	/* not while a peer's move has it in RESET */
 	ret = RP_REAL(rp_real.ibv_query_qp(qp->real, attr, mask, init));
 	if (ret)
 		goto out;
@@ -161,6 +177,7 @@ int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	attr->path_mtu = qp->attr.path_mtu;
 	attr->qp_access_flags = qp->attr.qp_access_flags;
 out:
+	pthread_mutex_unlock(&qp->control);
 	rp_verbs_leave(ctx);
 	return ret;
 }
@@ -209,25 +226,5 @@ int ibv_query_ece(struct ibv_qp *ibqp, struct ibv_ece *ece)
 int rp_modify_qp_rate_limit(struct ibv_qp *ibqp, struct ibv_qp_rate_limit_attr *attr)
 {
 	ON_QP(ibqp, RP_SLOT(ctx, modify_qp_rate_limit)(qp->real, attr));
-	return ret;
-}
-
-int ibv_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid)
-{
-	if (RP_PASSING)
-		return rp_real.ibv_attach_mcast(ibqp, gid, lid);
-	ON_QP(ibqp, rp_real.ibv_attach_mcast(qp->real, gid, lid));
-	if (!ret)
-		rp_pin(ctx, RP_IMM_MCAST);
-	return ret;
-}
-
-int ibv_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid)
-{
-	if (RP_PASSING)
-		return rp_real.ibv_detach_mcast(ibqp, gid, lid);
-	ON_QP(ibqp, rp_real.ibv_detach_mcast(qp->real, gid, lid));
-	if (!ret)
-		rp_unpin(ctx, RP_IMM_MCAST);
 	return ret;
 }

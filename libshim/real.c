@@ -27,13 +27,13 @@ static _Noreturn void missing(void)
  */
 static void *lookup(void **handle, const char *name, const char *node)
 {
-	void *sym = dlvsym(RTLD_NEXT, name, node);
+	void *sym = rp_dl_real(RTLD_NEXT, name, node);
 
 	if (sym)
 		return sym;
 	if (!*handle)
 		*handle = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
-	sym = *handle ? dlvsym(*handle, name, node) : NULL;
+	sym = *handle ? rp_dl_real(*handle, name, node) : NULL;
 	if (sym)
 		return sym;
 	rp_log(RP_LOG_INFO, "libibverbs has no %s@%s", name, node);

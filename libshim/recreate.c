@@ -6,7 +6,10 @@
 #include <time.h>
 
 #include "conn.h"
+#include "mw.h"
 #include "recreate.h"
+#include "resolve.h"
+#include "ud.h"
 
 /* A port comes up, and its GIDs are written, some time after the device has appeared. */
 #define READY_NS	5000000000ull
@@ -79,13 +82,29 @@ static int match_gid(const struct ibv_gid_entry *want, const struct ibv_gid_entr
 static bool gid_in_use(const struct rp_context *ctx, const struct ibv_gid_entry *g)
 {
 	struct rp_qp *qp;
+	struct rp_ah *ah;
 
+	list_for_each(ah, &ctx->ahs, node)
+		if (ah->attr.is_global && ah->attr.port_num == g->port_num &&
+		    ah->attr.grh.sgid_index == g->gid_index)
+			return true;
 	list_for_each(qp, &ctx->qps, node)
 		if (rp_conn_connectable(qp) && qp->attr.ah_attr.is_global &&
 		    qp->attr.port_num == g->port_num &&
 		    qp->attr.ah_attr.grh.sgid_index == g->gid_index)
 			return true;
 	return false;
+}
+
+/* Those who use a GID of ours will be told which one has taken its place. */
+static void note_gid(struct rp_context *ctx, int i, const struct ibv_gid_entry *new, int nnew, int at)
+{
+	int k;
+
+	memset(&ctx->gid_now[i], 0, sizeof(ctx->gid_now[i]));
+	for (k = 0; k < nnew && at >= 0; k++)
+		if (new[k].port_num == ctx->gids[i].port_num && (int)new[k].gid_index == at)
+			ctx->gid_now[i] = new[k].gid;
 }
 
 /* 0, or -EAGAIN with what is missing in @why */
@@ -112,6 +131,7 @@ static int map_gids(struct rp_context *ctx, char *why, size_t room)
 		const struct ibv_gid_entry *g = &ctx->gids[i];
 
 		at = match_gid(g, ctx->gids, ctx->ngids, new, n);
+		note_gid(ctx, i, new, n, at);
 		if (at >= 0 && g->port_num <= 4 && ctx->sgid_map[g->port_num - 1]) {
 			ctx->sgid_map[g->port_num - 1][g->gid_index] = at;
 		} else if (gid_in_use(ctx, g)) {
@@ -155,12 +175,30 @@ static int ports_active(struct rp_context *ctx, char *why, size_t room)
 	return 0;
 }
 
+/* What others know us by until they are told (rp_numbers_tell()). */
+static int keep_gids_before(struct rp_context *ctx)
+{
+	int i;
+
+	if (!ctx->ngids || ctx->gid_now)
+		return 0;
+	ctx->gid_now = calloc(2 * ctx->ngids, sizeof(*ctx->gid_now));
+	if (!ctx->gid_now)
+		return -ENOMEM;
+	ctx->gid_before = ctx->gid_now + ctx->ngids;
+	for (i = 0; i < ctx->ngids; i++)
+		ctx->gid_before[i] = ctx->gids[i].gid;
+	return 0;
+}
+
 int rp_recreate_open(struct rp_context *ctx, const char *name, char *why, size_t room)
 {
 	const struct timespec pause = { .tv_nsec = POLL_NS };
 	uint64_t end = rp_now_ns() + READY_NS;
-	int ret = rp_context_recreate(ctx, name);
+	int ret = keep_gids_before(ctx);
 
+	if (!ret)
+		ret = rp_context_recreate(ctx, name);
 	if (ret) {
 		snprintf(why, room, "%s can not be opened: %s", name, strerror(-ret));
 		return ret;
@@ -175,12 +213,33 @@ int rp_recreate_open(struct rp_context *ctx, const char *name, char *why, size_t
 	}
 }
 
+/* What the addresses of a port are now may be asked again: as on hardware that was given others. */
+static void tell_ports(struct rp_context *ctx)
+{
+	struct ibv_device_attr attr;
+	int port;
+
+	if (RP_REAL(rp_real.ibv_query_device(ctx->real, &attr)))
+		attr.phys_port_cnt = 1;
+	for (port = 1; port <= attr.phys_port_cnt; port++) {
+		struct ibv_port_attr p = { 0 };
+
+		rp_async_soft_event(ctx, IBV_EVENT_GID_CHANGE, port);
+		if (!RP_REAL(rp_real.ibv_query_port(ctx->real, port, (void *)&p)) && p.lid)
+			rp_async_soft_event(ctx, IBV_EVENT_LID_CHANGE, port);
+	}
+}
+
 int rp_recreate_objects(struct rp_context *ctx, char *why, size_t room)
 {
 	struct rp_channel *ch;
 	struct rp_pd *pd;
 	struct rp_mr *mr;
 	struct rp_cq *cq;
+	struct rp_srq *srq;
+	struct rp_td *td;
+	struct rp_ah *ah;
+	struct rp_mw *mw;
 	struct rp_qp *qp;
 	struct rp_keymap *lkeys, *old;
 	int ret = 0;
@@ -194,11 +253,15 @@ int rp_recreate_objects(struct rp_context *ctx, char *why, size_t room)
 			return ret;							\
 		}									\
 	}
+	RECREATE("thread domain", tds, td, rp_td_recreate);
 	RECREATE("protection domain", pds, pd, rp_pd_recreate);
 	RECREATE("memory region", mrs, mr, rp_mr_recreate);
 	RECREATE("completion channel", channels, ch, rp_channel_recreate);
 	RECREATE("completion queue", cqs, cq, rp_cq_recreate);
+	RECREATE("shared receive queue", srqs, srq, rp_srq_recreate);
 	RECREATE("queue pair", qps, qp, rp_qp_recreate);
+	RECREATE("memory window", mws, mw, rp_mw_recreate);
+	RECREATE("address handle", ahs, ah, rp_ah_recreate);
 #undef RECREATE
 
 	ctx->epoch++;
@@ -208,7 +271,7 @@ int rp_recreate_objects(struct rp_context *ctx, char *why, size_t room)
 		return -ENOMEM;
 	}
 	old = ctx->lkeys;
-	ctx->lkeys = lkeys;
+	__atomic_store_n(&ctx->lkeys, lkeys, __ATOMIC_RELEASE);
 	list_for_each(qp, &ctx->qps, node) {
 		rp_lock(&qp->lock);
 		qp->xlate = true;
@@ -217,7 +280,22 @@ int rp_recreate_objects(struct rp_context *ctx, char *why, size_t room)
 		qp->rq.submitted = atomic_load(&qp->rq.retired);
 		rp_unlock(&qp->lock);
 	}
+	/* Posts to an SRQ are looked through even while it is away. */
+	list_for_each(srq, &ctx->srqs, node) {
+		rp_lock(&srq->pool.lock);
+		rp_unlock(&srq->pool.lock);
+	}
 	rp_keymap_free(old);
+	list_for_each(srq, &ctx->srqs, node) {
+		ret = rp_srq_refill(srq);
+		if (ret < 0) {
+			snprintf(why, room, "receives of a shared receive queue can not be posted again: %s",
+				 strerror(-ret));
+			return ret;
+		}
+		if (rp_counters)
+			rp_counters->replayed_recvs += ret;
+	}
 	list_for_each(qp, &ctx->qps, node) {
 		if (qp->conn && qp->conn->moving)
 			continue;
@@ -228,7 +306,10 @@ int rp_recreate_objects(struct rp_context *ctx, char *why, size_t room)
 			return ret;
 		}
 	}
-	rp_async_soft_event(ctx, IBV_EVENT_GID_CHANGE, 1);
+	rp_keys_renumber(ctx);
+	rp_numbers_tell(ctx);
+	rp_dests_again(ctx);
+	tell_ports(ctx);
 	return 0;
 }
 
@@ -252,6 +333,10 @@ int rp_release_context(struct rp_context *ctx)
 	struct rp_pd *pd;
 	struct rp_mr *mr;
 	struct rp_cq *cq;
+	struct rp_srq *srq;
+	struct rp_td *td;
+	struct rp_ah *ah;
+	struct rp_mw *mw;
 	struct rp_qp *qp;
 	int ret = 0, r;
 
@@ -259,8 +344,9 @@ int rp_release_context(struct rp_context *ctx)
 		return 0;
 	save_gids(ctx);
 	rp_drain_harvest(ctx);
+	rp_async_take(ctx);
 #define RELEASE(what, list, obj, fn)							\
-	list_for_each(obj, &ctx->list, node) {						\
+	list_for_each_reverse(obj, &ctx->list, node) {					\
 		if (!obj->real)								\
 			continue;							\
 		r = fn(obj);								\
@@ -274,13 +360,19 @@ int rp_release_context(struct rp_context *ctx)
 		rp_lock(&qp->lock);
 		qp->gate = qp->recv_gate = true;
 		rp_unlock(&qp->lock);
+		rp_ud_drain_end(qp);
 	}
+	/* A window before its queue pair and its region. */
+	RELEASE("memory window", mws, mw, rp_mw_release);
 	RELEASE("queue pair", qps, qp, rp_qp_release);
+	RELEASE("address handle", ahs, ah, rp_ah_release);
 	rp_drain_harvest(ctx);
+	RELEASE("shared receive queue", srqs, srq, rp_srq_release);
 	RELEASE("completion queue", cqs, cq, rp_cq_release);
 	RELEASE("memory region", mrs, mr, rp_mr_release);
 	RELEASE("completion channel", channels, ch, rp_channel_release);
 	RELEASE("protection domain", pds, pd, rp_pd_release);
+	RELEASE("thread domain", tds, td, rp_td_release);
 #undef RELEASE
 	r = rp_context_release(ctx);
 	if (r)

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "message.h"
+#include "keys.h"
 
 #define KEYS_WAIT_S	2
 
@@ -18,69 +18,56 @@ void rp_request_keys_acked(void)
 	pthread_mutex_unlock(&keys_lock);
 }
 
-struct new_mr {
-	struct rp_mr *mr;
-	unsigned int waiting;
+struct keys_call {
+	struct rp_context *ctx;
+	uint32_t serial;
+	bool known;
 };
 
-static void push_mr(void *arg)
+static void push(void *arg)
 {
-	struct new_mr *a = arg;
-	struct rp_context *ctx = to_rp_context(a->mr->mr.context);
-	char blob[64];
-	unsigned int len;
-	struct rp_conn *c;
-	struct rp_peer *p;
+	struct keys_call *a = arg;
 
 	/* Its device has left since: the peers hear of it with all others at the resume. */
-	if (!a->mr->real)
-		return;
-	len = rp_keys_fill_one(a->mr, blob, sizeof(blob));
-	list_for_each(p, &rp_peers, node)
-		list_for_each(c, &p->conns, in_peer)
-			if (c->ctx == ctx) {
-				rp_message_send_keys(c, blob, len);
-				break;
-			}
+	if (a->ctx->real)
+		rp_keys_push(a->ctx);
 }
 
-static void count_acks(void *arg)
+static void look(void *arg)
 {
-	struct new_mr *a = arg;
-	struct rp_peer *p;
+	struct keys_call *a = arg;
 
-	a->waiting = 0;
-	list_for_each(p, &rp_peers, node)
-		a->waiting += p->acks;
+	a->known = rp_keys_known_to_all(a->ctx, a->serial);
+}
+
+static bool after(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec >= b->tv_nsec);
 }
 
 /*
  * The application will give the key to a peer by its own means, and the peer may use it at once: so
  * the peer's shim has to know it before this returns.
  */
-void rp_peer_new_mr(struct rp_mr *mr)
+void rp_peer_new_key(struct rp_context *ctx, uint32_t serial)
 {
-	struct new_mr a = { .mr = mr };
-	struct timespec end;
+	struct keys_call a = { .ctx = ctx, .serial = serial };
+	struct timespec end, step;
 
-	if (!rp_ctl_call(push_mr, &a))
+	if (!rp_ctl_call(push, &a))
 		return;
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += KEYS_WAIT_S;
 	for (;;) {
-		struct timespec step;
-
-		rp_ctl_call(count_acks, &a);
-		if (!a.waiting)
+		rp_ctl_call(look, &a);
+		if (a.known)
 			return;
 		clock_gettime(CLOCK_REALTIME, &step);
-		if (step.tv_sec > end.tv_sec ||
-		    (step.tv_sec == end.tv_sec && step.tv_nsec >= end.tv_nsec)) {
-			rp_log(RP_LOG_ERR, "a peer did not acknowledge key 0x%x in time",
-			       mr->mr.rkey);
+		if (after(&step, &end)) {
+			rp_log(RP_LOG_ERR, "a peer did not acknowledge a new key in time");
 			return;
 		}
-		/* The count was taken without the lock: look again soon even if no signal comes. */
+		/* The look was taken without the lock: again soon even if no signal comes. */
 		step.tv_nsec += 20000000;
 		if (step.tv_nsec >= 1000000000) {
 			step.tv_nsec -= 1000000000;
@@ -92,12 +79,20 @@ void rp_peer_new_mr(struct rp_mr *mr)
 	}
 }
 
+void rp_peer_key_removed(struct rp_context *ctx)
+{
+	struct keys_call a = { .ctx = ctx };
+
+	rp_ctl_call(push, &a);
+}
+
 static void qp_gone(void *arg)
 {
 	struct rp_qp *qp = arg;
 	struct rp_conn *c = qp->conn;
 	struct rp_message *m;
 
+	rp_keys_clear(qp);
 	if (!c)
 		return;
 	if (c->moving) {

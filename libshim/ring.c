@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conn.h"
 #include "ring.h"
 
 int rp_ring_alloc(struct rp_ring *r, unsigned int depth, unsigned int max_sge,
@@ -25,6 +26,13 @@ int rp_ring_alloc(struct rp_ring *r, unsigned int depth, unsigned int max_sge,
 
 		s->kind = kind;
 		s->owner = owner;
+		if (kind == RP_SLOT_SEND) {
+			s->send.wr_id = (uintptr_t)s;
+			s->send.sg_list = (struct ibv_sge *)(s + 1);
+		} else {
+			s->recv.wr_id = (uintptr_t)s;
+			s->recv.sg_list = (struct ibv_sge *)(s + 1);
+		}
 	}
 	r->next = r->slots;
 	r->end = r->slots + (size_t)r->size * r->stride;
@@ -37,11 +45,13 @@ void rp_qp_reset_rings(struct rp_qp *qp)
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		rings[i]->head = rings[i]->submitted = rings[i]->sends = 0;
+		rings[i]->head = rings[i]->submitted = rings[i]->sends = rings[i]->room = 0;
 		atomic_store(&rings[i]->retired, 0);
 		rings[i]->next = rings[i]->slots;
 	}
 	atomic_store(&qp->recvs_done, 0);
+	atomic_store(&qp->failed, false);
+	rp_keys_reset(qp);
 }
 
 /* Takes back what the device did not accept. */

@@ -40,10 +40,20 @@ static inline bool has_room(const struct rp_ring *r, unsigned int n)
 	return r->head + n - atomic_load_explicit(&r->retired, memory_order_acquire) < r->size;
 }
 
-static inline bool ring_full(const struct rp_ring *r)
+static inline bool ring_full(struct rp_ring *r)
 {
-	return !has_room(r, 1);
+	if (likely(r->head < r->room))
+		return false;
+	r->room = atomic_load_explicit(&r->retired, memory_order_acquire) + r->size - 1;
+	return r->head >= r->room;
 }
+
+/* Of rp_qp::slow: what takes a post out of the short way. */
+static const union {
+	bool byte[4];
+	uint32_t mask;
+} rp_slow_send = { .byte = { true, false, true, true } },
+  rp_slow_recv = { .byte = { false, true, true, false } };
 
 static inline void ring_advance(struct rp_ring *r)
 {

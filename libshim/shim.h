@@ -58,20 +58,12 @@ struct rp_device {
 
 /* Why a context cannot be moved, counted by kind of object. */
 enum rp_immovable {
-	RP_IMM_UD_QP,
-	RP_IMM_UC_QP,
 	RP_IMM_RAW_QP,
 	RP_IMM_XRC,
-	RP_IMM_SRQ,
-	RP_IMM_AH,
-	RP_IMM_MCAST,
-	RP_IMM_MW,
 	RP_IMM_DM,
 	RP_IMM_WQ,
 	RP_IMM_FLOW,
 	RP_IMM_COUNTERS,
-	RP_IMM_TD,
-	RP_IMM_PARENT_DOMAIN,
 	RP_IMM_CQ_EX,
 	RP_IMM_DMABUF_MR,
 	RP_IMM_IMPORTED,
@@ -89,9 +81,20 @@ const char *rp_immovable_name(enum rp_immovable what);	/* "UD queue pair", ... (
 struct rp_keymap;
 struct rp_keymap *rp_keymap_new(size_t n);
 void rp_keymap_add(struct rp_keymap *m, uint32_t virt, uint32_t real); /* before publishing */
+/* Of a memory window: all keys with these upper 24 bits, the lower 8 stay. */
+void rp_keymap_add_window(struct rp_keymap *m, uint32_t virt, uint32_t real);
 /* false: not in the map */
 bool rp_keymap_find(const struct rp_keymap *m, uint32_t virt, uint32_t *real);
 void rp_keymap_free(struct rp_keymap *m);
+/* Empty ones: of a peer that has moved and will tell its keys; of one that has not told them. */
+extern struct rp_keymap *const rp_keymap_awaited, *const rp_keymap_none;
+
+/* A key that was told to peers and is not there any more; its number is not used again before they
+ * have heard of it. */
+struct rp_removed_key {
+	struct list_node node;
+	uint32_t virt, real, serial;
+};
 
 /**
  * struct rp_evfd - a descriptor that the application keeps for ever
@@ -140,14 +143,19 @@ struct rp_context {
 	int sgid_map_len;
 	struct ibv_gid_entry *gids;	/* the GID table as it was before the first move (recreate.c) */
 	int ngids;
+	union ibv_gid *gid_before, *gid_now;	/* what stands for each of @gids; NULL before a move */
 	atomic_int immovable[RP_IMM_N];
 	int max_qp_wr, max_cqe;
 
 	struct rp_lock srq_qps_lock;
 	struct rp_qp *srq_qps[64];
 
+	uint32_t key_serial;		/* changes of keys since the last move; under @objects */
+	struct list_head removed_keys;	/* struct rp_removed_key; under @objects */
+	struct rp_lock mws_lock;	/* memory windows; taken last */
+	struct list_head mws;
 	struct rp_lock objects;		/* the lists below */
-	struct list_head pds, mrs, channels, cqs, qps, srqs;
+	struct list_head tds, pds, mrs, channels, cqs, qps, srqs, ahs;
 
 	struct rp_evfd async;
 	pthread_mutex_t async_lock;	/* soft_async, and unacknowledged counts of objects */
@@ -172,17 +180,24 @@ enum rp_mr_how { RP_MR_REG, RP_MR_IOVA, RP_MR_IOVA2, RP_MR_NULL, RP_MR_OTHER };
 /**
  * struct rp_mr - a memory region
  * @mr: lkey and rkey as the application knows them for ever
+ * @real_lkey, @real_rkey: @real's, for who reads them while @real may be registered again; under
+ *	ctx->objects
  * @pin: of RP_MR_OTHER, the enum rp_immovable that it is counted as, or -1
  */
 struct rp_mr {
 	struct ibv_mr mr;
 	struct ibv_mr *real;
+	uint32_t real_lkey, real_rkey;
 	enum rp_mr_how how;
 	uint64_t iova;
 	unsigned int access;
+	uint32_t key_serial;	/* of its last change, after a move; regions are listed in that order */
 	int pin;
 	struct list_node node;
 };
+
+#define RP_REMOTE_ACCESS \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
 struct rp_channel {
 	struct ibv_comp_channel ch;	/* ch.fd is evfd.epfd */
@@ -234,6 +249,7 @@ enum rp_slot_kind { RP_SLOT_SEND, RP_SLOT_RECV, RP_SLOT_SRQ, RP_SLOT_MARKER };
  * @index: absolute number in its ring
  * @sends: SENDs and WRITE_WITH_IMMs posted on the queue pair, this one included
  * @hidden: completion is not for the application: it asked for none
+ * @send, @recv: in a ring, wr_id and sg_list are made once, and next is NULL but while it is posted
  */
 struct rp_slot {
 	enum rp_slot_kind kind;
@@ -258,12 +274,13 @@ struct rp_slot {
  * @head: next to be posted by the application
  * @submitted: next to be given to the device
  * @retired: next to complete
+ * @room: up to here @head may go without another look at @retired
  */
 struct rp_ring {
 	char *slots;
 	char *next, *end;
 	unsigned int size, stride, max_sge, max_inline;
-	uint64_t head, submitted;
+	uint64_t head, submitted, room;
 	_Atomic uint64_t retired;
 	uint64_t sends;
 };
@@ -279,6 +296,7 @@ static inline struct rp_slot *rp_ring_slot(const struct rp_ring *r, uint64_t ind
  * @gate: posts to the send queue are kept in the ring and not given to the device
  * @recv_gate: the same for the receive queue
  * @swallow: flushed completions are hidden: they only say how far the device had come
+ * @failed: a completion has said that the device has it in ERR
  * @rkeys: the peer's keys, virtual to real; NULL while the peer has not moved
  * @init: as asked for at creation, with our pd, CQs and SRQ
  * @attr, @attr_mask: everything set by ibv_modify_qp since RESET, virtual values
@@ -299,11 +317,25 @@ struct rp_qp {
 	};
 	struct ibv_qp *real;
 	struct rp_lock lock;
-	bool gate, recv_gate;
+	union {
+		struct {
+			bool gate, recv_gate;
+			bool xlate;	/* keys must be translated: ctx->lkeys or rkeys is set */
+			bool tailed;	/* its requests say more than those of RC */
+		};
+		uint32_t slow;		/* one look at all of them (ring.h) */
+	};
 	atomic_bool swallow;
 	atomic_bool flushed;		/* while swallowing: the first flushed send was seen */
-	bool xlate;			/* keys must be translated: ctx->lkeys or rkeys is set */
+	atomic_bool failed;
 	struct rp_keymap *rkeys;
+	struct rp_keyset *keyset;	/* that @rkeys is of (keys.c) */
+	uint64_t keys_held;		/* since when requests wait for @rkeys; 0: none does */
+	bool key_stop;			/* a request had a wrong key: nothing behind it is given */
+	bool as_is;			/* in ERR for that: what is given is only flushed */
+	atomic_bool key_failed;		/* and its completion was reported */
+	uint64_t bad_index;		/* which one, while @key_stop */
+	enum ibv_wc_status bad_status;
 	struct rp_ring sq, rq;
 	atomic_uint_fast64_t recvs_done;
 	struct rp_slot marker;
@@ -316,11 +348,16 @@ struct rp_qp {
 	unsigned int async_events_unacked;
 	unsigned int sq_extra;
 	unsigned int sig_all;		/* IBV_SEND_SIGNALED when every request is */
+	bool rebinding;			/* memory windows, after a move (mw.c) */
+	bool handles;			/* requests name objects: always translated */
 	bool readdressed, ex, has_ops, has_recv, rdmacm;
 	int pin;
 	struct rp_scratch *scratch;
 	struct rp_qp *next_hashed;
+	uint32_t hashed_qpn;
 	struct rp_conn *conn;
+	struct rp_ud_drain *ud_drain;	/* ud.c */
+	struct list_head mcasts;
 	struct list_node node;
 	struct rp_batch *batch;		/* ibv_wr_*: what is being built (wr.c) */
 };
@@ -404,27 +441,41 @@ int rp_qp_post_marker(struct rp_qp *qp);
 void rp_qp_settle_send(struct rp_qp *qp, uint64_t index, enum ibv_wc_status status);
 void rp_qp_settle_recv(struct rp_qp *qp, uint64_t index, enum ibv_wc_status status);
 
+/* Everything that was submitted has been executed: what asked for no completion goes too. */
+void rp_qp_retire_all(struct rp_qp *qp);
+
 /* Real modify: not recorded in qp->attr, sgid_index translated, other values as given. */
 int rp_qp_modify_real(struct rp_qp *qp, struct ibv_qp_attr *attr, int mask);
 
 /* Tells the application (ibv_get_async_event). */
 void rp_async_soft_event(struct rp_context *ctx, enum ibv_event_type type, int port);
+/* Events that the device has told become software events, but for those that a move has caused. */
+void rp_async_take(struct rp_context *ctx);
 
 /* Virtual keys of all MRs of a context, for peers and for ctx->lkeys. */
 struct rp_keymap *rp_context_lkeys(struct rp_context *ctx);
 
 /* --- what move.c, ctl.c and request.c offer to the object files --- */
 
-/* Before a device is opened: waits while that device is away on a move (move.c). */
+/* Before a device is opened: waits while that device is away on a move (away.c). */
 void rp_move_wait_open(const char *device_name);
+/* It is open and in the list of contexts, or it is not. A move waits for that. */
+void rp_move_open_end(void);
+/* The same about closing: before a context leaves the list, and rp_move_open_end() when it is closed. */
+void rp_move_close_begin(void);
 /* First open of a device: registers with the module (starts the control thread); never fails the
  * application. */
 void rp_ctl_start(void);
 /* A key was made after a move: tells the peers and waits (bounded) for their answers. */
-void rp_peer_new_mr(struct rp_mr *mr);
+void rp_peer_new_key(struct rp_context *ctx, uint32_t serial);
+/* One is not there any more: tells the peers, does not wait. */
+void rp_peer_key_removed(struct rp_context *ctx);
 /* The application is about to destroy a queue pair that may be in the middle of a move. Called
  * without locks; afterwards nobody else uses the queue pair. */
 void rp_peer_qp_gone(struct rp_qp *qp);
+
+/* dl.c: the C library's dlvsym(), which ours stands in front of; called from here. */
+void *rp_dl_real(void *handle, const char *name, const char *version);
 
 enum rp_log_level { RP_LOG_ERR, RP_LOG_INFO, RP_LOG_DEBUG };
 void rp_log(enum rp_log_level level, const char *fmt, ...)

@@ -1,94 +1,103 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Shared receive queues and XRC domains: not moved in this release. */
+/* Shared receive queues; XRC domains, which are not moved in this release. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "objects.h"
+#include "pool.h"
 
-static struct ibv_srq *wrap(struct rp_context *ctx, struct rp_srq *srq, struct ibv_srq *real,
-			    struct ibv_pd *pd, void *srq_context)
+static int post_real(void *owner, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	srq->real = real;
-	srq->srq.context = &ctx->vctx.context;
-	srq->srq.srq_context = srq_context;
-	srq->srq.pd = pd;
-	srq->srq.handle = real->handle;
-	pthread_mutex_init(&srq->srq.mutex, NULL);
-	pthread_cond_init(&srq->srq.cond, NULL);
-	rp_pool_init(&srq->pool, ctx);
-	rp_pin(ctx, srq->xrc ? RP_IMM_XRC : RP_IMM_SRQ);
-	rp_link(ctx, &ctx->srqs, &srq->node);
-	return &srq->srq;
+	struct ibv_srq *real = ((struct rp_srq *)owner)->real;
+
+	return real->context->ops.post_srq_recv(real, wr, bad);
 }
 
-static void discard(struct rp_srq *srq)
+/* Makes the real one as srq->init tells; what the device gave goes to *have. */
+static int create_real(struct rp_srq *srq, struct ibv_srq_attr *have)
 {
-	int saved = errno;
+	struct rp_context *ctx = to_rp_context(srq->srq.context);
+	struct ibv_srq_init_attr_ex a = srq->init;
 
+	a.srq_context = srq;
+	a.pd = a.comp_mask & IBV_SRQ_INIT_ATTR_PD ? real_pd(a.pd) : NULL;
+	a.xrcd = a.comp_mask & IBV_SRQ_INIT_ATTR_XRCD ? real_xrcd(a.xrcd) : NULL;
+	a.cq = a.comp_mask & IBV_SRQ_INIT_ATTR_CQ ? real_cq(a.cq) : NULL;
+	if (!srq->ex)
+		srq->real = RP_REAL(rp_real.ibv_create_srq(a.pd, (struct ibv_srq_init_attr *)&a));
+	else if (RP_HAS_SLOT(ctx, create_srq_ex))
+		srq->real = RP_REAL(RP_SLOT(ctx, create_srq_ex)(ctx->real, &a));
+	else
+		return -EOPNOTSUPP;
+	*have = a.attr;
+	return srq->real ? 0 : rp_minus_errno();
+}
+
+static struct ibv_srq *create(struct rp_context *ctx, const struct ibv_srq_init_attr_ex *attr,
+			      bool ex)
+{
+	struct rp_srq *srq = calloc(1, sizeof(*srq));
+	int ret;
+
+	if (!srq)
+		return NULL;
+	srq->init = *attr;
+	srq->ex = ex;
+	srq->pin = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type == IBV_SRQT_XRC ?
+		   RP_IMM_XRC : -1;
+	srq->srq.context = &ctx->vctx.context;
+	srq->srq.srq_context = attr->srq_context;
+	srq->srq.pd = attr->comp_mask & IBV_SRQ_INIT_ATTR_PD ? attr->pd : NULL;
+	pthread_mutex_init(&srq->srq.mutex, NULL);
+	pthread_cond_init(&srq->srq.cond, NULL);
+	rp_verbs_enter(ctx);
+	ret = create_real(srq, &srq->init.attr);
+	if (!ret) {
+		srq->srq.handle = srq->real->handle;
+		rp_pool_init(&srq->pool, ctx, srq->init.attr.max_sge, post_real, srq);
+		srq->pool.max = srq->init.attr.max_wr;
+		if (srq->pin >= 0)
+			rp_pin(ctx, srq->pin);
+		rp_link(ctx, &ctx->srqs, &srq->node);
+	}
+	rp_verbs_leave(ctx);
+	if (!ret)
+		return &srq->srq;
 	free(srq);
-	errno = saved;
+	errno = -ret;
+	return NULL;
 }
 
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-	struct ibv_srq_init_attr a = *attr;
-	struct ibv_srq *real, *ret = NULL;
-	struct rp_context *ctx;
-	struct rp_srq *srq;
+	struct ibv_srq_init_attr_ex a = {
+		.srq_context = attr->srq_context,
+		.attr = attr->attr,
+		.comp_mask = IBV_SRQ_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_srq *srq;
 
 	if (RP_PASSING)
 		return rp_real.ibv_create_srq(pd, attr);
-	ctx = to_rp_context(pd->context);
-	srq = calloc(1, sizeof(*srq));
-	if (!srq)
-		return NULL;
-	a.srq_context = srq;
-	rp_verbs_enter(ctx);
-	real = RP_REAL(rp_real.ibv_create_srq(real_pd(pd), &a));
-	if (real) {
-		attr->attr = a.attr;
-		ret = wrap(ctx, srq, real, pd, attr->srq_context);
-	}
-	rp_verbs_leave(ctx);
-	if (!ret)
-		discard(srq);
-	return ret;
+	srq = create(to_rp_context(pd->context), &a, false);
+	if (srq)
+		attr->attr = to_rp_srq(srq)->init.attr;
+	return srq;
 }
 
 struct ibv_srq *rp_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
-	struct rp_context *ctx = to_rp_context(context);
-	struct ibv_srq_init_attr_ex a = *attr;
-	struct ibv_srq *real, *ret = NULL;
-	struct rp_srq *srq;
+	struct ibv_srq *srq;
 
 	/* Tag matching completes one request several times: its wr_ids can not be slots. */
-	if (a.comp_mask & IBV_SRQ_INIT_ATTR_TYPE && a.srq_type == IBV_SRQT_TM) {
+	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type == IBV_SRQT_TM) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	srq = calloc(1, sizeof(*srq));
-	if (!srq)
-		return NULL;
-	srq->xrc = a.comp_mask & IBV_SRQ_INIT_ATTR_TYPE && a.srq_type == IBV_SRQT_XRC;
-	a.srq_context = srq;
-	a.pd = a.comp_mask & IBV_SRQ_INIT_ATTR_PD ? real_pd(attr->pd) : NULL;
-	a.xrcd = a.comp_mask & IBV_SRQ_INIT_ATTR_XRCD ? real_xrcd(attr->xrcd) : NULL;
-	a.cq = a.comp_mask & IBV_SRQ_INIT_ATTR_CQ ? real_cq(attr->cq) : NULL;
-	if (a.comp_mask & IBV_SRQ_INIT_ATTR_CQ && attr->cq)
-		srq->cq = to_rp_cq(attr->cq);
-	rp_verbs_enter(ctx);
-	real = RP_REAL(RP_SLOT(ctx, create_srq_ex)(ctx->real, &a));
-	if (real) {
-		attr->attr = a.attr;
-		ret = wrap(ctx, srq, real,
-			   attr->comp_mask & IBV_SRQ_INIT_ATTR_PD ? attr->pd : NULL,
-			   attr->srq_context);
-	}
-	rp_verbs_leave(ctx);
-	if (!ret)
-		discard(srq);
-	return ret;
+	srq = create(to_rp_context(context), attr, true);
+	if (srq)
+		attr->attr = to_rp_srq(srq)->init.attr;
+	return srq;
 }
 
 #define ON_SRQ(ibsrq, call)						\
@@ -96,14 +105,23 @@ struct ibv_srq *rp_create_srq_ex(struct ibv_context *context, struct ibv_srq_ini
 	struct rp_srq *srq = to_rp_srq(ibsrq);				\
 	int ret;							\
 	rp_verbs_enter(ctx);						\
-	ret = RP_REAL(call);						\
-	rp_verbs_leave(ctx)
+	ret = RP_REAL(call)
 
 int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 {
+	struct ibv_srq_attr now;
+
 	if (RP_PASSING)
 		return rp_real.ibv_modify_srq(ibsrq, attr, mask);
 	ON_SRQ(ibsrq, rp_real.ibv_modify_srq(srq->real, attr, mask));
+	if (!ret && mask & IBV_SRQ_LIMIT)
+		atomic_store(&srq->limit, attr->srq_limit);
+	if (!ret && mask & IBV_SRQ_MAX_WR) {
+		if (RP_REAL(rp_real.ibv_query_srq(srq->real, &now)))
+			now.max_wr = attr->max_wr;
+		srq->init.attr.max_wr = srq->pool.max = now.max_wr;
+	}
+	rp_verbs_leave(ctx);
 	return ret;
 }
 
@@ -112,21 +130,32 @@ int ibv_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 	if (RP_PASSING)
 		return rp_real.ibv_query_srq(ibsrq, attr);
 	ON_SRQ(ibsrq, rp_real.ibv_query_srq(srq->real, attr));
+	rp_verbs_leave(ctx);
 	return ret;
 }
 
 int rp_get_srq_num(struct ibv_srq *ibsrq, uint32_t *num)
 {
 	ON_SRQ(ibsrq, RP_SLOT(ctx, get_srq_num)(srq->real, num));
+	rp_verbs_leave(ctx);
 	return ret;
+}
+
+/* Completions that were not polled point to our slots, in whichever CQ. */
+static void sweep_all(struct rp_context *ctx)
+{
+	struct rp_cq *cq;
+
+	rp_lock(&ctx->objects);
+	list_for_each(cq, &ctx->cqs, node)
+		rp_cq_sweep(cq);
+	rp_unlock(&ctx->objects);
 }
 
 int ibv_destroy_srq(struct ibv_srq *ibsrq)
 {
 	struct rp_context *ctx;
 	struct rp_srq *srq;
-	bool swept = true;
-	struct rp_cq *cq;
 	int ret;
 
 	if (RP_PASSING)
@@ -139,37 +168,23 @@ int ibv_destroy_srq(struct ibv_srq *ibsrq)
 	if (ret) {
 		rp_link(ctx, &ctx->srqs, &srq->node);
 	} else {
-		rp_unpin(ctx, srq->xrc ? RP_IMM_XRC : RP_IMM_SRQ);
-		/* Completions that were not polled point to our slots, in whichever CQ. */
-		rp_lock(&ctx->objects);
-		list_for_each(cq, &ctx->cqs, node)
-			swept &= rp_cq_sweep(cq);
-		rp_unlock(&ctx->objects);
+		if (srq->pin >= 0)
+			rp_unpin(ctx, srq->pin);
+		sweep_all(ctx);
+		rp_async_forget(ctx, srq);
 	}
 	rp_verbs_leave(ctx);
 	if (ret)
 		return ret;
 	rp_wait_acked(&ibsrq->mutex, &ibsrq->cond, &srq->async_events_unacked);
-	/* Destroyed by who is just reading a CQ (start_poll): its slots may be read yet, and are lost. */
-	if (!swept)
-		return 0;
 	rp_pool_free(&srq->pool);
 	free(srq);
 	return 0;
 }
 
-static int post_real(void *arg, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
-{
-	struct ibv_srq *real = arg;
-
-	return real->context->ops.post_srq_recv(real, wr, bad);
-}
-
 int rp_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	struct rp_srq *srq = to_rp_srq(ibsrq);
-
-	return rp_pool_post(&srq->pool, wr, bad, post_real, srq->real);
+	return rp_pool_post(&to_rp_srq(ibsrq)->pool, wr, bad);
 }
 
 int rp_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *op, struct ibv_ops_wr **bad)
@@ -177,6 +192,47 @@ int rp_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *op, struct ibv_ops_w
 	(void)srq;
 	*bad = op;
 	return EOPNOTSUPP;	/* tag matching: see rp_create_srq_ex() */
+}
+
+int rp_srq_release(struct rp_srq *srq)
+{
+	int ret;
+
+	rp_lock(&srq->pool.lock);
+	ret = RP_REAL(rp_real.ibv_destroy_srq(srq->real));
+	if (!ret) {
+		rp_pool_away(&srq->pool);
+		srq->real = NULL;
+	}
+	rp_unlock(&srq->pool.lock);
+	return -ret;
+}
+
+int rp_srq_recreate(struct rp_srq *srq)
+{
+	struct ibv_srq_attr have;
+
+	return create_real(srq, &have);
+}
+
+/* The limit last: armed before, it would be reported for a queue that is not filled yet. */
+int rp_srq_refill(struct rp_srq *srq)
+{
+	struct ibv_srq_attr attr = { .srq_limit = atomic_load(&srq->limit) };
+	bool was_away;
+	int n;
+
+	rp_lock(&srq->pool.lock);
+	was_away = srq->pool.away;
+	rp_unlock(&srq->pool.lock);
+	n = rp_pool_submit(&srq->pool);
+
+	if (n < 0 || !was_away || !attr.srq_limit)
+		return n;
+	if (RP_REAL(rp_real.ibv_modify_srq(srq->real, &attr, IBV_SRQ_LIMIT)))
+		rp_log(RP_LOG_ERR, "the limit of a shared receive queue is not set: %s",
+		       strerror(errno));
+	return n;
 }
 
 struct ibv_xrcd *rp_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)

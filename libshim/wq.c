@@ -2,11 +2,11 @@
 /* Work queues and their indirection tables: not moved in this release. */
 #include <stdlib.h>
 
-#include "objects.h"
+#include "pool.h"
 
-static int post_real(void *arg, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+static int post_real(void *owner, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	struct ibv_wq *real = arg;
+	struct ibv_wq *real = ((struct rp_wq *)owner)->real;
 
 	return real->post_recv(real, wr, bad);
 }
@@ -15,7 +15,7 @@ static int post_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr, struct ibv_rec
 {
 	struct rp_wq *wq = (struct rp_wq *)ibwq;
 
-	return rp_pool_post(&wq->pool, wr, bad, post_real, wq->real);
+	return rp_pool_post(&wq->pool, wr, bad);
 }
 
 struct ibv_wq *rp_create_wq(struct ibv_context *context, struct ibv_wq_init_attr *attr)
@@ -53,7 +53,7 @@ struct ibv_wq *rp_create_wq(struct ibv_context *context, struct ibv_wq_init_attr
 	wq->wq.pd = attr->pd;
 	wq->wq.cq = attr->cq;
 	wq->wq.post_recv = wq->real->post_recv ? post_recv : NULL;
-	rp_pool_init(&wq->pool, ctx);
+	rp_pool_init(&wq->pool, ctx, a.max_sge, post_real, wq);
 	return &wq->wq;
 }
 

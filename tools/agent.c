@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* repath agent: serves the host of this virtual machine. See repath-agent(8). */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <signal.h>
@@ -51,7 +52,7 @@ struct door *agent_door(struct agent *ag, struct json_object *id)
 	if (ag->door)
 		return ag->door;
 	ag->door = door_new();
-	if (door_listen(ag->door)) {
+	if (door_listen(ag->door, REPATH_MCGRP_OPERATION)) {
 		agent_refuse(ag, id, "%s", door_error(ag->door));
 		door_close(ag->door);
 		ag->door = NULL;
@@ -150,8 +151,8 @@ static void serve_once(struct agent *ag)
 	}
 	port_serve(&ag->port, fds[0].revents, agent_request, ag);
 	/* They only wake: what there is to know is asked for. */
-	if (ag->door)
-		door_events(ag->door, no_event, NULL);
+	if (ag->door && door_events(ag->door, no_event, NULL) == -ENODEV)
+		agent_door_failed(ag);
 	look_at_jobs(ag);
 }
 
@@ -162,9 +163,9 @@ int cmd_agent(struct door *door, struct args *a)
 
 	(void)door;	/* one that lives as long as the module does, not as this command */
 	while (a->argc) {
-		if (take(a, "port") || take(a, "--port"))
+		if (take(a, "port"))
 			path = take_word(a, "a path");
-		else if (take(a, "hook") || take(a, "--hook"))
+		else if (take(a, "hook"))
 			ag.hooks = take_word(a, "a directory");
 		else
 			take_end(a);

@@ -22,7 +22,11 @@ void usage_error(const struct args *a, const char *format, ...)
 
 bool take(struct args *a, const char *word)
 {
-	if (!a->argc || !a->argv[0][0] || strncmp(word, a->argv[0], strlen(a->argv[0])))
+	const char *given = a->argc ? a->argv[0] : "";
+
+	if (!strncmp(given, "--", 2))
+		given += 2;
+	if (!*given || strncmp(word, given, strlen(given)))
 		return false;
 	a->argc--;
 	a->argv++;

@@ -6,9 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define EXIT_FAILED	1	/* refused, rolled back, nothing found */
+#define EXIT_FAILED	1	/* rolled back: everything is as before; or not there, or no answer */
 #define EXIT_USAGE	2
 #define EXIT_NO_DOOR	3	/* no module, or no permission */
+#define EXIT_REFUSED	4	/* and nothing was touched */
+#define EXIT_PARKED	5	/* the processes wait for another resume */
+#define EXIT_GOES_ON	6	/* interrupted, and the operation goes on */
 
 #define DEV_NAME_LEN	64	/* with the final NUL */
 
@@ -28,7 +31,7 @@ struct args {
 void usage_error(const struct args *a, const char *format, ...)
 	__attribute__((noreturn, format(printf, 2, 3)));
 
-/* Takes the next word if it is @word or a beginning of it, as ip(8) does. */
+/* Takes the next word if it is @word or a beginning of it, as ip(8) does, with "--" or without. */
 bool take(struct args *a, const char *word);
 /* The next word, whatever it is; @what names it when there is none. */
 const char *take_word(struct args *a, const char *what);

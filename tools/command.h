@@ -10,12 +10,15 @@ int cmd_qp(struct door *door, struct args *a);
 int cmd_process(struct door *door, struct args *a);
 int cmd_device(struct door *door, struct args *a);
 int cmd_connection(struct door *door, struct args *a);
+int cmd_stats(struct door *door, struct args *a);
+int cmd_adopt(struct door *door, struct args *a);
 int cmd_monitor(struct door *door, struct args *a);
 int cmd_suspend(struct door *door, struct args *a);
 int cmd_resume(struct door *door, struct args *a);
 int cmd_abort(struct door *door, struct args *a);
 int cmd_status(struct door *door, struct args *a);
 int cmd_version(struct door *door, struct args *a);
+int cmd_run(struct door *door, struct args *a);
 int cmd_agent(struct door *door, struct args *a);
 
 #endif /* REPATH_TOOL_COMMAND_H */

@@ -2,18 +2,22 @@
 /* Generic netlink requests, dumps and events of ib_repath.ko. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <linux/genetlink.h>
 #include <linux/netlink.h>
 #include <netlink/genl/ctrl.h>
 #include <netlink/genl/genl.h>
 #include <netlink/netlink.h>
+#include "args.h"
 #include "door.h"
 
 #define DUMP_ATTEMPTS	10
 #define EVENT_BUFFER	(1 << 20)
+#define WAIT_LOOK_MS	1000
 
 struct door {
 	struct nl_sock *sock;
@@ -71,6 +75,21 @@ static struct nla_policy policy[REPATH_A_MAX + 1] = {
 	[REPATH_A_REASON]	= { .type = NLA_STRING },
 	[REPATH_A_COUNTERS]	= { .type = NLA_UNSPEC, .minlen = sizeof(struct repath_counters) },
 	[REPATH_A_EV_ACTION]	= { .type = NLA_U8 },
+	[REPATH_A_PKEY_INDEX]	= { .type = NLA_U32 },
+	[REPATH_A_PKEY]		= { .type = NLA_U32 },
+	[REPATH_A_RATE]		= { .type = NLA_U8 },
+	[REPATH_A_MIG_STATE]	= { .type = NLA_U8 },
+	[REPATH_A_ALT_PATH]	= { .type = NLA_NESTED },
+	[REPATH_A_CREATED_NS]	= { .type = NLA_U64 },
+	[REPATH_A_ADOPTION]	= { .type = NLA_NESTED },
+	[REPATH_A_ADOPTED_QPS]	= { .type = NLA_U32 },
+	[REPATH_A_ADOPTED_CTXS]	= { .type = NLA_U32 },
+	[REPATH_A_CORRECTED]	= { .type = NLA_U32 },
+	[REPATH_A_SWEPT]	= { .type = NLA_U32 },
+	[REPATH_A_MISSING_QPS]	= { .type = NLA_U32 },
+	[REPATH_A_MISSING_CTXS]	= { .type = NLA_U32 },
+	[REPATH_A_STATS]	= { .type = NLA_NESTED },
+	[REPATH_A_COUNTS]	= { .type = NLA_NESTED },
 };
 
 const char *door_error(const struct door *door)
@@ -82,7 +101,10 @@ int door_exit_status(int err)
 {
 	if (!err)
 		return 0;
-	return err == -EPERM || err == -EACCES || err == -EPROTONOSUPPORT ? 3 : 1;
+	if (err == -EBUSY)
+		return EXIT_REFUSED;
+	return err == -EPERM || err == -EACCES || err == -EPROTONOSUPPORT ? EXIT_NO_DOOR :
+									     EXIT_FAILED;
 }
 
 /* @words: the module's, or NULL. What to do next is said where it is known for any request. */
@@ -348,15 +370,25 @@ int door_dump(struct door *door, struct nl_msg *msg, door_msg_fn fn, void *arg)
 	return ret < 0 ? ret : 0;
 }
 
-int door_listen(struct door *door)
+/* Joins the group in which the kernel says that families of generic netlink come and go. */
+static int join_notify(struct door *door, struct nl_sock *sock)
+{
+	int group = genl_ctrl_resolve_grp(sock, "nlctrl", "notify");
+
+	if (group >= 0)
+		group = nl_socket_add_membership(sock, group);
+	return group < 0 ? explain_libnl(door, group, "joining the group \"notify\"") : 0;
+}
+
+int door_listen(struct door *door, const char *name)
 {
 	int ret = open_door(door), group;
 
 	if (ret)
 		return ret;
-	group = genl_ctrl_resolve_grp(door->sock, REPATH_GENL_NAME, REPATH_MCGRP_MONITOR);
+	group = genl_ctrl_resolve_grp(door->sock, REPATH_GENL_NAME, name);
 	if (group < 0)
-		return explain_libnl(door, group, "looking up the group \"monitor\"");
+		return explain_libnl(door, group, "looking up the multicast group");
 	door->events = open_socket();
 	if (!door->events)
 		return explain(door, -errno, NULL);
@@ -364,8 +396,34 @@ int door_listen(struct door *door)
 	nl_socket_set_nonblocking(door->events);
 	ret = nl_socket_add_membership(door->events, group);
 	if (ret)
-		return explain_libnl(door, ret, "joining the group \"monitor\"");
-	return 0;
+		return explain_libnl(door, ret, "joining the multicast group");
+	return join_notify(door, door->events);
+}
+
+int door_wait(struct door *door)
+{
+	struct nl_sock *notify = open_socket();
+	struct pollfd fd;
+	int ret;
+
+	nl_socket_free(door->events);
+	nl_socket_free(door->sock);
+	door->events = door->sock = NULL;
+	if (!notify)
+		return explain(door, -errno, NULL);
+	nl_socket_set_nonblocking(notify);
+	ret = join_notify(door, notify);
+	fd = (struct pollfd){ .fd = nl_socket_get_fd(notify), .events = POLLIN };
+	while (!ret && open_door(door)) {
+		unsigned char *buf = NULL;
+		struct sockaddr_nl from;
+
+		/* Families come and go seldom: whichever it was, ours is looked for again. */
+		if (poll(&fd, 1, WAIT_LOOK_MS) > 0 && nl_recv(notify, &from, &buf, NULL) > 0)
+			free(buf);
+	}
+	nl_socket_free(notify);
+	return ret;
 }
 
 int door_event_fd(const struct door *door)
@@ -373,8 +431,24 @@ int door_event_fd(const struct door *door)
 	return nl_socket_get_fd(door->events);
 }
 
+/* Does the kernel say that our family is no more? */
+static bool says_unloaded(struct door *door, struct nlmsghdr *h)
+{
+	static struct nla_policy ctrl_policy[CTRL_ATTR_MAX + 1] = {
+		[CTRL_ATTR_FAMILY_ID] = { .type = NLA_U16 },
+	};
+	struct nlattr *tb[CTRL_ATTR_MAX + 1];
+
+	return h->nlmsg_type == GENL_ID_CTRL && genlmsg_valid_hdr(h, 0) &&
+	       ((struct genlmsghdr *)nlmsg_data(h))->cmd == CTRL_CMD_DELFAMILY &&
+	       !genlmsg_parse(h, 0, tb, CTRL_ATTR_MAX, ctrl_policy) &&
+	       tb[CTRL_ATTR_FAMILY_ID] && nla_get_u16(tb[CTRL_ATTR_FAMILY_ID]) == door->family;
+}
+
 int door_events(struct door *door, door_msg_fn fn, void *arg)
 {
+	bool unloaded = false;
+
 	for (;;) {
 		struct sockaddr_nl from;
 		unsigned char *buf = NULL;
@@ -382,7 +456,7 @@ int door_events(struct door *door, door_msg_fn fn, void *arg)
 		int n = nl_recv(door->events, &from, &buf, NULL);
 
 		if (n == 0 || n == -NLE_AGAIN)
-			return 0;
+			return unloaded ? explain(door, -ENODEV, "the module was unloaded") : 0;
 		if (n == -NLE_INTR)
 			continue;
 		if (n == -NLE_NOMEM)
@@ -390,8 +464,10 @@ int door_events(struct door *door, door_msg_fn fn, void *arg)
 		if (n < 0)
 			return explain_libnl(door, n, "reading events");
 		for (h = (struct nlmsghdr *)buf; nlmsg_ok(h, n); h = nlmsg_next(h, &n))
-			if (!from.nl_pid)
+			if (!from.nl_pid) {
 				deliver(door, h, fn, arg);
+				unloaded |= says_unloaded(door, h);
+			}
 		free(buf);
 	}
 }

@@ -36,12 +36,16 @@ int door_do(struct door *door, struct nl_msg *msg, door_msg_fn fn, void *arg);
 int door_dump(struct door *door, struct nl_msg *msg, door_msg_fn fn, void *arg);
 
 /*
- * Joins the group "monitor" with a descriptor of its own, to be polled for reading. door_events
- * takes what is there: 0, -ENOBUFS when events were lost (look again at everything), or -errno.
+ * Joins a multicast group with a descriptor of its own, to be polled for reading. door_events
+ * takes what is there: 0, -ENOBUFS when events were lost (look again at everything), -ENODEV when
+ * the module was unloaded (the door is of no more use, but for door_wait), or -errno.
  */
-int door_listen(struct door *door);
+int door_listen(struct door *door, const char *group);
 int door_event_fd(const struct door *door);
 int door_events(struct door *door, door_msg_fn fn, void *arg);
+
+/* Waits until the module is there (again), closes the door and opens it: as after door_new. */
+int door_wait(struct door *door);
 
 /* Parses a nest into tb[REPATH_A_MAX + 1]; a damaged one yields no attributes. */
 void door_nest(struct nlattr *nest, struct nlattr **tb);
@@ -49,7 +53,7 @@ void door_nest(struct nlattr *nest, struct nlattr **tb);
 /* Why the last call failed, for a person: the module's own words if it gave some. */
 const char *door_error(const struct door *door);
 
-/* Exit status for the -errno of a call: 3 when there is no module or no permission, else 1. */
+/* Exit status for the -errno of a call: EXIT_*. */
 int door_exit_status(int err);
 
 #endif /* REPATH_TOOL_DOOR_H */

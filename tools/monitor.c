@@ -80,9 +80,8 @@ static void take_dumped(uint8_t cmd, struct nlattr **tb, void *arg)
 		print_event(w->name, "now", w->object(tb[w->attr]));
 }
 
-static int dump_again(struct door *door)
+static int dump(struct door *door)
 {
-	print_event("lost", "events were lost, everything follows as it is now", NULL);
 	for (unsigned int i = 0; i < WATCHED; i++) {
 		int err;
 
@@ -90,10 +89,28 @@ static int dump_again(struct door *door)
 			continue;
 		err = door_dump(door, door_request(watched[i].get), take_dumped,
 			      (void *)&watched[i]);
+		/* Whatever it is that went wrong, that the module goes explains it. */
+		if (err && door_events(door, take_event, NULL) == -ENODEV)
+			return -ENODEV;
 		if (err)
 			return err;
 	}
 	return 0;
+}
+
+/* Nobody else tells what the next module will find. */
+static int wait_for_module(struct door *door)
+{
+	int err;
+
+	print_event("module", "del", NULL);
+	err = door_wait(door);
+	if (!err)
+		err = door_listen(door, REPATH_MCGRP_MONITOR);
+	if (err)
+		return err == -EPROTONOSUPPORT ? -ENODEV : err;
+	print_event("module", "new", NULL);
+	return dump(door);
 }
 
 static bool take_watched(struct args *a)
@@ -120,14 +137,19 @@ int cmd_monitor(struct door *door, struct args *a)
 	if (!chosen)
 		chosen = (1u << WATCHED) - 1;
 
-	for (err = door_listen(door); !err;) {
+	for (err = door_listen(door, REPATH_MCGRP_MONITOR); !err;) {
 		struct pollfd fd = { .fd = door_event_fd(door), .events = POLLIN };
 
 		if (poll(&fd, 1, -1) < 0 && errno != EINTR)
 			break;
 		err = door_events(door, take_event, NULL);
-		if (err == -ENOBUFS)
-			err = dump_again(door);
+		if (err == -ENOBUFS) {
+			print_event("lost", "events were lost, everything follows as it is now",
+				    NULL);
+			err = dump(door);
+		}
+		while (err == -ENODEV)
+			err = wait_for_module(door);
 		if (ferror(stdout))
 			return EXIT_FAILED;
 	}

@@ -58,6 +58,73 @@ static const char *const actions[] = {
 	[REPATH_EV_DEL] = "del",
 };
 
+static const char *const stats[] = {
+	[REPATH_STAT_QP_NEW] = "qp-new",
+	[REPATH_STAT_QP_MODIFY] = "qp-modify",
+	[REPATH_STAT_QP_DEL] = "qp-del",
+	[REPATH_STAT_CTX_NEW] = "ctx-new",
+	[REPATH_STAT_CTX_DEL] = "ctx-del",
+	[REPATH_STAT_QP_ADOPTED] = "qp-adopted",
+	[REPATH_STAT_CTX_ADOPTED] = "ctx-adopted",
+	[REPATH_STAT_CORRECTED] = "corrected",
+	[REPATH_STAT_SWEPT] = "swept",
+	[REPATH_STAT_RESCANS] = "rescans",
+	[REPATH_STAT_PROBE_MISSED] = "probe-missed",
+	[REPATH_STAT_PROBE_NO_MEMORY] = "probe-no-memory",
+	[REPATH_STAT_CONN_NEW] = "conn-new",
+	[REPATH_STAT_CONN_READY] = "conn-ready",
+	[REPATH_STAT_CONN_LIMIT] = "conn-limit",
+	[REPATH_STAT_LEASE_EXPIRED] = "lease-expired",
+	[REPATH_STAT_TX_MSG] = "tx-msg",
+	[REPATH_STAT_TX_LOCAL] = "tx-local",
+	[REPATH_STAT_TX_FRAG] = "tx-frag",
+	[REPATH_STAT_TX_HELLO_AGAIN] = "tx-hello-again",
+	[REPATH_STAT_TX_OK] = "tx-ok",
+	[REPATH_STAT_TX_PENDING] = "tx-pending",
+	[REPATH_STAT_TX_NO_SHIM] = "tx-no-shim",
+	[REPATH_STAT_TX_NO_QP] = "tx-no-qp",
+	[REPATH_STAT_TX_BAD_TOKEN] = "tx-bad-token",
+	[REPATH_STAT_TX_BUSY] = "tx-busy",
+	[REPATH_STAT_TX_VERSION] = "tx-version",
+	[REPATH_STAT_TX_MALFORMED] = "tx-malformed",
+	[REPATH_STAT_TX_TIMEOUT] = "tx-timeout",
+	[REPATH_STAT_TX_UNREACHABLE] = "tx-unreachable",
+	[REPATH_STAT_TX_NO_MODULE] = "tx-no-module",
+	[REPATH_STAT_TX_ERROR] = "tx-error",
+	[REPATH_STAT_RX_MSG] = "rx-msg",
+	[REPATH_STAT_RX_FRAG] = "rx-frag",
+	[REPATH_STAT_RX_FRAG_AGAIN] = "rx-frag-again",
+	[REPATH_STAT_RX_OK] = "rx-ok",
+	[REPATH_STAT_RX_PENDING] = "rx-pending",
+	[REPATH_STAT_RX_NO_SHIM] = "rx-no-shim",
+	[REPATH_STAT_RX_NO_QP] = "rx-no-qp",
+	[REPATH_STAT_RX_BAD_TOKEN] = "rx-bad-token",
+	[REPATH_STAT_RX_BUSY] = "rx-busy",
+	[REPATH_STAT_RX_VERSION] = "rx-version",
+	[REPATH_STAT_RX_MALFORMED] = "rx-malformed",
+	[REPATH_STAT_OP_START] = "op-start",
+	[REPATH_STAT_OP_SUSPENDED] = "op-suspended",
+	[REPATH_STAT_OP_REFUSED] = "op-refused",
+	[REPATH_STAT_OP_ROLLED_BACK] = "op-rolled-back",
+	[REPATH_STAT_OP_RESUME] = "op-resume",
+	[REPATH_STAT_OP_RESUMED] = "op-resumed",
+	[REPATH_STAT_OP_PARKED] = "op-parked",
+	[REPATH_STAT_OP_ABORT] = "op-abort",
+	[REPATH_STAT_OP_KILLED] = "op-killed",
+	[REPATH_STAT_UNPLUG] = "unplug",
+	[REPATH_STAT_UNPLUG_LOST] = "unplug-lost",
+};
+/* enum ib_mig_state and enum ib_rate */
+static const char *const mig_states[] = {
+	"MIGRATED", "REARM", "ARMED",
+};
+static const char *const rates[] = {
+	[2] = "2.5", [5] = "5", [3] = "10", [6] = "20", [4] = "30", [7] = "40", [8] = "60",
+	[9] = "80", [10] = "120", [11] = "14", [12] = "56", [13] = "112", [14] = "168",
+	[15] = "25", [16] = "100", [17] = "200", [18] = "300", [19] = "28", [20] = "50",
+	[21] = "400", [22] = "600", [23] = "800",
+};
+
 static const struct {
 	const char *const *names;
 	unsigned int n;
@@ -71,6 +138,9 @@ static const struct {
 	[NAMES_OP_STATE] = TABLE(op_states, "state"),
 	[NAMES_STAGE] = TABLE(stages, "stage"),
 	[NAMES_ACTION] = TABLE(actions, "action"),
+	[NAMES_STAT] = TABLE(stats, "stat"),
+	[NAMES_MIG_STATE] = TABLE(mig_states, "state"),
+	[NAMES_RATE] = TABLE(rates, "rate"),
 };
 
 const char *name_of(enum name_table table, unsigned int number)

@@ -12,6 +12,9 @@ enum name_table {
 	NAMES_OP_STATE,
 	NAMES_STAGE,
 	NAMES_ACTION,
+	NAMES_STAT,
+	NAMES_MIG_STATE,
+	NAMES_RATE,
 };
 
 /* "RC"; a number that this build does not know as "TYPE-31", valid until the 4th next call. */

@@ -8,7 +8,7 @@
 #include "out.h"
 #include "show.h"
 
-static void add_failure(struct json_object *o, struct nlattr **tb)
+void op_add_failure(struct json_object *o, struct nlattr **tb)
 {
 	if (tb[REPATH_A_ERRNO] && nla_get_u32(tb[REPATH_A_ERRNO])) {
 		const char *name = strerrorname_np(nla_get_u32(tb[REPATH_A_ERRNO]));
@@ -48,7 +48,7 @@ static struct json_object *op_process_object(struct nlattr *nest)
 	show_text(o, "comm", tb[REPATH_A_COMM]);
 	if (tb[REPATH_A_OP_STAGE])
 		out_text(o, "stage", name_of(NAMES_STAGE, nla_get_u8(tb[REPATH_A_OP_STAGE])));
-	add_failure(o, tb);
+	op_add_failure(o, tb);
 	nla_for_each_nested(a, nest, left) {
 		struct nlattr *stage[REPATH_A_MAX + 1];
 
@@ -81,7 +81,8 @@ struct json_object *op_object(struct nlattr *nest)
 	show_text(o, "dev", tb[REPATH_A_DEV_NAME]);
 	if (tb[REPATH_A_OP_STATE])
 		out_text(o, "state", name_of(NAMES_OP_STATE, nla_get_u8(tb[REPATH_A_OP_STATE])));
-	add_failure(o, tb);
+	op_add_failure(o, tb);
+	out_flag(o, "unplug", tb[REPATH_A_UNPLUG]);
 	show_number(o, "timeout-ms", tb[REPATH_A_TIMEOUT_MS]);
 	show_number(o, "started-ns", tb[REPATH_A_STARTED_NS]);
 	nla_for_each_nested(a, nest, left)

@@ -8,6 +8,8 @@
 #include "door.h"
 
 struct json_object *op_object(struct nlattr *nest);
+/* Adds "error" and "reason" of the attributes, where they say something. */
+void op_add_failure(struct json_object *o, struct nlattr **tb);
 
 /* One operation by its number, to be put by the caller; NULL with *@err = -errno. */
 struct json_object *op_get(struct door *door, uint32_t id, int *err);

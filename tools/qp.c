@@ -3,10 +3,59 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include "command.h"
 #include "names.h"
 #include "out.h"
 #include "show.h"
+
+/* How a queue pair reaches another, or would if it lost the first way. */
+static void add_path(struct json_object *o, struct nlattr **tb)
+{
+	show_number(o, "dlid", tb[REPATH_A_DLID]);
+	show_number(o, "slid", tb[REPATH_A_SLID]);
+	show_gid(o, "dgid", tb[REPATH_A_DGID]);
+	show_number(o, "sgid-index", tb[REPATH_A_SGID_INDEX]);
+	show_number(o, "sl", tb[REPATH_A_SL]);
+	if (tb[REPATH_A_RATE] && nla_get_u8(tb[REPATH_A_RATE]))
+		out_text(o, "gbps", name_of(NAMES_RATE, nla_get_u8(tb[REPATH_A_RATE])));
+	if (tb[REPATH_A_PKEY]) {
+		char text[16];
+
+		snprintf(text, sizeof(text), "0x%04x", nla_get_u32(tb[REPATH_A_PKEY]) & 0xffff);
+		out_text(o, "pkey", text);
+	}
+}
+
+/* On one line with the rest, so that "grep" finds it: each word with "alt-" before it. */
+static void add_alternate(struct json_object *o, struct nlattr *nest)
+{
+	struct json_object *path = json_object_new_object();
+	struct nlattr *tb[REPATH_A_MAX + 1];
+	char word[32];
+
+	door_nest(nest, tb);
+	show_number(path, "port", tb[REPATH_A_PORT]);
+	add_path(path, tb);
+	json_object_object_foreach(path, key, value) {
+		snprintf(word, sizeof(word), "alt-%s", key);
+		json_object_object_add(o, word, json_object_get(value));
+	}
+	json_object_put(path);
+}
+
+static void add_age(struct json_object *o, struct nlattr *created)
+{
+	struct timespec now;
+	uint64_t ns;
+
+	if (!created)
+		return;
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	ns = now.tv_sec * 1000000000ull + now.tv_nsec;
+	if (ns >= nla_get_u64(created))
+		out_number(o, "age-s", (ns - nla_get_u64(created)) / 1000000000);
+}
 
 struct json_object *qp_object(struct nlattr *nest)
 {
@@ -26,17 +75,19 @@ struct json_object *qp_object(struct nlattr *nest)
 	out_flag(o, "kernel", tb[REPATH_A_KERNEL]);
 	out_flag(o, "shim", tb[REPATH_A_SHIM]);
 	show_number(o, "dqpn", tb[REPATH_A_DEST_QPN]);
-	show_number(o, "dlid", tb[REPATH_A_DLID]);
-	show_number(o, "slid", tb[REPATH_A_SLID]);
-	show_gid(o, "dgid", tb[REPATH_A_DGID]);
-	show_number(o, "sgid-index", tb[REPATH_A_SGID_INDEX]);
-	show_number(o, "sl", tb[REPATH_A_SL]);
+	add_path(o, tb);
 	if (tb[REPATH_A_PATH_MTU] && nla_get_u8(tb[REPATH_A_PATH_MTU]))
 		out_number(o, "mtu", 128u << (nla_get_u8(tb[REPATH_A_PATH_MTU]) & 7));
+	if (tb[REPATH_A_MIG_STATE])
+		out_text(o, "mig-state",
+			 name_of(NAMES_MIG_STATE, nla_get_u8(tb[REPATH_A_MIG_STATE])));
+	add_age(o, tb[REPATH_A_CREATED_NS]);
 	show_number(o, "conn", tb[REPATH_A_CONN_ID]);
 	if (tb[REPATH_A_CONN_STATE])
 		out_text(o, "conn-state",
 			 name_of(NAMES_CONN_STATE, nla_get_u8(tb[REPATH_A_CONN_STATE])));
+	if (tb[REPATH_A_ALT_PATH])
+		add_alternate(o, tb[REPATH_A_ALT_PATH]);
 	return o;
 }
 

@@ -9,8 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 #include "command.h"
+#include "names.h"
 #include "op.h"
 #include "out.h"
+#include "plan.h"
 
 /* An event wakes the wait; should one be lost, the operation is looked at this often anyway. */
 #define LOOK_MS	250
@@ -23,11 +25,29 @@ static void on_signal(int sig)
 	interrupted++;
 }
 
-static void no_event(uint8_t cmd, struct nlattr **tb, void *arg)
+/* Is it worth a look? Each look costs the processor that the move itself needs. */
+struct news {
+	uint32_t id;
+	bool any;
+};
+
+static void note_news(uint8_t cmd, struct nlattr **tb, void *arg)
 {
-	(void)cmd;
-	(void)tb;
-	(void)arg;
+	struct nlattr *op[REPATH_A_MAX + 1];
+	struct news *news = arg;
+	uint8_t state;
+
+	if (cmd != REPATH_CMD_EV_OP || !tb[REPATH_A_OP])
+		return;
+	door_nest(tb[REPATH_A_OP], op);
+	if (!op[REPATH_A_OP_ID] || !op[REPATH_A_OP_STATE] ||
+	    nla_get_u32(op[REPATH_A_OP_ID]) != news->id)
+		return;
+	state = nla_get_u8(op[REPATH_A_OP_STATE]);
+	/* A person sees each stage; for a script only an end is news. */
+	news->any |= (!out_json && isatty(STDOUT_FILENO)) ||
+		     !(state == REPATH_OP_CHECKING || state == REPATH_OP_SUSPENDING ||
+		       state == REPATH_OP_RESUMING || state == REPATH_OP_ABORTING);
 }
 
 static void tell_stage(void *arg, const char *stage, double ms, struct json_object *process)
@@ -59,12 +79,14 @@ static void print_stages(struct json_object *op)
 
 static void print_end(enum op_goal goal, struct json_object *op)
 {
-	struct json_object *procs;
+	struct json_object *procs, *plan;
 	char advice[160];
 	size_t n = 0;
 
 	if (out_json)
 		out_object(op);
+	else if (json_object_object_get_ex(op, "plan", &plan))
+		plan_print(plan);
 	if (json_object_object_get_ex(op, "processes", &procs))
 		n = json_object_array_length(procs);
 	if (op_reached(goal, op)) {
@@ -98,8 +120,36 @@ static bool give_up(struct door *door, struct op_watch *w, int times)
 	return true;
 }
 
-static int follow(struct door *door, struct op_watch *w)
+static int end_status(enum op_goal goal, struct json_object *op)
 {
+	static const char *const touched[] = { "gate", "drain", "release" };
+	struct json_object *stages, *stage;
+
+	if (op_reached(goal, op))
+		return 0;
+	if (!strcmp(op_text(op, "state"), name_of(NAMES_OP_STATE, REPATH_OP_PARKED)))
+		return EXIT_PARKED;
+	if (goal != OP_GOAL_SUSPEND || !json_object_object_get_ex(op, "stages", &stages))
+		return EXIT_FAILED;
+	for (size_t i = 0; i < sizeof(touched) / sizeof(touched[0]); i++)
+		if (json_object_object_get_ex(stages, touched[i], &stage))
+			return EXIT_FAILED;
+	return EXIT_REFUSED;
+}
+
+static void tell_nothing(void *arg, const char *stage, double ms, struct json_object *process)
+{
+	(void)arg;
+	(void)stage;
+	(void)ms;
+	(void)process;
+}
+
+/* To the end of the operation, which is then in *@end, to be put by the caller; or a status. */
+static int follow(struct door *door, struct op_watch *w, op_stage_fn tell,
+		  struct json_object **end)
+{
+	struct news news = { .id = w->id };
 	int told = 0;
 
 	for (;;) {
@@ -112,35 +162,52 @@ static int follow(struct door *door, struct op_watch *w)
 			fprintf(stderr, "repath: operation %u: %s\n", w->id, door_error(door));
 			return door_exit_status(err);
 		}
-		if (op_watch_look(w, op, tell_stage, NULL)) {
-			int status = op_reached(w->goal, op) ? 0 : EXIT_FAILED;
-
-			print_end(w->goal, op);
-			json_object_put(op);
-			return status;
+		if (op_watch_look(w, op, tell, NULL)) {
+			*end = op;
+			return 0;
 		}
 		json_object_put(op);
 		if (interrupted > told) {
 			told = interrupted;
 			if (give_up(door, w, told))
-				return EXIT_FAILED;
+				return EXIT_GOES_ON;
 			continue;
 		}
-		poll(&fd, 1, LOOK_MS);
-		/* What the events say is not needed, nor does it matter when some were lost. */
-		door_events(door, no_event, NULL);
+		/* That events were lost is as good as news; without any, look anyway. */
+		for (news.any = false; !news.any && interrupted == told;)
+			if (poll(&fd, 1, LOOK_MS) != 1 || door_events(door, note_news, &news))
+				break;
 	}
+}
+
+/* Has all shims asked, also where somebody without one has ended the dry run @op at once. */
+static void add_plan(struct door *door, const struct op_request *r, struct json_object *op)
+{
+	struct op_request all = { .dev = r->dev, .timeout_ms = r->timeout_ms, .force = true,
+				  .dry_run = true };
+	struct op_watch watch;
+	struct json_object *asked = NULL;
+
+	if (!r->force && !op_reached(OP_GOAL_SUSPEND, op)) {
+		op_watch_start(&watch, door, OP_GOAL_SUSPEND, &all);
+		if (!op_suspend(door, &all, &watch.id))
+			follow(door, &watch, tell_nothing, &asked);
+		op_watch_end(&watch);
+	}
+	json_object_object_add(op, "plan", plan_of(door, r->dev, r->force, asked ? asked : op));
+	json_object_put(asked);
 }
 
 static int run(struct door *door, enum op_goal goal, struct op_request *r, bool nowait)
 {
 	static const char *const names[] = { "suspend", "resume", "abort" };
 	struct sigaction sa = { .sa_handler = on_signal };
+	struct json_object *op = NULL;
 	struct op_watch watch;
 	uint32_t id = r->id;
 	int err;
 
-	err = nowait ? 0 : door_listen(door);
+	err = nowait ? 0 : door_listen(door, REPATH_MCGRP_OPERATION);
 	if (!err) {
 		op_watch_start(&watch, door, goal, r);
 		err = goal == OP_GOAL_SUSPEND ? op_suspend(door, r, &id) :
@@ -167,8 +234,15 @@ static int run(struct door *door, enum op_goal goal, struct op_request *r, bool 
 	}
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
-	err = follow(door, &watch);
+	err = follow(door, &watch, tell_stage, &op);
 	op_watch_end(&watch);
+	if (!op)
+		return err;
+	if (r->dry_run)
+		add_plan(door, r, op);
+	print_end(goal, op);
+	err = end_status(goal, op);
+	json_object_put(op);
 	return err;
 }
 

@@ -15,8 +15,10 @@
  *   VERSION_GET                  -> VERSION, ABI_VERSION
  *   QP_GET     [DEV_NAME PORT PID QPN DLID DGID QP_STATE]
  *                                -> QP { DEV_INDEX DEV_NAME PORT QPN QP_TYPE QP_STATE PID COMM
- *                                        KERNEL? SHIM? DEST_QPN DLID SLID DGID SGID_INDEX SL
- *                                        PATH_MTU CONN_ID? CONN_STATE? }
+ *                                        KERNEL? SHIM? CREATED_NS? ASKED? DEST_QPN DLID SLID
+ *                                        DGID? SGID_INDEX? SL RATE PATH_MTU PKEY_INDEX PKEY?
+ *                                        MIG_STATE? ALT_PATH? { PORT DLID DGID? SGID_INDEX? SL
+ *                                        RATE PKEY_INDEX PKEY? } CONN_ID? CONN_STATE? }
  *   PROCESS_GET [DEV_NAME PID]   -> PROCESS { PID COMM SHIM? DEV_INDEX DEV_NAME QP_COUNT
  *                                        CTX_COUNT CONN_COUNT CONN_MOVING }
  *   DEVICE_GET [DEV_NAME]        -> DEVICE { DEV_INDEX DEV_NAME NODE_GUID PORTS LINK_LAYER
@@ -24,19 +26,33 @@
  *   OP_GET     [OP_ID]           -> OP (below)
  *   CONN_GET   [PID DEV_NAME]    -> CONN { CONN_ID CONN_STATE DEV_INDEX PORT QPN PEER_ID
  *                                        DEST_QPN DGID MOVING? PID }
+ *   STATS_GET  [DEV_NAME]        -> STATS { DEV_INDEX? DEV_NAME? COUNTS { u64 by enum repath_stat } }
+ *                                        one for the module, without DEV_*, to readers in the initial
+ *                                        network namespace; then one a device
  *
  * AN ADMINISTRATOR
  *   SUSPEND  DEV_NAME [TIMEOUT_MS FORCE DRY_RUN]        -> OP_ID
  *   RESUME   OP_ID|OLD_DEV_NAME [DEV_NAME TIMEOUT_MS]   -> OP_ID
  *   ABORT    OP_ID                                      -> OP_ID
+ *   ADOPT    [DEV_NAME]          dump                   -> ADOPTION (below), one a device
  *
- *   OP { OP_ID OP_KIND OP_STATE DEV_NAME STARTED_NS ERRNO? REASON? TIMEOUT_MS
+ *   ADOPTION { DEV_INDEX DEV_NAME QP_COUNT CTX_COUNT ADOPTED_QPS ADOPTED_CTXS CORRECTED SWEPT
+ *              MISSING_QPS MISSING_CTXS ERRNO? REASON? }
+ *   First comes one with DEV_* alone for each device whose adoption has begun, and when it has
+ *   ended the whole.
+ *
+ *   OP { OP_ID OP_KIND OP_STATE DEV_NAME STARTED_NS UNPLUG? ERRNO? REASON? TIMEOUT_MS
  *        OP_PROC* { PID COMM OP_STAGE ERRNO? REASON? COUNTERS? STAGE_NS* } }
  *
  * THE SHIM (one socket a process; closing it is leaving)
- *   REGISTER ABI_VERSION [COMM]  -> VERSION ABI_VERSION
+ *   REGISTER ABI_VERSION [COMM]  -> VERSION ABI_VERSION COUNT   (COUNT as in EV_NUMBERS)
  *   REPLY    OP_ID OP_STAGE ERRNO [REASON COUNTERS]
  *   PEER_SEND PEER_ID MSG_TYPE MSG_ID CONNS [DEV_INDEX PORT SGID_INDEX BLOB]
+ *   NUMBERS   DEV_INDEX [NUMBERS GIDS]   own queue pairs on DEV that others know by another number
+ *   NUMBER_CHECK DEV_INDEX QPN           EADDRINUSE: others know another queue pair by this number
+ *   RESOLVE   MSG_ID DEV_INDEX PORT QP_TYPE QPN SRC_QPN [SGID_INDEX DGID DLID SL]
+ *                                        where is the queue pair that was at this address?
+ *   UNRESOLVE MSG_ID                     a UD address is not used any more
  *
  *   Events, unicast to the registered socket:
  *   EV_CHECK   OP_ID DEV_INDEX DEV_NAME TIMEOUT_MS FORCE?
@@ -45,8 +61,18 @@
  *   EV_ABORT   OP_ID DEV_INDEX DEV_NAME
  *   EV_PEER_MSG  PEER_ID MSG_TYPE MSG_ID CONNS [DGID DLID BLOB]   (DGID, DLID: the sender's)
  *   EV_PEER_SENT PEER_ID MSG_TYPE MSG_ID ERRNO
+ *   EV_RESOLVED  MSG_ID ERRNO [QPN DGID DLID MOVED?]  the answer to RESOLVE; of a UD address again
+ *                                        each time it has changed. MOVED: keys that were told
+ *                                        before are not the device's
+ *   EV_CONN      CONN                    a connection of a process that has moved became READY
+ *   EV_NUMBERS   COUNT                   so many queue pairs of this host are known by other
+ *                                        numbers; when it becomes 0 or stops being 0
  *
  * MULTICAST GROUP "monitor": EV_QP (QP nest and EV_ACTION), EV_PROCESS, EV_DEVICE, EV_OP (OP nest).
+ * MULTICAST GROUP "operation": EV_OP alone, for who follows a move and is not to be woken by each of
+ * the thousand queue pairs that it makes.
+ * PIDs in them are those of the initial PID namespace, and are, like COMM and REASON, told in the
+ * initial network namespace only: elsewhere a listener may be in any PID namespace, and dumps.
  * A listener that gets ENOBUFS has lost events and dumps again.
  *
  * The order of enumerators never changes once released; new ones are added at the end.
@@ -59,6 +85,7 @@
 #define REPATH_GENL_NAME	"repath"
 #define REPATH_GENL_VERSION	1
 #define REPATH_MCGRP_MONITOR	"monitor"
+#define REPATH_MCGRP_OPERATION	"operation"
 
 /* Shim and module must agree on this; a module refuses another one with EPROTO. */
 #define REPATH_ABI_VERSION	1
@@ -66,6 +93,9 @@
 #define REPATH_REASON_MAX	240	/* bytes with the final NUL */
 #define REPATH_CONNS_MAX	1024	/* records in one PEER_SEND */
 #define REPATH_BLOB_MAX		32768	/* bytes in one PEER_SEND */
+#define REPATH_NUMBERS_MAX	4096	/* struct repath_number in one NUMBERS */
+#define REPATH_GIDS_MAX		512	/* struct repath_gid_change in one NUMBERS */
+#define REPATH_RESOLVES_MAX	16384	/* UD addresses of one process that are kept resolved */
 
 enum repath_cmd {
 	REPATH_CMD_UNSPEC,
@@ -94,6 +124,17 @@ enum repath_cmd {
 	REPATH_CMD_EV_DEVICE,
 	REPATH_CMD_EV_OP,
 
+	REPATH_CMD_ADOPT,
+	REPATH_CMD_STATS_GET,
+
+	REPATH_CMD_NUMBERS,
+	REPATH_CMD_NUMBER_CHECK,
+	REPATH_CMD_RESOLVE,
+	REPATH_CMD_UNRESOLVE,
+	REPATH_CMD_EV_RESOLVED,
+	REPATH_CMD_EV_CONN,
+	REPATH_CMD_EV_NUMBERS,
+
 	__REPATH_CMD_MAX
 };
 #define REPATH_CMD_MAX (__REPATH_CMD_MAX - 1)
@@ -115,7 +156,7 @@ enum repath_attr {
 	REPATH_A_DEV_NAME,	/* string, at most 63 bytes: "rxe0" */
 	REPATH_A_OLD_DEV_NAME,	/* string: the name that was suspended */
 	REPATH_A_PORT,		/* u32, from 1 */
-	REPATH_A_PID,		/* u32: tgid in the reader's PID namespace; in multicasts, the initial one */
+	REPATH_A_PID,		/* u32: tgid in the reader's PID namespace; in multicasts, see there */
 	REPATH_A_COMM,		/* string */
 	REPATH_A_KERNEL,	/* flag: the kernel's own queue pair */
 	REPATH_A_SHIM,		/* flag: the process has registered */
@@ -163,6 +204,32 @@ enum repath_attr {
 	REPATH_A_CONNS,		/* binary: array of struct repath_conn_rec */
 	REPATH_A_BLOB,		/* binary: from shim to shim, not looked into */
 	REPATH_A_EV_ACTION,	/* u8: enum repath_ev_action */
+
+	REPATH_A_PKEY_INDEX,	/* u32 */
+	REPATH_A_PKEY,		/* u32: the P_Key at that index now; absent when the port does not say */
+	REPATH_A_RATE,		/* u8: static rate, enum ib_rate; 0: the port's own */
+	REPATH_A_MIG_STATE,	/* u8: enum ib_mig_state; absent without path migration */
+	REPATH_A_ALT_PATH,	/* nest */
+	REPATH_A_CREATED_NS,	/* u64: CLOCK_BOOTTIME; absent when adopted: nobody knows */
+	REPATH_A_ASKED,		/* flag: the device was asked for the state for this answer */
+
+	REPATH_A_ADOPTION,	/* nest */
+	REPATH_A_ADOPTED_QPS,	/* u32: were there and not tracked, and are now */
+	REPATH_A_ADOPTED_CTXS,	/* u32 */
+	REPATH_A_CORRECTED,	/* u32: queue pairs whose state or path was another than tracked */
+	REPATH_A_SWEPT,		/* u32: were tracked and not there any more */
+	REPATH_A_MISSING_QPS,	/* u32: ib_core counts them, and they could not be taken */
+	REPATH_A_MISSING_CTXS,	/* u32 */
+
+	REPATH_A_STATS,		/* nest */
+	REPATH_A_COUNTS,	/* nest: attributes by enum repath_stat, each a u64 */
+	REPATH_A_UNPLUG,	/* flag: begun because the device was being removed, by nobody's request */
+
+	REPATH_A_NUMBERS,	/* binary: array of struct repath_number */
+	REPATH_A_GIDS,		/* binary: array of struct repath_gid_change */
+	REPATH_A_SRC_QPN,	/* u32: the asker's own queue pair, 0: a UD address of any of them */
+	REPATH_A_MOVED,		/* flag: the queue pair's process has moved */
+	REPATH_A_COUNT,		/* u32 */
 
 	__REPATH_A_MAX
 };
@@ -214,6 +281,82 @@ enum repath_ev_action {
 	REPATH_EV_DEL,
 };
 
+/*
+ * Counters, of the module and of each device. They only grow; a device's end with the device, the
+ * module's go on.
+ */
+enum repath_stat {
+	REPATH_STAT_UNSPEC,
+	REPATH_STAT_PAD,
+
+	/* Tracking. */
+	REPATH_STAT_QP_NEW,		/* queue pairs that a probe has seen being made */
+	REPATH_STAT_QP_MODIFY,		/* their modifications */
+	REPATH_STAT_QP_DEL,		/* queue pairs that have ended */
+	REPATH_STAT_CTX_NEW,		/* user contexts that a probe has seen being opened */
+	REPATH_STAT_CTX_DEL,		/* user contexts that have ended */
+	REPATH_STAT_QP_ADOPTED,		/* queue pairs that no probe had seen */
+	REPATH_STAT_CTX_ADOPTED,	/* contexts that no probe had seen */
+	REPATH_STAT_CORRECTED,		/* the device said another state or path than was tracked */
+	REPATH_STAT_SWEPT,		/* objects whose end no probe had seen */
+	REPATH_STAT_RESCANS,		/* rounds of adoption after the first */
+	REPATH_STAT_PROBE_MISSED,	/* probes that the kernel did not run; module only */
+	REPATH_STAT_PROBE_NO_MEMORY,	/* objects that a probe could not allocate */
+
+	/* Connections. */
+	REPATH_STAT_CONN_NEW,
+	REPATH_STAT_CONN_READY,		/* both ends have the other's token */
+	REPATH_STAT_CONN_LIMIT,		/* not made: the process has too many without a queue pair */
+	REPATH_STAT_LEASE_EXPIRED,	/* peers that did not come back */
+
+	/* Messages sent, and how they ended. */
+	REPATH_STAT_TX_MSG,		/* handed to the carrier */
+	REPATH_STAT_TX_LOCAL,		/* to a process of this host */
+	REPATH_STAT_TX_FRAG,		/* requests of the CM, without its repetitions */
+	REPATH_STAT_TX_HELLO_AGAIN,	/* HELLOs repeated because the peer was busy */
+	REPATH_STAT_TX_OK,
+	REPATH_STAT_TX_PENDING,		/* answered so by the other module: enum repath_peer_status */
+	REPATH_STAT_TX_NO_SHIM,
+	REPATH_STAT_TX_NO_QP,
+	REPATH_STAT_TX_BAD_TOKEN,
+	REPATH_STAT_TX_BUSY,
+	REPATH_STAT_TX_VERSION,
+	REPATH_STAT_TX_MALFORMED,
+	REPATH_STAT_TX_TIMEOUT,		/* nobody answered, after all repetitions */
+	REPATH_STAT_TX_UNREACHABLE,	/* no way there, or the device could not send */
+	REPATH_STAT_TX_NO_MODULE,	/* a host that has no ib_repath answered */
+	REPATH_STAT_TX_ERROR,		/* no memory, device going away, nonsense for an answer */
+
+	/* Messages received, and what was answered. */
+	REPATH_STAT_RX_MSG,		/* whole ones */
+	REPATH_STAT_RX_FRAG,
+	REPATH_STAT_RX_FRAG_AGAIN,	/* had come before: the sender did not get the answer in time */
+	REPATH_STAT_RX_OK,
+	REPATH_STAT_RX_PENDING,
+	REPATH_STAT_RX_NO_SHIM,
+	REPATH_STAT_RX_NO_QP,
+	REPATH_STAT_RX_BAD_TOKEN,
+	REPATH_STAT_RX_BUSY,
+	REPATH_STAT_RX_VERSION,
+	REPATH_STAT_RX_MALFORMED,
+
+	/* Operations, of the device that they began on. */
+	REPATH_STAT_OP_START,		/* suspends asked for, dry runs too */
+	REPATH_STAT_OP_SUSPENDED,	/* nothing is left on the device */
+	REPATH_STAT_OP_REFUSED,		/* failed before anything was touched */
+	REPATH_STAT_OP_ROLLED_BACK,	/* failed, and everything is as before */
+	REPATH_STAT_OP_RESUME,		/* resumes asked for */
+	REPATH_STAT_OP_RESUMED,
+	REPATH_STAT_OP_PARKED,		/* processes were left waiting */
+	REPATH_STAT_OP_ABORT,		/* asked for by an administrator */
+	REPATH_STAT_OP_KILLED,		/* processes killed by FORCE */
+	REPATH_STAT_UNPLUG,		/* devices removed without a suspend, in use */
+	REPATH_STAT_UNPLUG_LOST,	/* of these: given up, the processes have lost the device */
+
+	__REPATH_STAT_MAX
+};
+#define REPATH_STAT_MAX (__REPATH_STAT_MAX - 1)
+
 /**
  * struct repath_counters - what a shim found when it closed the gate
  * @qps: queue pairs moved
@@ -254,12 +397,42 @@ struct repath_conn_rec {
 	__u64 count;
 };
 
+/**
+ * struct repath_number - a queue pair that was made anew
+ * @qpn: its number now
+ * @known_as: the number that its application has, and has told others
+ */
+struct repath_number {
+	__u32 qpn;
+	__u32 known_as;
+};
+
+/**
+ * struct repath_gid_change - what has become of a GID that a process had
+ * @old: before the move
+ * @now: on the new device; all zero: nothing has taken its place
+ * @port: of the new device
+ * @lid: of that port now; 0 on RoCE
+ */
+struct repath_gid_change {
+	__u8 old[16];
+	__u8 now[16];
+	__u32 port;
+	__u32 lid;
+};
+
 /* struct repath_conn_rec::flags */
 #define REPATH_REC_STUCK	(1u << 0) /* not drained: settle by count and replay */
 #define REPATH_REC_RESET	(1u << 1) /* this end has left RTS: reconnect by INFO */
 #define REPATH_REC_DEAD		(1u << 2) /* this end is in error or destroyed */
+#define REPATH_REC_MOVER	(1u << 3) /* this end leaves its device: not to be reached till its INFO */
+#define REPATH_REC_CONNECTED	(1u << 4) /* INFO: and CONNECTED */
+#define REPATH_REC_STAYS	(1u << 5) /* READY: QPN, PSN, MTU are those that INFO will have */
 #define REPATH_REC_MTU(flags)	(((flags) >> 8) & 0x7) /* enum ib_mtu that the port carries */
 #define REPATH_REC_MTU_SHIFT	8
+/* INFO with CONNECTED: the low bits of the PSN of the INFO that the sender is connected by. */
+#define REPATH_REC_ECHO(flags)	(((flags) >> 11) & 0x1f)
+#define REPATH_REC_ECHO_SHIFT	11
 /* How often the sender has closed this connection's gate, modulo 2^16 (from shim to shim). */
 #define REPATH_REC_ROUND(flags)	((flags) >> 16)
 #define REPATH_REC_ROUND_SHIFT	16

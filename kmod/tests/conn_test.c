@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 11 */
-/* kunit-objs: ../conn.o */
+/* kunit-cases: 13 */
+/* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../known.o ../stat.o */
 /* Connections: what keeps them, what ends them, and who may be their other end. */
 #include <kunit/test.h>
 #include <linux/slab.h>
@@ -9,16 +9,22 @@
 #include "../conn.h"
 #include "../device.h"
 #include "../hello.h"
+#include "../known.h"
+#include "../number.h"
 #include "../op.h"
 #include "../peer.h"
 #include "../proc.h"
+#include "../resolve.h"
 #include "../track.h"
+#include "../watch.h"
 
 /* What surrounds conn.c in the module. */
 static struct {
 	int hellos, earlies, gone_sent, gone_told, qp_released;
 	struct repath_proc proc;
 	bool registered;
+	bool moved;
+	int ready_told;
 } fake;
 
 void repath_device_put(struct repath_device *dev)
@@ -81,6 +87,33 @@ void repath_peer_tell_gone(struct repath_conn *conn)
 
 void repath_op_conn_changed(void)
 {
+}
+
+/* Numbers are number_test's. */
+bool repath_number_has_moved(const struct repath_proc *proc, const struct repath_device *dev)
+{
+	return fake.moved;
+}
+
+void repath_number_qp_gone(struct repath_qp *rqp)
+{
+}
+
+void repath_number_proc_left(struct repath_proc *proc)
+{
+}
+
+void repath_watch_proc_left(struct repath_proc *proc)
+{
+}
+
+void repath_resolve_proc_left(struct repath_proc *proc)
+{
+}
+
+void repath_conn_tell(const struct repath_conn *conn)
+{
+	fake.ready_told++;
 }
 
 struct ctx {
@@ -320,6 +353,57 @@ static void t_moves(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 0u);
 }
 
+/* A queue pair that reached RTR before its INFO said which connection it continues. */
+static void t_bound_late(struct kunit *test)
+{
+	struct repath_qp *old = &of(test)->qp[0], *new = &of(test)->qp[3];
+	struct repath_conn *conn = connected(test, old, 99, 5);
+
+	message(conn, REPATH_MSG_GATE, 0, true);
+	repath_conn_qp_gone(old);
+	KUNIT_EXPECT_PTR_NE(test, connected(test, new, 99, 5), conn);
+	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 2u);
+
+	mutex_lock(&repath_conn_mutex);
+	repath_conn_rebind(conn, new, 1, 1);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_EXPECT_PTR_EQ(test, conn_of(new), conn);
+	KUNIT_EXPECT_EQ(test, new->conn_id, conn->id);
+	/* No other that nobody would ever end. */
+	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 1u);
+}
+
+/* Both ends move: this one has connected itself to where the peer was when it said READY. */
+static void t_both_move(struct kunit *test)
+{
+	struct repath_qp *old = &of(test)->qp[0], *new = &of(test)->qp[3];
+	struct repath_conn *conn = connected(test, old, 99, 5);
+	u8 gid[16] = { 0xfe, [15] = 8 };
+
+	message(conn, REPATH_MSG_READY, REPATH_REC_MOVER, true);
+	repath_conn_qp_gone(old);
+	mutex_lock(&repath_conn_mutex);
+	repath_conn_rebind(conn, new, 2, 3);
+	mutex_unlock(&repath_conn_mutex);
+	message(conn, REPATH_MSG_INFO, 0, true);
+	message(conn, REPATH_MSG_CONNECTED, 0, true);
+	mutex_lock(&repath_conn_mutex);
+	repath_conn_readdress(conn, gid, 0, 55);
+	mutex_unlock(&repath_conn_mutex);
+	message(conn, REPATH_MSG_INFO, REPATH_REC_CONNECTED, false);
+	KUNIT_EXPECT_TRUE(test, conn->moving);
+
+	/* So it is taken to RESET once more, and that ends nothing. */
+	new->state = IB_QPS_RESET;
+	repath_conn_qp_reset(new);
+	KUNIT_EXPECT_PTR_EQ(test, conn_of(new), conn);
+	fake_rtr(new, 55, 8);
+	repath_conn_qp_connected(new);
+	KUNIT_EXPECT_PTR_EQ(test, conn_of(new), conn);
+	message(conn, REPATH_MSG_CONNECTED, 0, true);
+	KUNIT_EXPECT_FALSE(test, conn->moving);
+}
+
 static void t_abort(struct kunit *test)
 {
 	struct repath_conn *conn = connected(test, &of(test)->qp[0], 99, 5);
@@ -381,12 +465,16 @@ static void t_process_leaves(struct kunit *test)
 	a->state = REPATH_CONN_READY;
 	b->state = REPATH_CONN_READY;
 	message(b, REPATH_MSG_GATE, 0, true);
-	repath_conn_count(&fake.proc, &count, &moving);
+	repath_conn_count(&fake.proc, &of(test)->dev[0], &count, &moving);
 	KUNIT_EXPECT_EQ(test, count, 2u);
 	KUNIT_EXPECT_EQ(test, moving, 1u);
+	repath_conn_count(&fake.proc, &of(test)->dev[1], &count, &moving);
+	KUNIT_EXPECT_EQ(test, count, 0u);
+	KUNIT_EXPECT_EQ(test, fake.proc.nunbound, 0u);
 	repath_conn_proc_left(&fake.proc);
 	KUNIT_EXPECT_EQ(test, fake.gone_sent, 2);
 	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 0u);
+	KUNIT_EXPECT_EQ(test, fake.proc.nunbound, 0u);
 	KUNIT_EXPECT_NULL(test, conn_of(&of(test)->qp[0]));
 }
 
@@ -420,6 +508,8 @@ static struct kunit_case conn_cases[] = {
 	KUNIT_CASE(t_ready_needs_both),
 	KUNIT_CASE(t_same_peer_again),
 	KUNIT_CASE(t_moves),
+	KUNIT_CASE(t_bound_late),
+	KUNIT_CASE(t_both_move),
 	KUNIT_CASE(t_abort),
 	KUNIT_CASE(t_gone),
 	KUNIT_CASE(t_process_leaves),

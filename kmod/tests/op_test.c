@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 14 */
-/* kunit-objs: ../op.o */
+/* kunit-cases: 16 */
+/* kunit-objs: ../op.o ../op_list.o ../op_run.o ../op_state.o ../stat.o ../trace.o */
 /* The order of an operation, with processes that are only structs. */
 #include <kunit/test.h>
 #include <linux/pid_namespace.h>
@@ -416,7 +416,56 @@ static void t_abort_without_device(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.told[REPATH_CMD_EV_ABORT], 0);
 	KUNIT_EXPECT_EQ(test, resume(test), 0);
 	EXPECT_STATE(op, REPATH_OP_RESUMING);
-	KUNIT_EXPECT_EQ(test, abort_op(test), -EBUSY);
+	/* What is under way goes on; nothing is there to go back to. */
+	KUNIT_EXPECT_EQ(test, abort_op(test), 0);
+	EXPECT_STATE(op, REPATH_OP_PARKED);
+	KUNIT_EXPECT_EQ(test, fake.told[REPATH_CMD_EV_ABORT], 0);
+	answer_all(test, REPATH_STAGE_REPLAY);
+	EXPECT_STATE(op, REPATH_OP_RESUMED);
+}
+
+/* One has resumed, one can not: who asks for it gets both off the operation. */
+static void t_abort_while_resuming(struct kunit *test)
+{
+	struct repath_op *op = suspended(test);
+
+	KUNIT_EXPECT_EQ(test, resume(test), 0);
+	answer(test, 0, REPATH_STAGE_REPLAY, 0, NULL);
+	EXPECT_STATE(op, REPATH_OP_RESUMING);
+	KUNIT_EXPECT_EQ(test, abort_op(test), 0);
+	EXPECT_STATE(op, REPATH_OP_ABORTING);
+	KUNIT_EXPECT_EQ(test, fake.told[REPATH_CMD_EV_ABORT], 2);
+	answer_all(test, REPATH_STAGE_ABORT);
+	EXPECT_STATE(op, REPATH_OP_FAILED);
+	KUNIT_EXPECT_EQ(test, op->err, (u32)ECANCELED);
+	KUNIT_EXPECT_FALSE(test, op->pinned);
+}
+
+/* Whoever removes the device is told when nothing is left on it, and when that will not be. */
+static void t_settled(struct kunit *test)
+{
+	DECLARE_COMPLETION_ONSTACK(first);
+	DECLARE_COMPLETION_ONSTACK(second);
+	struct repath_op *op = start(test, false, false);
+
+	op->settled = &first;
+	answer_all(test, REPATH_STAGE_CHECK);
+	EXPECT_STATE(op, REPATH_OP_SUSPENDING);
+	KUNIT_EXPECT_FALSE(test, try_wait_for_completion(&first));
+	fake.released = true;
+	answer_all(test, REPATH_STAGE_RELEASE);
+	EXPECT_STATE(op, REPATH_OP_SUSPENDED);
+	KUNIT_EXPECT_TRUE(test, try_wait_for_completion(&first));
+	op->settled = NULL;
+	KUNIT_EXPECT_EQ(test, abort_op(test), 0);
+	answer_all(test, REPATH_STAGE_ABORT);
+
+	op = start(test, false, false);
+	op->settled = &second;
+	answer(test, 0, REPATH_STAGE_CHECK, EOPNOTSUPP, "no");
+	EXPECT_STATE(op, REPATH_OP_FAILED);
+	KUNIT_EXPECT_TRUE(test, try_wait_for_completion(&second));
+	op->settled = NULL;
 }
 
 static void t_processes_die(struct kunit *test)
@@ -481,6 +530,8 @@ static struct kunit_case op_cases[] = {
 	KUNIT_CASE(t_resume_fails_in_one),
 	KUNIT_CASE(t_abort),
 	KUNIT_CASE(t_abort_without_device),
+	KUNIT_CASE(t_abort_while_resuming),
+	KUNIT_CASE(t_settled),
 	KUNIT_CASE(t_processes_die),
 	KUNIT_CASE(t_history_is_bounded),
 	{}

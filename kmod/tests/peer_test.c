@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 14 */
-/* kunit-objs: ../conn.o ../hello.o ../peer.o */
+/* kunit-cases: 15 */
+/* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../hello.o ../known.o ../local.o ../peer.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
 #include <linux/slab.h>
@@ -10,12 +10,17 @@
 #include "../conn.h"
 #include "../device.h"
 #include "../hello.h"
+#include "../known.h"
 #include "../netlink.h"
+#include "../number.h"
 #include "../op.h"
 #include "../peer.h"
 #include "../proc.h"
+#include "../resolve.h"
 #include "../track.h"
+#include "../watch.h"
 #include "../xprt.h"
+#include "fuzz.h"
 
 #define COOKIE		0xc001ULL	/* of the process here */
 #define PEER_COOKIE	0xbeefULL	/* of the one there */
@@ -33,6 +38,8 @@ static struct {
 	u8 told_type;
 	u32 told_conns, told_blob;
 	struct repath_conn_rec told_rec;
+	bool moved;
+	int ready_told;
 } fake;
 
 void repath_device_put(struct repath_device *dev)
@@ -154,6 +161,37 @@ void repath_op_conn_changed(void)
 {
 }
 
+/* Numbers are number_test's. */
+bool repath_number_has_moved(const struct repath_proc *proc, const struct repath_device *dev)
+{
+	return fake.moved;
+}
+
+void repath_number_qp_gone(struct repath_qp *rqp)
+{
+}
+
+void repath_number_proc_left(struct repath_proc *proc)
+{
+}
+
+void repath_watch_proc_left(struct repath_proc *proc)
+{
+}
+
+void repath_resolve_proc_left(struct repath_proc *proc)
+{
+}
+
+void repath_conn_tell(const struct repath_conn *conn)
+{
+	fake.ready_told++;
+}
+
+void repath_watch_device_removed(struct repath_device *dev)
+{
+}
+
 struct ctx {
 	struct repath_device dev;
 	struct repath_qp qp;
@@ -210,6 +248,9 @@ static void peer_exit(struct kunit *test)
 	repath_peer_exit();
 	repath_hello_device_removed(&c->dev);
 	repath_hello_exit();
+	mutex_lock(&repath_conn_mutex);
+	repath_known_forget(&fake.proc);
+	mutex_unlock(&repath_conn_mutex);
 	repath_conn_exit();
 	KUNIT_EXPECT_EQ(test, kref_read(&fake.proc.kref), 1u);
 	KUNIT_EXPECT_EQ(test, kref_read(&c->dev.kref), 1u);
@@ -493,6 +534,61 @@ static void t_gone(struct kunit *test)
 	EXPECT_STATUS(receive(test, REPATH_MSG_GONE), REPATH_PEER_BAD_TOKEN);
 }
 
+/* Good messages with some bytes turned, of every type, to a connection that is made again. */
+static void t_fuzz(struct kunit *test)
+{
+	struct ctx *c = of(test);
+	u32 i, len, status[16] = {};
+	bool made = false;
+	void *copy;
+	u8 got;
+
+	fuzz_begin();
+	for (i = 0; i < rounds; i++) {
+		mutex_lock(&repath_conn_mutex);
+		c->conn = repath_conn_by_qp(&c->dev, QPN);
+		mutex_unlock(&repath_conn_mutex);
+		if (!c->conn) {
+			c->qp.path.dgid.raw[15] = 5;
+			ready(test);
+			made = true;
+		}
+		if (!fuzz_below(4)) {
+			len = sizeof(c->hello);
+			copy = fuzz_copy(&c->hello, &len);
+			KUNIT_ASSERT_NOT_NULL(test, copy);
+			got = repath_hello_receive(&c->dev, copy, len);
+		} else {
+			len = sizeof(c->wire);
+			copy = fuzz_copy(&c->wire, &len);
+			KUNIT_ASSERT_NOT_NULL(test, copy);
+			got = repath_peer_receive(&c->dev, fuzz_below(__REPATH_MSG_MAX + 2), copy,
+						  len);
+		}
+		kfree(copy);
+		if (got >= ARRAY_SIZE(status))
+			break;
+		status[got]++;
+		/* Whoever has the tokens may say where it is now: go back. */
+		if (fuzz_below(50))
+			continue;
+		mutex_lock(&repath_conn_mutex);
+		c->conn = repath_conn_by_qp(&c->dev, QPN);
+		if (c->conn)
+			repath_conn_message(c->conn, REPATH_MSG_GONE, REPATH_REC_DEAD, false);
+		mutex_unlock(&repath_conn_mutex);
+	}
+	KUNIT_EXPECT_EQ(test, i, rounds);
+	KUNIT_EXPECT_TRUE(test, made);
+	KUNIT_EXPECT_GT(test, status[REPATH_PEER_OK], rounds / 20);
+	KUNIT_EXPECT_GT(test, status[REPATH_PEER_MALFORMED], rounds / 20);
+	KUNIT_EXPECT_GT(test, status[REPATH_PEER_BAD_TOKEN], rounds / 100);
+	KUNIT_EXPECT_GT(test, fake.told, (int)rounds / 50);
+	kunit_info(test, "%u messages: %u taken, %u malformed, %u of strangers, seed %u", i,
+		   status[REPATH_PEER_OK], status[REPATH_PEER_MALFORMED],
+		   status[REPATH_PEER_BAD_TOKEN], seed);
+}
+
 static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_hello_before_the_queue_pair),
 	KUNIT_CASE(t_hello_of_a_stranger_before),
@@ -508,6 +604,7 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_message_with_wrong_cookies),
 	KUNIT_CASE(t_info),
 	KUNIT_CASE(t_gone),
+	KUNIT_CASE(t_fuzz),
 	{}
 };
 

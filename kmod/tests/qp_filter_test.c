@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* kunit-cases: 6 */
-/* kunit-objs: ../device.o ../track.o ../track_user.o ../track_walk.o ../path.o ../note.o ../qp_filter.o */
+/* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../qp_filter.o */
 /* Which queue pairs a reader sees. */
 #include <net/net_namespace.h>
 
@@ -23,6 +23,7 @@ static int filter_init(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, ctx);
 	memset(&told, 0, sizeof(told));
+	KUNIT_ASSERT_EQ(test, repath_track_init(), 0);
 	KUNIT_ASSERT_EQ(test, repath_note_init(), 0);
 	ctx->one = fake_device_add(test, "fake0", 1);
 	ctx->two = fake_device_add(test, "fake1", 2);
@@ -56,6 +57,7 @@ static void filter_exit(struct kunit *test)
 	fake_device_del(ctx->one);
 	fake_device_del(ctx->two);
 	repath_note_exit();
+	repath_track_exit();
 }
 
 struct looked_at {

@@ -64,6 +64,10 @@ void repath_conn_qp_connected(struct repath_qp *rqp)
 	fake_order(2);
 }
 
+void repath_conn_qp_reset(struct repath_qp *rqp)
+{
+}
+
 void repath_conn_qp_gone(struct repath_qp *rqp)
 {
 	told.gone++;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 17 */
-/* kunit-objs: ../device.o ../track.o ../track_user.o ../track_walk.o ../path.o ../note.o */
+/* kunit-cases: 20 */
+/* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o */
 /* Tracking: indexes, their order of events, and teardown. */
 #include "track_fakes.h"
 
@@ -11,6 +11,11 @@ struct track_ctx {
 static struct repath_device *the_device(struct kunit *test)
 {
 	return ((struct track_ctx *)test->priv)->dev;
+}
+
+static u64 stat_of(enum repath_stat stat)
+{
+	return atomic64_read(&repath_stats.n[stat]);
 }
 
 static int on_path(struct repath_device *dev, u32 port, u32 dlid, u16 dgid)
@@ -29,7 +34,8 @@ static int track_init(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, ctx);
 	memset(&told, 0, sizeof(told));
-	atomic_set(&repath_track_stats.no_memory, 0);
+	memset(&repath_stats, 0, sizeof(repath_stats));
+	KUNIT_ASSERT_EQ(test, repath_track_init(), 0);
 	KUNIT_ASSERT_EQ(test, repath_note_init(), 0);
 	ctx->dev = fake_device_add(test, "fake0", 7);
 	test->priv = ctx;
@@ -45,6 +51,7 @@ static void track_exit(struct kunit *test)
 	if (ctx->dev)
 		fake_device_del(ctx->dev);
 	repath_note_exit();
+	repath_track_exit();
 }
 
 static void t_add_and_find(struct kunit *test)
@@ -58,7 +65,7 @@ static void t_add_and_find(struct kunit *test)
 	rqp = repath_qp_find(dev, 17);
 	KUNIT_ASSERT_NOT_NULL(test, rqp);
 	KUNIT_EXPECT_PTR_EQ(test, rqp->pid, task_tgid(current));
-	KUNIT_EXPECT_STREQ(test, rqp->comm, current->group_leader->comm);
+	KUNIT_EXPECT_STREQ(test, rqp->user->comm, current->group_leader->comm);
 	KUNIT_EXPECT_FALSE(test, rqp->kernel);
 	KUNIT_EXPECT_EQ(test, (int)rqp->state, (int)IB_QPS_RESET);
 	KUNIT_EXPECT_EQ(test, dev->qp_count, 1u);
@@ -80,7 +87,7 @@ static void t_kernel_qp(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, rqp);
 	KUNIT_EXPECT_TRUE(test, rqp->kernel);
 	KUNIT_EXPECT_NULL(test, rqp->pid);
-	KUNIT_EXPECT_STREQ(test, rqp->comm, "fake");
+	KUNIT_EXPECT_STREQ(test, rqp->user->comm, "fake");
 	KUNIT_EXPECT_EQ(test, dev->user_count, 0u);
 	repath_qp_put(rqp);
 
@@ -120,7 +127,7 @@ static void t_qpn_reused_before_deletion(struct kunit *test)
 
 	fake_qp_created(old, current);
 	fake_qp_created(new, current);
-	KUNIT_EXPECT_EQ(test, dev->qp_count, 2u);
+	KUNIT_EXPECT_EQ(test, dev->qp_count, 1u);
 	rqp = repath_qp_find(dev, 20);
 	KUNIT_ASSERT_NOT_NULL(test, rqp);
 	KUNIT_EXPECT_PTR_EQ(test, rqp->qp, (const struct ib_qp *)new);
@@ -137,24 +144,33 @@ static void t_qpn_reused_before_deletion(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, repath_qp_find(dev, 20));
 }
 
-/* The end of a queue pair was missed, and its memory is used again. */
+/* The end of a queue pair was missed, and its memory is used again, under another number. */
 static void t_pointer_reused(struct kunit *test)
 {
 	struct repath_device *dev = the_device(test);
 	struct ib_qp *qp = fake_qp(test, dev, 21);
-	struct repath_qp *rqp;
+	struct repath_qp *old, *new;
 
 	fake_qp_created(qp, current);
+	old = repath_qp_find(dev, 21);
 	qp->qp_num = 22;
 	fake_qp_created(qp, current);
-	KUNIT_EXPECT_EQ(test, dev->qp_count, 1u);
+	new = repath_qp_find(dev, 22);
+	KUNIT_ASSERT_NOT_NULL(test, new);
+	/* What happens at this address happens to the new one. */
+	fake_qp_rtr(qp, 1, 5, 77);
+	KUNIT_EXPECT_EQ(test, (int)new->state, (int)IB_QPS_RTR);
+	KUNIT_EXPECT_EQ(test, (int)old->state, (int)IB_QPS_RESET);
+	repath_track_sweep_qp(old);
+	repath_qp_put(old);
 	KUNIT_EXPECT_NULL(test, repath_qp_find(dev, 21));
-	rqp = repath_qp_find(dev, 22);
-	KUNIT_ASSERT_NOT_NULL(test, rqp);
-	repath_qp_put(rqp);
+	KUNIT_EXPECT_EQ(test, dev->qp_count, 1u);
+	repath_track_qp_gone(qp);
+	repath_qp_put(new);
 	repath_note_flush();
-	KUNIT_EXPECT_EQ(test, told.gone, 1);
+	KUNIT_EXPECT_EQ(test, told.gone, 2);
 	KUNIT_EXPECT_EQ(test, told.qp_new, 2);
+	KUNIT_EXPECT_EQ(test, dev->qp_count, 0u);
 }
 
 static void t_adoption_does_not_double(struct kunit *test)
@@ -198,13 +214,6 @@ static void t_adoption_of_reused_memory(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dev->qp_count, 1u);
 	KUNIT_EXPECT_EQ(test, dev->ctx_count, 1u);
 	KUNIT_EXPECT_EQ(test, dev->user_count, 1u);
-
-	qp->qp_num = 27;
-	rqp = repath_track_qp_add(qp, &init_task, NULL, GFP_KERNEL, 8);
-	KUNIT_ASSERT_NOT_NULL(test, rqp);
-	KUNIT_EXPECT_EQ(test, rqp->qpn, 27u);
-	KUNIT_EXPECT_NULL(test, repath_qp_find(dev, 26));
-	repath_qp_put(rqp);
 }
 
 /* An adopted queue pair is never newer than what a hook has brought under the same number. */
@@ -215,9 +224,7 @@ static void t_adopted_does_not_take_qpn(struct kunit *test)
 	struct repath_qp *rqp;
 
 	fake_qp_created(hooked, current);
-	rqp = repath_track_qp_add(adopted, current, NULL, GFP_KERNEL, 6);
-	KUNIT_ASSERT_NOT_NULL(test, rqp);
-	repath_qp_put(rqp);
+	KUNIT_EXPECT_NULL(test, repath_track_qp_add(adopted, current, NULL, GFP_KERNEL, 6));
 	rqp = repath_qp_find(dev, 25);
 	KUNIT_ASSERT_NOT_NULL(test, rqp);
 	KUNIT_EXPECT_PTR_EQ(test, rqp->qp, (const struct ib_qp *)hooked);
@@ -228,6 +235,7 @@ static void t_adopted_does_not_take_qpn(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, repath_qp_find(dev, 25));
 	rqp = repath_track_qp_add(adopted, current, NULL, GFP_KERNEL, 7);
 	KUNIT_ASSERT_NOT_NULL(test, rqp);
+	KUNIT_EXPECT_EQ(test, rqp->created_ns, 0ull);
 	repath_qp_put(rqp);
 	rqp = repath_qp_find(dev, 25);
 	KUNIT_ASSERT_NOT_NULL(test, rqp);
@@ -353,7 +361,7 @@ static void t_query_is_not_believed_after_modify(struct kunit *test)
 	rqp = repath_qp_find(dev, 34);
 	changes = rqp->changes;
 	fake_qp_rtr(qp, 1, 5, 77);
-	KUNIT_EXPECT_FALSE(test, repath_track_qp_queried(rqp, changes, &attr));
+	KUNIT_EXPECT_FALSE(test, repath_track_qp_queried(rqp, changes, &attr, 0, true));
 	KUNIT_EXPECT_EQ(test, (int)rqp->state, (int)IB_QPS_RTR);
 
 	changes = rqp->changes;
@@ -363,11 +371,154 @@ static void t_query_is_not_believed_after_modify(struct kunit *test)
 	attr.ah_attr.type = RDMA_AH_ATTR_TYPE_IB;
 	attr.ah_attr.port_num = 1;
 	rdma_ah_set_dlid(&attr.ah_attr, 8);
-	KUNIT_EXPECT_TRUE(test, repath_track_qp_queried(rqp, changes, &attr));
+	KUNIT_EXPECT_TRUE(test, repath_track_qp_queried(rqp, changes, &attr, 0, true));
 	KUNIT_EXPECT_EQ(test, (int)rqp->state, (int)IB_QPS_RTS);
 	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 8, 0), 1);
 	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 0);
 	repath_qp_put(rqp);
+}
+
+/* Hardware that takes a queue pair to ERR tells nobody; what it says of the path is not believed. */
+static void t_asked_for_what_hardware_does(struct kunit *test)
+{
+	struct repath_device *dev = the_device(test);
+	struct ib_qp *qp = fake_qp(test, dev, 34);
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR, .dest_qp_num = 1, .port_num = 1 };
+	struct repath_qp *rqp;
+
+	fake_qp_created(qp, current);
+	fake_qp_rtr(qp, 1, 5, 77);
+	rqp = repath_qp_find(dev, 34);
+	attr.ah_attr.type = RDMA_AH_ATTR_TYPE_IB;
+	attr.ah_attr.port_num = 1;
+	rdma_ah_set_dlid(&attr.ah_attr, 8);
+	KUNIT_EXPECT_TRUE(test, repath_track_qp_queried(rqp, rqp->changes, &attr, 0, false));
+	KUNIT_EXPECT_EQ(test, (int)rqp->state, (int)IB_QPS_ERR);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 1);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 8, 0), 0);
+	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_CORRECTED), 1ull);
+	/* The same again is no news. */
+	KUNIT_EXPECT_TRUE(test, repath_track_qp_queried(rqp, rqp->changes, &attr, 0, false));
+	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_CORRECTED), 1ull);
+	repath_qp_put(rqp);
+}
+
+/* As a program loads an alternate path; REARM asks hardware to arm it. */
+static void load_alternate(struct ib_qp *qp, u32 port, u16 dlid, enum ib_mig_state mig)
+{
+	struct ib_qp_attr attr = {
+		.alt_port_num = port,
+		.alt_pkey_index = 2,
+		.path_mig_state = mig,
+		.alt_ah_attr = {
+			.type = RDMA_AH_ATTR_TYPE_IB, .port_num = port, .sl = 4, .static_rate = 3,
+		},
+	};
+
+	rdma_ah_set_dlid(&attr.alt_ah_attr, dlid);
+	repath_track_qp_modified(qp, &attr, IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE);
+}
+
+static void t_alternate_path(struct kunit *test)
+{
+	struct repath_device *dev = the_device(test);
+	struct ib_qp *qp = fake_qp(test, dev, 39);
+	struct ib_qp_attr attr = { .path_mig_state = IB_MIG_MIGRATED };
+	struct repath_alt_path alt;
+	struct repath_path path;
+	struct repath_qp *rqp;
+
+	fake_qp_created(qp, current);
+	fake_qp_rtr(qp, 1, 5, 77);
+	/* MIGRATED with nothing loaded is what every queue pair begins with. */
+	repath_track_qp_modified(qp, &attr, IB_QP_PATH_MIG_STATE);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 1);
+	load_alternate(qp, 2, 9, IB_MIG_REARM);
+	/* On both, each by its own port, and told once where both are the same. */
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 1);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 9, 0), 1);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 9, 0), 0);
+	load_alternate(qp, 1, 5, IB_MIG_REARM);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 1);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 9, 0), 0);
+	load_alternate(qp, 2, 9, IB_MIG_REARM);
+	rqp = repath_qp_find(dev, 39);
+	repath_qp_snapshot_alt(rqp, &alt);
+	KUNIT_EXPECT_EQ(test, alt.dlid, 9u);
+	KUNIT_EXPECT_EQ(test, (int)alt.sl, 4);
+	KUNIT_EXPECT_EQ(test, (int)alt.rate, 3);
+	KUNIT_EXPECT_EQ(test, (int)alt.pkey_index, 2);
+	KUNIT_EXPECT_EQ(test, (int)alt.mig, (int)IB_MIG_REARM);
+
+	/* Armed by hardware, found out by asking: the paths stay. */
+	attr = (struct ib_qp_attr){
+		.qp_state = IB_QPS_RTR, .port_num = 1, .dest_qp_num = 77,
+		.path_mig_state = IB_MIG_ARMED, .ah_attr.type = RDMA_AH_ATTR_TYPE_IB,
+	};
+	KUNIT_EXPECT_TRUE(test, repath_track_qp_queried(rqp, rqp->changes, &attr,
+							IB_QP_PATH_MIG_STATE, false));
+	repath_qp_snapshot_alt(rqp, &alt);
+	KUNIT_EXPECT_EQ(test, (int)alt.mig, (int)IB_MIG_ARMED);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 1);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 9, 0), 1);
+
+	/* Told to migrate: what was the alternate path is the path. */
+	attr = (struct ib_qp_attr){ .path_mig_state = IB_MIG_MIGRATED };
+	repath_track_qp_modified(qp, &attr, IB_QP_PATH_MIG_STATE);
+	repath_qp_snapshot(rqp, NULL, &path);
+	KUNIT_EXPECT_EQ(test, path.dlid, 9u);
+	KUNIT_EXPECT_EQ(test, (int)path.port, 2);
+	KUNIT_EXPECT_EQ(test, path.dest_qpn, 77u);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 0);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 9, 0), 1);
+
+	/* Migrated by hardware: what the device says is the path now. */
+	load_alternate(qp, 1, 5, IB_MIG_REARM);
+	attr = (struct ib_qp_attr){
+		.qp_state = IB_QPS_RTR, .port_num = 1, .dest_qp_num = 77,
+		.path_mig_state = IB_MIG_MIGRATED,
+		.ah_attr = { .type = RDMA_AH_ATTR_TYPE_IB, .port_num = 1 },
+	};
+	rdma_ah_set_dlid(&attr.ah_attr, 5);
+	KUNIT_EXPECT_TRUE(test, repath_track_qp_queried(rqp, rqp->changes, &attr,
+							IB_QP_PATH_MIG_STATE, false));
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 1);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 9, 0), 0);
+
+	load_alternate(qp, 2, 9, IB_MIG_REARM);
+	fake_qp_state(qp, IB_QPS_RESET);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 0);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 9, 0), 0);
+	load_alternate(qp, 2, 9, IB_MIG_REARM);
+	repath_track_qp_gone(qp);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 9, 0), 0);
+	repath_qp_put(rqp);
+}
+
+/* However many there are, and while the index grows, each is found, and what has gone is not. */
+static void t_index_grows(struct kunit *test)
+{
+	struct repath_device *dev = the_device(test);
+	struct ib_qp **qp;
+	int i, wrong = 0;
+
+	qp = kunit_kzalloc(test, 5000 * sizeof(*qp), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, qp);
+	for (i = 0; i < 5000; i++) {
+		qp[i] = fake_qp(test, dev, 100 + i);
+		fake_qp_created(qp[i], current);
+		fake_qp_rtr(qp[i], 1, 1 + i, i);
+		wrong += on_path(dev, 1, 1 + i, 0) != 1;
+		wrong += on_path(dev, 1, 1 + i / 2, 0) != 1;
+		if (!(i % 64))
+			cond_resched();
+	}
+	KUNIT_EXPECT_EQ(test, wrong, 0);
+	for (i = 0; i < 5000; i += 2)
+		repath_track_qp_gone(qp[i]);
+	for (i = 0; i < 5000; i++)
+		wrong += on_path(dev, 1, 1 + i, 0) != i % 2;
+	KUNIT_EXPECT_EQ(test, wrong, 0);
 }
 
 static void t_contexts_and_users(struct kunit *test)
@@ -441,7 +592,7 @@ static void t_device_gone(struct kunit *test)
 	repath_track_ctx_gone(uctx);
 	fake_qp_created(late, current);
 	KUNIT_EXPECT_EQ(test, dev->qp_count, 0u);
-	KUNIT_EXPECT_EQ(test, atomic_read(&repath_track_stats.no_memory), 0);
+	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_PROBE_NO_MEMORY), 0ull);
 
 	/* The last reference ends all of it, in whatever order. */
 	KUNIT_EXPECT_EQ(test, kref_read(&rqp->kref), 1u);
@@ -463,7 +614,7 @@ static void t_foreign_device_is_ignored(struct kunit *test)
 	qp->device = &fake->ibdev;
 	fake_qp_created(qp, current);
 	KUNIT_EXPECT_EQ(test, dev->qp_count, 0u);
-	KUNIT_EXPECT_EQ(test, atomic_read(&repath_track_stats.no_memory), 0);
+	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_PROBE_NO_MEMORY), 0ull);
 	ib_dealloc_device(&fake->ibdev);
 }
 
@@ -512,6 +663,9 @@ static struct kunit_case track_cases[] = {
 	KUNIT_CASE(t_connected_is_told),
 	KUNIT_CASE(t_order_of_notes),
 	KUNIT_CASE(t_query_is_not_believed_after_modify),
+	KUNIT_CASE(t_asked_for_what_hardware_does),
+	KUNIT_CASE(t_alternate_path),
+	KUNIT_CASE(t_index_grows),
 	KUNIT_CASE(t_contexts_and_users),
 	KUNIT_CASE(t_device_gone),
 	KUNIT_CASE(t_foreign_device_is_ignored),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 12 */
+/* kunit-cases: 13 */
 /* kunit-objs: ../xprt_reasm.o */
 /* Fragments: in any order, twice, cut short, too many, and from somebody who lies. */
 #include <kunit/test.h>
@@ -7,6 +7,7 @@
 #include <linux/slab.h>
 
 #include "../xprt_reasm.h"
+#include "fuzz.h"
 
 #define WIRE sizeof(struct repath_frag)
 
@@ -267,6 +268,49 @@ static void t_age(struct kunit *test)
 	expect_intact(test, 500);
 }
 
+/* Of messages of a few numbers, each with its own length, fragments in any order and any state. */
+static void t_fuzz(struct kunit *test)
+{
+	struct ctx *c = of(test);
+	u32 i, j, len, total, whole = 0;
+	struct repath_frag *frag;
+
+	fuzz_begin();
+	for (i = 0; i < rounds; i++) {
+		u64 id = fuzz_below(100);
+
+		total = 1 + id * id * 5;
+		c->frag.version = REPATH_PEER_VERSION;
+		c->frag.type = REPATH_MSG_INFO;
+		c->frag.msg_id = cpu_to_be64(id);
+		c->frag.total = cpu_to_be32(total);
+		j = fuzz_below(DIV_ROUND_UP(total, REPATH_FRAG_DATA)) * REPATH_FRAG_DATA;
+		c->frag.offset = cpu_to_be32(j);
+		memset(c->frag.data, id, sizeof(c->frag.data));
+		len = WIRE;
+		frag = fuzz_copy(&c->frag, &len);
+		KUNIT_ASSERT_NOT_NULL(test, frag);
+		repath_reasm_add(&c->reasm, frag, len, &c->whole);
+		kfree(frag);
+		if (c->whole) {
+			whole++;
+			/* Every byte of it was written by somebody. */
+			for (j = 0; j < c->whole->total; j++)
+				len += c->whole->data[j];
+			repath_reasm_done(&c->reasm, c->whole,
+					  fuzz_below(4) ? REPATH_PEER_OK : REPATH_PEER_BUSY);
+		}
+		if (c->reasm.open > REPATH_REASM_OPEN_MAX || c->reasm.count > REPATH_REASM_MAX ||
+		    c->reasm.bytes > REPATH_REASM_BYTES)
+			break;
+		if (!fuzz_below(2000))
+			repath_reasm_expire(&c->reasm, jiffies + REPATH_REASM_AGE + 1);
+	}
+	KUNIT_EXPECT_EQ(test, i, rounds);
+	KUNIT_EXPECT_GT(test, whole, rounds / 200);
+	kunit_info(test, "%u fragments, %u messages, seed %u", i, whole, seed);
+}
+
 static struct kunit_case reasm_cases[] = {
 	KUNIT_CASE(t_one_fragment),
 	KUNIT_CASE(t_in_order),
@@ -280,6 +324,7 @@ static struct kunit_case reasm_cases[] = {
 	KUNIT_CASE(t_too_many_open),
 	KUNIT_CASE(t_too_many_bytes),
 	KUNIT_CASE(t_age),
+	KUNIT_CASE(t_fuzz),
 	{}
 };
 

@@ -13,22 +13,30 @@
 #include <linux/delay.h>
 #include <linux/kernel.h>
 #include <linux/kthread.h>
+#include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/panic.h>
 #include <linux/random.h>
 #include <linux/sched/debug.h>
 #include <linux/slab.h>
 
-#ifdef CORE_IS_TEST_C
-struct current_test {
+/* The one test that runs at a time, in the place of current->kunit_test. */
+struct kunit_task {
 	struct kunit *kunit_test;
 };
 
-static struct current_test current_test;
+extern struct kunit_task kunit_task;
+
+#pragma push_macro("current")
+#undef current
+#define current (&kunit_task)
+#include <kunit/test-bug.h>
+#ifdef CORE_IS_TEST_C
+struct kunit_task kunit_task;
 
 #undef CONFIG_MODULES
-#undef current
-#define current (&current_test)
+#else
+#pragma pop_macro("current")
 #endif
 
 #endif /* CORE_COMPAT_H */

@@ -40,6 +40,8 @@ def results(log, suites, cases):
 def _suite(lines, at):
     """One suite from its "# Subtest:" line: (the index of its result line, its results)."""
     name = lines[at].split("# Subtest: ", 1)[1]
+    if at + 1 < len(lines) and lines[at + 1].startswith(f"{_INDENT}# module: "):    # from 6.6 on
+        at += 1
     plan = re.fullmatch(rf"{_INDENT}1\.\.(\d+)", lines[at + 1] if at + 1 < len(lines) else "")
     if not plan:
         raise Malformed(f"{name}: no plan")

@@ -9,30 +9,16 @@
 
 #include "../../libshim/conn.h"
 #include "fake_module.h"
+#include "fake_work.h"
 
 #define OPS 8
 #define WAIT_S 10
 
-struct work {
+/* A UD address that is asked for, and told again when somebody has moved. */
+struct kept {
 	struct list_node node;
-	uint64_t at_ns;
-	enum { W_EVENT, W_MSG, W_SENT, W_CALL, W_GONE, W_UNLOAD } kind;
-	int cmd;
-	unsigned int op;
-	char dev[64];
-	uint32_t dev_index, peer_id;
-	uint64_t msg_id;
-	int err;
-	struct rp_ctl_peer_msg msg;
-	struct rp_context *from;
-	struct {
-		uint32_t number, dest;
-	} end[REPATH_CONNS_MAX];	/* the sender's */
-	struct repath_conn_rec recs[REPATH_CONNS_MAX];
-	char *blob;
-	void (*fn)(void *arg);
-	void *arg;
-	bool *done;
+	uint32_t id;
+	struct rp_ctl_address address;
 };
 
 static struct {
@@ -50,11 +36,15 @@ static struct {
 	unsigned int current;
 	struct repath_counters counters;
 	int moving;
+	struct list_head kept;
+	uint32_t known_number;	/* others know a queue pair by it */
+	int refuse;		/* what the next connection is refused with */
 } fake = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.wake = PTHREAD_COND_INITIALIZER,
 	.answered = PTHREAD_COND_INITIALIZER,
 	.queue = { { &fake.queue.n, &fake.queue.n } },
+	.kept = { { &fake.kept.n, &fake.kept.n } },
 };
 
 static bool chance(int percent)
@@ -62,15 +52,14 @@ static bool chance(int percent)
 	return percent && (int)(rand_r(&fake.faults.seed) % 100) < percent;
 }
 
-/* caller holds the lock */
-static void enqueue(struct work *w, unsigned int late_us)
+void fake_enqueue(struct work *w, unsigned int late_us)
 {
 	w->at_ns = rp_now_ns() + (late_us ? rand_r(&fake.faults.seed) % late_us * 1000ull : 0);
 	list_add_tail(&fake.queue, &w->node);
 	pthread_cond_signal(&fake.wake);
 }
 
-static struct work *work_new(int kind)
+struct work *fake_work_new(int kind)
 {
 	struct work *w = calloc(1, sizeof(*w));
 
@@ -90,6 +79,13 @@ int rp_ctl_reply(uint32_t op, enum repath_stage stage, int err, const char *reas
 	snprintf(fake.op[op].reason, sizeof(fake.op[op].reason), "%s", reason ? reason : "");
 	if (counters)
 		fake.counters = *counters;
+	if (!err && (stage == REPATH_STAGE_GATE || stage == REPATH_STAGE_RELEASE ||
+		     stage == REPATH_STAGE_RECREATE || stage == REPATH_STAGE_CONNECT ||
+		     stage == REPATH_STAGE_REPLAY))
+		fake_tap_stage(stage == REPATH_STAGE_GATE ? FAKE_GATED :
+			       stage == REPATH_STAGE_RELEASE ? FAKE_PARKED :
+			       stage == REPATH_STAGE_RECREATE ? FAKE_RECREATED :
+			       stage == REPATH_STAGE_CONNECT ? FAKE_CONNECTED : FAKE_DONE);
 	pthread_cond_broadcast(&fake.answered);
 	pthread_mutex_unlock(&fake.lock);
 	return 0;
@@ -101,7 +97,7 @@ int rp_ctl_reply(uint32_t op, enum repath_stage stage, int err, const char *reas
 struct census {
 	struct {
 		struct rp_qp *qp;
-		uint32_t ctx, dev_index, number, dest, real;
+		uint32_t ctx, dev_index, number, dest, real, epoch;
 		bool connectable;
 	} *row;
 	unsigned int n;
@@ -127,6 +123,7 @@ static void census_take(struct census *s)
 			s->row[s->n].ctx = id;
 			s->row[s->n].dev_index = ctx->dev_index;
 			s->row[s->n].number = qp->qp.qp_num;
+			s->row[s->n].epoch = ctx->epoch;
 			s->row[s->n].real = qp->real ? qp->real->qp_num : 0;
 			s->row[s->n].connectable = rp_conn_connectable(qp);
 			s->row[s->n].dest = s->row[s->n].connectable ? qp->attr.dest_qp_num : 0;
@@ -205,8 +202,8 @@ int rp_ctl_peer_send(uint32_t peer_id, enum repath_msg type, uint64_t msg_id,
 		     const struct repath_conn_rec *recs, unsigned int nrecs,
 		     const struct rp_ctl_bind *bind, const void *blob, unsigned int blob_len)
 {
-	struct work *w = work_new(W_MSG), *sent = work_new(W_SENT);
-	unsigned int i, n = 0;
+	struct work *w = fake_work_new(W_MSG), *sent = fake_work_new(W_SENT);
+	unsigned int i, n = 0, late_us;
 	int copies;
 
 	(void)bind;
@@ -233,27 +230,186 @@ int rp_ctl_peer_send(uint32_t peer_id, enum repath_msg type, uint64_t msg_id,
 	sent->err = !copies || chance(fake.faults.lost) ? ETIMEDOUT : 0;
 	if (!n)
 		copies = 0;
+	w->blob = (char *)blob;
+	w->msg.blob_len = blob_len;
+	late_us = fake.faults.late_us;
+	if (n)
+		copies = fake_tap_send(w, copies, &sent->err, &late_us);
 	while (copies--) {
-		struct work *c = work_new(W_MSG);
+		struct work *c = fake_work_copy(w);
 
-		*c = *w;
-		c->msg.recs = c->recs;
-		if (blob_len) {
-			c->blob = malloc(blob_len);
-			memcpy(c->blob, blob, blob_len);
-			c->msg.blob = c->blob;
-			c->msg.blob_len = blob_len;
-		}
-		enqueue(c, fake.faults.late_us);
+		fake_enqueue(c, 0);
+		if (late_us)
+			c->at_ns += rand_r(&fake.faults.seed) % late_us * 1000ull;
 		if ((int)type == fake.faults.slow)
 			c->at_ns += fake.faults.slow_us * 1000ull;
 	}
-	enqueue(sent, fake.faults.late_us);
+	fake_enqueue(sent, fake.faults.late_us);
 	if ((int)type == fake.faults.slow)
 		sent->at_ns += fake.faults.slow_us * 1000ull;
 	pthread_mutex_unlock(&fake.lock);
 	free(w);
 	return 0;
+}
+
+/* --- numbers --- */
+
+static void resolve_later(uint32_t id, const struct rp_ctl_address *a)
+{
+	struct work *w = fake_work_new(W_RESOLVE);
+
+	w->op = id;
+	w->address = *a;
+	fake_enqueue(w, fake.faults.late_us);
+}
+
+int rp_ctl_resolve(uint32_t id, const struct rp_ctl_address *a)
+{
+	struct kept *k;
+
+	pthread_mutex_lock(&fake.lock);
+	if (a->qp_type == IBV_QPT_UD) {
+		list_for_each(k, &fake.kept, node)
+			if (k->id == id)
+				break;
+		if (&k->node == &fake.kept.n) {
+			k = calloc(1, sizeof(*k));
+			if (!k)
+				abort();
+			k->id = id;
+			list_add_tail(&fake.kept, &k->node);
+		}
+		k->address = *a;
+	}
+	resolve_later(id, a);
+	pthread_mutex_unlock(&fake.lock);
+	return 0;
+}
+
+int rp_ctl_unresolve(uint32_t id)
+{
+	struct kept *k, *tmp;
+
+	pthread_mutex_lock(&fake.lock);
+	list_for_each_safe(k, tmp, &fake.kept, node)
+		if (k->id == id) {
+			list_del(&k->node);
+			free(k);
+		}
+	pthread_mutex_unlock(&fake.lock);
+	return 0;
+}
+
+int rp_ctl_numbers(uint32_t dev_index, const struct repath_number *rows, unsigned int n,
+		   const struct repath_gid_change *gids, unsigned int ngids)
+{
+	struct kept *k;
+
+	(void)dev_index;
+	(void)rows;
+	(void)n;
+	(void)gids;
+	(void)ngids;
+	pthread_mutex_lock(&fake.lock);
+	list_for_each(k, &fake.kept, node)
+		resolve_later(k->id, &k->address);
+	pthread_mutex_unlock(&fake.lock);
+	return 0;
+}
+
+int rp_ctl_number_check(uint32_t dev_index, uint32_t qpn)
+{
+	(void)dev_index;
+	return qpn == fake.known_number ? -EADDRINUSE : 0;
+}
+
+/* On the control thread, so that the device stays. */
+static void address_now(struct rp_qp *qp, struct rp_place *place)
+{
+	struct ibv_context *real = rp_qp_context(qp)->real;
+	union ibv_gid gid;
+	int i;
+
+	for (i = 0; real && i < 16; i++)
+		if (!RP_REAL(rp_real.ibv_query_gid(real, 1, i, &gid)) && gid.raw[0]) {
+			memcpy(place->gid, &gid, sizeof(place->gid));
+			return;
+		}
+}
+
+/* Who is known by that number; of all contexts, since all have the same address here. */
+static void resolve(uint32_t id, const struct rp_ctl_address *a)
+{
+	struct rp_place place = { .lid = a->lid, .qpn = a->qpn };
+	struct census s;
+	int err = EADDRNOTAVAIL;
+	unsigned int i;
+
+	memcpy(place.gid, a->gid, sizeof(place.gid));
+	pthread_mutex_lock(&fake.lock);
+	if (fake.refuse && a->qp_type != IBV_QPT_UD) {
+		err = fake.refuse;
+		fake.refuse = 0;
+		pthread_mutex_unlock(&fake.lock);
+		rp_resolved(id, err, NULL);
+		return;
+	}
+	pthread_mutex_unlock(&fake.lock);
+	census_take(&s);
+	for (i = 0; i < s.n; i++) {
+		if (s.row[i].number != a->qpn)
+			continue;
+		err = 0;
+		if (s.row[i].real)
+			place.qpn = s.row[i].real;
+		place.moved = s.row[i].epoch;
+		if (a->qp_type == IBV_QPT_UD && s.row[i].epoch)
+			address_now(s.row[i].qp, &place);
+	}
+	free(s.row);
+	if (a->qp_type == IBV_QPT_UD)
+		err = 0;
+	rp_resolved(id, err, err ? NULL : &place);
+}
+
+/* Connections of those that have moved are told once, when they are there. */
+static void tell_new(void)
+{
+	static struct {
+		struct rp_qp *qp;
+		uint32_t dest;
+	} told[4096];
+	static unsigned int next;
+	struct census s;
+	unsigned int i, k;
+
+	census_take(&s);
+	for (i = 0; i < s.n; i++) {
+		struct rp_ctl_conn row = { .state = REPATH_CONN_READY };
+		int other = s.row[i].real && s.row[i].connectable ? partner(&s, i) : -1;
+
+		for (k = 0; k < 4096; k++)
+			if (told[k].qp == s.row[i].qp)
+				break;
+		if (other < 0) {
+			/* Taken to RESET: it may be connected to the same one anew. */
+			if (k < 4096 && !s.row[i].connectable)
+				told[k].qp = NULL;
+			continue;
+		}
+		if (!s.row[i].epoch || (k < 4096 && told[k].dest == s.row[i].dest))
+			continue;
+		if (k == 4096)
+			k = next++ % 4096;
+		told[k].qp = s.row[i].qp;
+		told[k].dest = s.row[i].dest;
+		row.conn_id = conn_id(s.row[i].qp);
+		row.peer_id = s.row[other].ctx;
+		row.dev_index = s.row[i].dev_index;
+		row.qpn = s.row[i].real;
+		rp_conn_ready(&row);
+	}
+	free(s.row);
 }
 
 /* The sender's records become the receiver's; false: there is nobody (any more). */
@@ -286,8 +442,11 @@ static void run(struct work *w)
 		rp_move_event(w->cmd, w->op, w->dev_index, w->dev, 10000);
 		break;
 	case W_MSG:
-		if (address(w))
-			rp_peer_msg_in(&w->msg);
+		if (!address(w))
+			break;
+		if (w->forged)
+			w->msg.peer_id = w->forged;
+		rp_peer_msg_in(&w->msg);
 		break;
 	case W_SENT:
 		rp_peer_sent(w->peer_id, w->msg_id, w->err);
@@ -299,6 +458,9 @@ static void run(struct work *w)
 		break;
 	case W_UNLOAD:
 		rp_move_lost_module();
+		break;
+	case W_RESOLVE:
+		resolve(w->op, &w->address);
 		break;
 	case W_CALL:
 		w->fn(w->arg);
@@ -346,6 +508,7 @@ static void *control(void *arg)
 			pthread_mutex_lock(&fake.lock);
 		}
 		pthread_mutex_unlock(&fake.lock);
+		tell_new();
 		ms = rp_move_tick();
 		list_for_each(c, &rp_conns, node)
 			moving += c->moving;
@@ -386,19 +549,38 @@ bool rp_ctl_call(void (*fn)(void *arg), void *arg)
 		fn(arg);
 		return true;
 	}
-	w = work_new(W_CALL);
+	w = fake_work_new(W_CALL);
 	w->fn = fn;
 	w->arg = arg;
 	w->done = &done;
 	pthread_mutex_lock(&fake.lock);
-	enqueue(w, 0);
+	fake_enqueue(w, 0);
 	while (!done)
 		pthread_cond_wait(&fake.answered, &fake.lock);
 	pthread_mutex_unlock(&fake.lock);
 	return true;
 }
 
+void rp_ctl_wake(void)
+{
+	pthread_cond_signal(&fake.wake);	/* it looks every 20 ms by itself */
+}
+
 /* --- for tests --- */
+
+void fake_tap_set(const struct fake_tap *tap)
+{
+	pthread_mutex_lock(&fake.lock);
+	fake_tap_begin(tap);
+	pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_tap_get(unsigned int *touched, unsigned int *delivered)
+{
+	pthread_mutex_lock(&fake.lock);
+	fake_tap_count(touched, delivered);
+	pthread_mutex_unlock(&fake.lock);
+}
 
 void fake_faults_set(const struct fake_faults *f)
 {
@@ -438,7 +620,7 @@ static int await(int stage, const char **text)
 
 static int event(int cmd, const char *dev, int until, const char **text)
 {
-	struct work *w = work_new(W_EVENT);
+	struct work *w = fake_work_new(W_EVENT);
 	int ret = 0;
 
 	w->cmd = cmd;
@@ -449,7 +631,10 @@ static int event(int cmd, const char *dev, int until, const char **text)
 	fake.op[w->op].stage = REPATH_STAGE_NONE;
 	fake.op[w->op].err = 0;
 	fake.op[w->op].reason[0] = 0;
-	enqueue(w, 0);
+	fake_tap_stage(cmd == REPATH_CMD_EV_CHECK ? FAKE_CHECK :
+		       cmd == REPATH_CMD_EV_SUSPEND ? FAKE_SUSPEND :
+		       cmd == REPATH_CMD_EV_RESUME ? FAKE_RESUME : FAKE_ABORT);
+	fake_enqueue(w, 0);
 	if (until)
 		ret = await(until, text);
 	pthread_mutex_unlock(&fake.lock);
@@ -505,20 +690,20 @@ int fake_resume(const char *dev, const char **text)
 
 void fake_gone(const char *dev)
 {
-	struct work *w = work_new(W_GONE);
+	struct work *w = fake_work_new(W_GONE);
 
 	w->dev_index = index_of(dev);
 	pthread_mutex_lock(&fake.lock);
-	enqueue(w, 0);
+	fake_enqueue(w, 0);
 	pthread_mutex_unlock(&fake.lock);
 }
 
 void fake_unload(void)
 {
-	struct work *w = work_new(W_UNLOAD);
+	struct work *w = fake_work_new(W_UNLOAD);
 
 	pthread_mutex_lock(&fake.lock);
-	enqueue(w, 0);
+	fake_enqueue(w, 0);
 	pthread_mutex_unlock(&fake.lock);
 }
 
@@ -535,6 +720,21 @@ int fake_settled(void)
 		ret = pthread_cond_timedwait(&fake.answered, &fake.lock, &end);
 	pthread_mutex_unlock(&fake.lock);
 	return ret;
+}
+
+void fake_number_known(uint32_t qpn)
+{
+	pthread_mutex_lock(&fake.lock);
+	fake.known_number = qpn;
+	pthread_mutex_unlock(&fake.lock);
+	rp_numbers_about(!!qpn);
+}
+
+void fake_refuse(int err)
+{
+	pthread_mutex_lock(&fake.lock);
+	fake.refuse = err;
+	pthread_mutex_unlock(&fake.lock);
 }
 
 const struct repath_counters *fake_counters(void)

@@ -7,6 +7,7 @@
 #ifndef FAKE_MODULE_H
 #define FAKE_MODULE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /**
@@ -23,6 +24,47 @@ struct fake_faults {
 };
 
 void fake_faults_set(const struct fake_faults *f);
+
+/* Where a move is, in the order in which a move passes them. */
+enum fake_stage {
+	FAKE_CHECK,
+	FAKE_SUSPEND,
+	FAKE_GATED,
+	FAKE_PARKED,
+	FAKE_RESUME,
+	FAKE_RECREATED,
+	FAKE_CONNECTED,
+	FAKE_DONE,
+	FAKE_ABORT,
+	FAKE_STAGES
+};
+
+enum fake_fault {
+	FAKE_NONE,		/* only looked at */
+	FAKE_LOST,		/* the first three */
+	FAKE_OVERTAKEN,		/* by those that follow */
+	/* A copy, of this move or of the one before, comes when the stage begins: */
+	FAKE_DOUBLED,
+	FAKE_DELAYED,		/* and the first one did not come when it was sent */
+	FAKE_FORGED,		/* from another process */
+	FAKE_TRUNCATED,
+	FAKE_FAULTS
+};
+
+/**
+ * struct fake_tap - a hand on all messages of one type
+ * @type: enum repath_msg
+ */
+struct fake_tap {
+	int type;
+	enum fake_fault fault;
+	enum fake_stage stage;
+	bool forget;		/* what was kept before */
+};
+
+void fake_tap_set(const struct fake_tap *tap);
+/* How many were sent, and how many copies were delivered, since the last set. */
+void fake_tap_get(unsigned int *touched, unsigned int *delivered);
 
 /*
  * Each waits at most 10 s for the answer of the shim to the event and returns the
@@ -43,6 +85,11 @@ void fake_gone(const char *dev);
 void fake_unload(void);
 /* Waits until no connection is moving: the peers' ends finish a little later than the mover's. */
 int fake_settled(void);
+
+/* Others know another queue pair by this number; 0: none. */
+void fake_number_known(uint32_t qpn);
+/* The next queue pair that goes to RTR is refused with this. */
+void fake_refuse(int err);
 
 struct repath_counters;
 const struct repath_counters *fake_counters(void);	/* of the last answer that had some */

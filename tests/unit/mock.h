@@ -52,7 +52,7 @@ void mock_async_event(const char *device, int type);	/* a port event on all cont
 
 enum mock_object {
 	MOCK_CONTEXT, MOCK_PD, MOCK_MR, MOCK_CHANNEL, MOCK_CQ, MOCK_QP, MOCK_SRQ, MOCK_AH, MOCK_MW,
-	MOCK_OBJECTS
+	MOCK_TD, MOCK_GROUP, MOCK_OBJECTS
 };
 unsigned int mock_live(enum mock_object kind);
 unsigned int mock_live_total(void);
@@ -62,6 +62,8 @@ unsigned int mock_strays(void);
 uint64_t mock_executed(void);
 /* The GID index of the last queue pair of a device that went to RTR. */
 int mock_last_sgid_index(const char *device);
+/* As a CQ was asked for last, by ibv_modify_cq(). */
+void mock_last_moderation(unsigned int *count, unsigned int *period);
 /* What a device was asked for, of the queue pair that was created last. */
 void mock_last_caps(uint32_t *max_send_wr, int *cqe);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <fcntl.h>
+
 #include "mock_state.h"
 
-/* The verbs that rxe has, and memory windows. */
+/* The verbs that rxe has, and more that can be moved. */
 void mock_fill_context(struct mock_context *c)
 {
 	struct verbs_context *v = &c->vctx;
@@ -15,9 +17,17 @@ void mock_fill_context(struct mock_context *c)
 	v->create_cq_ex = mock_create_cq_ex;
 	v->create_srq_ex = mock_create_srq_ex;
 	v->get_srq_num = mock_get_srq_num;
+	v->alloc_td = mock_alloc_td;
+	v->dealloc_td = mock_dealloc_td;
+	v->alloc_parent_domain = mock_alloc_parent_domain;
+	v->alloc_null_mr = mock_alloc_null_mr;
+	v->modify_cq = mock_modify_cq;
+	v->alloc_dm = mock_alloc_dm;
+	v->free_dm = mock_free_dm;
 
 	ctx->device = &c->device->dev;
-	ctx->cmd_fd = -1;
+	/* Some device that nobody else has open. */
+	ctx->cmd_fd = open("/dev/full", O_RDWR | O_CLOEXEC);
 	ctx->async_fd = c->events.pipe[0];
 	ctx->num_comp_vectors = 1;
 	ctx->abi_compat = __VERBS_ABI_IS_EXTENDED;

@@ -153,6 +153,26 @@ int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 	return ret;
 }
 
+int mock_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+{
+	(void)cq;
+	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
+		return EINVAL;
+	mock_lock();
+	mock.moderation = attr->moderate;
+	mock_unlock();
+	return 0;
+}
+
+void mock_last_moderation(unsigned int *count, unsigned int *period)
+{
+	mock_lock();
+	*count = mock.moderation.cq_count;
+	*period = mock.moderation.cq_period;
+	mock.moderation = (struct ibv_moderate_cq){ 0 };
+	mock_unlock();
+}
+
 static bool is_of_cq(const struct mock_event *ev, void *cq)
 {
 	return ev->cq == cq;
@@ -242,7 +262,8 @@ struct ibv_cq_ex *mock_create_cq_ex(struct ibv_context *c, struct ibv_cq_init_at
 	const uint64_t known = IBV_WC_STANDARD_FLAGS;
 	struct mock_cq *cq;
 
-	if ((attr->wc_flags & ~known) || attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS) {
+	if ((attr->wc_flags & ~known) ||
+	    attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}

@@ -270,6 +270,7 @@ int ibv_close_device(struct ibv_context *context)
 	put_device(c->device);
 	mock.live[MOCK_CONTEXT]--;
 	mock_events_close(&c->events);
+	close(context->cmd_fd);
 	mock_unlock();
 	free(c);
 	return 0;

@@ -86,9 +86,13 @@ int mock_events_pop(struct mock_events *e, struct mock_event *event)
 			if (!e->first)
 				e->last = &e->first;
 			*event = *ev;
-			free(ev);
-			if (event->cq)
+			if (event->cq) {
 				((struct mock_cq *)event->cq)->comp_events_given++;
+				free(ev);
+			} else {	/* until it is acknowledged */
+				ev->next = mock.given;
+				mock.given = ev;
+			}
 			mock_unlock();
 			return 0;
 		}
@@ -172,7 +176,16 @@ static bool is_about(const struct mock_event *ev, void *object)
 
 void mock_async_drop(struct ibv_context *c, void *object)
 {
+	struct mock_event *ev;
+
 	mock_events_drop(&mock_context(c)->events, is_about, object);
+	/* The object goes when all events about it that were read have been acknowledged. */
+	do {
+		for (ev = mock.given; ev && !is_about(ev, object); ev = ev->next)
+			;
+		if (ev)
+			pthread_cond_wait(&mock.acknowledged, &mock.lock);
+	} while (ev);
 }
 
 int ibv_get_async_event(struct ibv_context *c, struct ibv_async_event *event)
@@ -187,5 +200,15 @@ int ibv_get_async_event(struct ibv_context *c, struct ibv_async_event *event)
 
 void ibv_ack_async_event(struct ibv_async_event *event)
 {
-	(void)event;	/* nobody waits for it here */
+	struct mock_event **at, *ev;
+
+	mock_lock();
+	for (at = &mock.given; (ev = *at); at = &ev->next)
+		if (!memcmp(&ev->event, event, sizeof(*event))) {
+			*at = ev->next;
+			free(ev);
+			break;
+		}
+	pthread_cond_broadcast(&mock.acknowledged);
+	mock_unlock();
 }

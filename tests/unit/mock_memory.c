@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <sys/mman.h>
 #include "mock_state.h"
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
@@ -27,6 +28,10 @@ int ibv_dealloc_pd(struct ibv_pd *ibpd)
 
 	mock_lock();
 	ret = pd->users ? EBUSY : 0;
+	if (!ret && pd->parent_of)
+		pd->parent_of->users--;
+	if (!ret && pd->td)
+		pd->td->users--;
 	if (!ret)
 		mock.live[MOCK_PD]--;
 	mock_unlock();
@@ -39,13 +44,18 @@ static bool key_in_use(uint32_t key)
 {
 	struct mock_mr *m;
 
+	struct mock_mw *w;
+
 	for (m = mock.mrs; m; m = m->next)
 		if (m->mr.lkey == key || m->mr.rkey == key)
+			return true;
+	for (w = mock.windows; w; w = w->next)
+		if (!((w->key ^ key) >> 8))
 			return true;
 	return false;
 }
 
-static uint32_t new_key(struct mock_device *d)
+uint32_t mock_new_key(struct mock_device *d)
 {
 	uint32_t key;
 
@@ -54,6 +64,14 @@ static uint32_t new_key(struct mock_device *d)
 		d->next_key += 0x100;
 	} while (key_in_use(key));
 	return key;
+}
+
+/* The kernel pins what is registered. */
+static bool is_mapped(void *addr, size_t length)
+{
+	uintptr_t from = (uintptr_t)addr & -4096ul;
+
+	return !addr || !length || !msync((void *)from, (uintptr_t)addr - from + length, MS_ASYNC);
 }
 
 static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
@@ -68,6 +86,8 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 	if (!err && (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
 	    !(access & IBV_ACCESS_LOCAL_WRITE))
 		err = EINVAL;
+	if (!err && !is_mapped(addr, length))
+		err = EFAULT;
 	if (err) {
 		mock_unlock();
 		errno = err;
@@ -78,8 +98,8 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 	m->mr.pd = pd;
 	m->mr.addr = addr;
 	m->mr.length = length;
-	m->mr.lkey = new_key(d);
-	m->mr.rkey = new_key(d);
+	m->mr.lkey = mock_new_key(d);
+	m->mr.rkey = mock_new_key(d);
 	m->iova = iova;
 	m->access = access;
 	m->next = mock.mrs;
@@ -126,8 +146,8 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 	}
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
 		m->access = access;
-	m->mr.lkey = new_key(mock_context(m->mr.context)->device);
-	m->mr.rkey = new_key(mock_context(m->mr.context)->device);
+	m->mr.lkey = mock_new_key(mock_context(m->mr.context)->device);
+	m->mr.rkey = mock_new_key(mock_context(m->mr.context)->device);
 	mock_unlock();
 	return 0;
 }
@@ -137,6 +157,10 @@ int ibv_dereg_mr(struct ibv_mr *ibmr)
 	struct mock_mr *m = (struct mock_mr *)ibmr, **at;
 
 	mock_lock();
+	if (m->windows) {
+		mock_unlock();
+		return EBUSY;
+	}
 	for (at = &mock.mrs; *at != m; at = &(*at)->next)
 		;
 	*at = m->next;
@@ -161,12 +185,18 @@ char *mock_local(struct ibv_pd *pd, const struct ibv_sge *sge, bool write)
 	for (m = mock.mrs; m; m = m->next)
 		if (m->mr.lkey == sge->lkey)
 			break;
-	if (!m || m->mr.pd != pd || (write && !(m->access & IBV_ACCESS_LOCAL_WRITE)))
+	if (!m || !mock_same_pd(m->mr.pd, pd) || (write && !(m->access & IBV_ACCESS_LOCAL_WRITE)))
 		return NULL;
+	if (m->null) {	/* reads as zeroes, forgets what is written */
+		static char nothing[65536];
+
+		memset(nothing, 0, sizeof(nothing));
+		return sge->length <= sizeof(nothing) ? nothing : NULL;
+	}
 	return within(m, sge->addr, sge->length);
 }
 
-char *mock_remote(struct ibv_pd *pd, uint32_t rkey, uint64_t addr, uint64_t len,
+char *mock_remote(struct mock_qp *qp, uint32_t rkey, uint64_t addr, uint64_t len,
 		  unsigned int access)
 {
 	struct mock_mr *m;
@@ -174,7 +204,9 @@ char *mock_remote(struct ibv_pd *pd, uint32_t rkey, uint64_t addr, uint64_t len,
 	for (m = mock.mrs; m; m = m->next)
 		if (m->mr.rkey == rkey)
 			break;
-	if (!m || m->mr.pd != pd || (m->access & access) != access)
+	if (!m)
+		return mock_window_at(qp, rkey, addr, len, access);
+	if (!mock_same_pd(m->mr.pd, qp->qp.pd) || m->null || (m->access & access) != access)
 		return NULL;
 	return within(m, addr, len);
 }

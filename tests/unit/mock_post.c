@@ -30,6 +30,7 @@ static int check_send(const struct mock_qp *qp, const struct ibv_send_wr *wr)
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 		return rc && wr->num_sge == 1 ? 0 : EINVAL;
 	case IBV_WR_LOCAL_INV:
+	case IBV_WR_BIND_MW:
 		return rc ? 0 : EINVAL;
 	default:
 		return EINVAL;
@@ -72,6 +73,7 @@ static int keep(struct mock_qp *qp, const struct ibv_send_wr *wr)
 	if (qp->qp.qp_type == IBV_QPT_UD) {
 		w->dest_qpn = wr->wr.ud.remote_qpn;
 		w->qkey = wr->wr.ud.remote_qkey;
+		w->dgid = ((struct mock_ah *)wr->wr.ud.ah)->attr.grh.dgid;
 	}
 	sq->head++;
 	return 0;

@@ -139,6 +139,13 @@ int ibv_destroy_qp(struct ibv_qp *ibqp)
 		((struct mock_srq *)ibqp->srq)->users--;
 	mock_async_drop(ibqp->context, qp);
 	mock.live[MOCK_QP]--;
+	while (qp->groups) {	/* as the kernel does with those of a queue pair that goes */
+		struct mock_group *g = qp->groups;
+
+		qp->groups = g->next;
+		free(g);
+		mock.live[MOCK_GROUP]--;
+	}
 	mock_unlock();
 	free(qp->sq.ring);
 	free(qp->rq.ring);
@@ -152,7 +159,8 @@ static int required(const struct mock_qp *qp, enum ibv_qp_state from, enum ibv_q
 {
 	bool rc = qp->qp.qp_type == IBV_QPT_RC, ud = qp->qp.qp_type == IBV_QPT_UD;
 
-	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+	/* ERR from all but RESET, as ib_modify_qp_is_ok() has it. */
+	if (to == IBV_QPS_RESET || (to == IBV_QPS_ERR && from != IBV_QPS_RESET))
 		return 0;
 	if ((from == IBV_QPS_RESET || from == IBV_QPS_INIT) && to == IBV_QPS_INIT)
 		return from == IBV_QPS_INIT ? 0 : IBV_QP_PKEY_INDEX | IBV_QP_PORT |

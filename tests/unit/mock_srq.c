@@ -114,8 +114,17 @@ int mock_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
-	struct mock_ah *ah = mock_zalloc(sizeof(*ah));
+	struct mock_ah *ah;
+	int err;
 
+	mock_lock();
+	err = mock_failing("ibv_create_ah");
+	mock_unlock();
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	ah = mock_zalloc(sizeof(*ah));
 	ah->ah.context = pd->context;
 	ah->ah.pd = pd;
 	ah->attr = *attr;
@@ -159,14 +168,53 @@ int ibv_destroy_ah(struct ibv_ah *ibah)
 	return 0;
 }
 
-int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+bool mock_in_group(const struct mock_qp *qp, const union ibv_gid *gid)
 {
-	(void)gid;
-	(void)lid;
-	return qp->qp_type == IBV_QPT_UD ? 0 : EINVAL;
+	struct mock_group *g;
+
+	for (g = qp->groups; g; g = g->next)
+		if (!memcmp(&g->gid, gid, sizeof(*gid)))
+			return true;
+	return false;
 }
 
-int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+int ibv_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid)
 {
-	return ibv_attach_mcast(qp, gid, lid);
+	struct mock_qp *qp = (struct mock_qp *)ibqp;
+	struct mock_group *g;
+	int ret;
+
+	(void)lid;
+	mock_lock();
+	ret = mock_failing("ibv_attach_mcast");
+	if (!ret && (ibqp->qp_type != IBV_QPT_UD || gid->raw[0] != 0xff))
+		ret = EINVAL;
+	if (!ret) {
+		g = mock_zalloc(sizeof(*g));
+		g->gid = *gid;
+		g->next = qp->groups;
+		qp->groups = g;
+		mock.live[MOCK_GROUP]++;
+	}
+	mock_unlock();
+	return ret;
+}
+
+int ibv_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid)
+{
+	struct mock_group **at, *g;
+	int ret = EINVAL;
+
+	(void)lid;
+	mock_lock();
+	for (at = &((struct mock_qp *)ibqp)->groups; (g = *at); at = &g->next)
+		if (!memcmp(&g->gid, gid, sizeof(*gid))) {
+			*at = g->next;
+			free(g);
+			mock.live[MOCK_GROUP]--;
+			ret = 0;
+			break;
+		}
+	mock_unlock();
+	return ret;
 }

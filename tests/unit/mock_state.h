@@ -56,13 +56,37 @@ struct mock_context {
 struct mock_pd {
 	struct ibv_pd pd;
 	int users;
+	struct mock_pd *parent_of;	/* of a parent domain: what it is made of */
+	struct mock_td *td;
+};
+
+struct mock_td {
+	struct ibv_td td;
+	int users;
+};
+
+struct mock_group {
+	union ibv_gid gid;
+	struct mock_group *next;
 };
 
 struct mock_mr {
 	struct ibv_mr mr;
 	uint64_t iova;
 	unsigned int access;
+	bool null;
+	unsigned int windows;		/* bound to it: it can not go */
 	struct mock_mr *next;
+};
+
+struct mock_mw {
+	struct ibv_mw mw;
+	uint32_t key;			/* as last bound */
+	struct mock_mr *mr;		/* NULL: not bound */
+	struct mock_qp *qp;		/* type 2 */
+	uint64_t addr, length;
+	unsigned int access;
+	struct mock_mw *next;
 };
 
 struct mock_channel {
@@ -105,6 +129,7 @@ struct mock_wqe {
 	uint32_t inline_len;
 	uint64_t at_ns;
 	uint32_t dest_qpn, qkey;
+	union ibv_gid dgid;
 	uint32_t bytes;
 	char data[MOCK_INLINE];
 };
@@ -150,6 +175,7 @@ struct mock_qp {
 	uint32_t life;			/* counts RESETs */
 	uint32_t sq_psn, rq_psn;	/* next */
 	bool has_ops;
+	struct mock_group *groups;
 	struct mock_batch *batch;
 	struct mock_qp *next;
 };
@@ -168,11 +194,14 @@ struct mock_failure {
 
 struct mock_state {
 	pthread_mutex_t lock;
-	pthread_cond_t wake;
+	pthread_cond_t wake, acknowledged;
+	struct mock_event *given;	/* asynchronous ones that were read */
 	bool worker;
 	struct mock_device *devices;	/* unplugged ones too, while referenced */
 	struct mock_context *contexts;
 	struct mock_mr *mrs;
+	struct mock_mw *windows;
+	unsigned int tags;
 	struct mock_qp *qps;
 	struct mock_cq *cqs;
 	struct mock_failure *failures;
@@ -182,6 +211,7 @@ struct mock_state {
 	uint64_t executed;
 	uint32_t asked_send_wr;
 	int asked_cqe;
+	struct ibv_moderate_cq moderation;
 };
 
 extern struct mock_state mock;
@@ -224,7 +254,8 @@ void mock_async_drop(struct ibv_context *c, void *object);
 
 /* mock_memory.c; caller holds the lock. NULL: not allowed. */
 char *mock_local(struct ibv_pd *pd, const struct ibv_sge *sge, bool write);
-char *mock_remote(struct ibv_pd *pd, uint32_t rkey, uint64_t addr, uint64_t len,
+uint32_t mock_new_key(struct mock_device *d);
+char *mock_remote(struct mock_qp *qp, uint32_t rkey, uint64_t addr, uint64_t len,
 		  unsigned int access);
 
 /* mock_cq.c */
@@ -257,10 +288,33 @@ int mock_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_r
 struct ibv_srq *mock_create_srq_ex(struct ibv_context *c, struct ibv_srq_init_attr_ex *attr);
 int mock_get_srq_num(struct ibv_srq *srq, uint32_t *num);
 
+/* mock_dm.c */
+struct ibv_dm *mock_alloc_dm(struct ibv_context *c, struct ibv_alloc_dm_attr *attr);
+int mock_free_dm(struct ibv_dm *dm);
+
+/* mock_domain.c */
+struct ibv_td *mock_alloc_td(struct ibv_context *c, struct ibv_td_init_attr *attr);
+int mock_dealloc_td(struct ibv_td *td);
+struct ibv_pd *mock_alloc_parent_domain(struct ibv_context *c,
+					struct ibv_parent_domain_init_attr *attr);
+struct ibv_mr *mock_alloc_null_mr(struct ibv_pd *pd);
+bool mock_same_pd(const struct ibv_pd *a, const struct ibv_pd *b);
+
+/* mock_srq.c: is the queue pair in the group? */
+bool mock_in_group(const struct mock_qp *qp, const union ibv_gid *gid);
+
+/* mock_cq.c */
+int mock_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
+
 /* mock_window.c */
 struct ibv_mw *mock_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int mock_dealloc_mw(struct ibv_mw *mw);
 int mock_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+/* What the worker does with them: false, NULL: not allowed. */
+bool mock_bind_window(struct mock_qp *qp, const struct ibv_send_wr *wr);
+bool mock_invalidate_window(struct mock_qp *qp, uint32_t key);
+char *mock_window_at(struct mock_qp *qp, uint32_t key, uint64_t addr, uint64_t len,
+		     unsigned int access);
 
 /* mock_null.c */
 int mock_null_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);

@@ -22,6 +22,8 @@ static enum ibv_wc_opcode wc_opcode(enum ibv_wr_opcode op)
 		return IBV_WC_FETCH_ADD;
 	case IBV_WR_LOCAL_INV:
 		return IBV_WC_LOCAL_INV;
+	case IBV_WR_BIND_MW:
+		return IBV_WC_BIND_MW;
 	default:
 		return IBV_WC_SEND;
 	}
@@ -186,6 +188,7 @@ static bool deliver(struct mock_qp *qp, struct mock_qp *d, const struct mock_wqe
 	} else if (w->wr.opcode == IBV_WR_SEND_WITH_INV) {
 		wc.wc_flags |= IBV_WC_WITH_INV;
 		wc.invalidated_rkey = w->wr.invalidate_rkey;
+		mock_invalidate_window(d, w->wr.invalidate_rkey);
 	}
 	for (i = 0; i < r->nsge; i++)
 		room += r->sge[i].length;
@@ -203,23 +206,43 @@ static bool deliver(struct mock_qp *qp, struct mock_qp *d, const struct mock_wqe
 	return wc.status == IBV_WC_SUCCESS;
 }
 
+/* Is the address one of the queue pair's device, or of a group that it is in? None: any. */
+static bool at_address(const struct mock_qp *d, const struct mock_wqe *w)
+{
+	static const union ibv_gid none;
+	struct mock_device *dev = mock_context(d->qp.context)->device;
+	int i;
+
+	if (w->dgid.raw[0] == 0xff)
+		return w->dest_qpn == 0xffffff && mock_in_group(d, &w->dgid);
+	if (d->qp.qp_num != w->dest_qpn)
+		return false;
+	for (i = 0; i < dev->ngids; i++)
+		if (!memcmp(&dev->gids[i].gid, &w->dgid, sizeof(w->dgid)))
+			return true;
+	return !memcmp(&w->dgid, &none, sizeof(none));
+}
+
 static enum outcome execute_ud(struct mock_qp *qp, struct mock_wqe *w)
 {
-	struct mock_qp *d = mock_find_qp(w->dest_qpn);
 	char *data = mock_zalloc(w->bytes + 40);
+	struct mock_qp *d;
 	struct mock_rq *rq;
 
 	if (!gather(qp->qp.pd, w, data + 40)) {
 		free(data);
 		return fail(qp, IBV_WC_LOC_PROT_ERR);
 	}
-	if (d && d->qp.qp_type == IBV_QPT_UD && d->attr.qkey == w->qkey &&
-	    (d->qp.state == IBV_QPS_RTR || d->qp.state == IBV_QPS_RTS)) {
+	for (d = mock.qps; d; d = d->next) {
+		if (d->qp.qp_type != IBV_QPT_UD || d->attr.qkey != w->qkey || !at_address(d, w) ||
+		    (d->qp.state != IBV_QPS_RTR && d->qp.state != IBV_QPS_RTS))
+			continue;
 		rq = receives(d);
 		if (rq->next < rq->head)
 			deliver(qp, d, w, data, w->bytes);
 	}
 	free(data);
+	mock.executed++;
 	return DONE;
 }
 
@@ -231,7 +254,7 @@ static enum outcome atomic(struct mock_qp *qp, struct mock_qp *d, struct mock_wq
 	if (!to || w->sge[0].length != 8)
 		return fail(qp, IBV_WC_LOC_PROT_ERR);
 	at = d->attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC ?
-	     mock_remote(d->qp.pd, w->wr.wr.atomic.rkey, addr, 8, IBV_ACCESS_REMOTE_ATOMIC) : NULL;
+	     mock_remote(d, w->wr.wr.atomic.rkey, addr, 8, IBV_ACCESS_REMOTE_ATOMIC) : NULL;
 	if (!at)
 		return fail_both(qp, d, IBV_WC_REM_ACCESS_ERR);
 	if (addr % 8)
@@ -252,7 +275,7 @@ static enum outcome rdma_read(struct mock_qp *qp, struct mock_qp *d, struct mock
 
 	if (d->attr.qp_access_flags & IBV_ACCESS_REMOTE_READ)
 		from = !w->bytes ? (char *)d :
-		       mock_remote(d->qp.pd, w->wr.wr.rdma.rkey, w->wr.wr.rdma.remote_addr,
+		       mock_remote(d, w->wr.wr.rdma.rkey, w->wr.wr.rdma.remote_addr,
 				   w->bytes, IBV_ACCESS_REMOTE_READ);
 	if (!from)
 		return fail_both(qp, d, IBV_WC_REM_ACCESS_ERR);
@@ -276,7 +299,7 @@ static enum outcome send_or_write(struct mock_qp *qp, struct mock_qp *d, struct 
 	if (write) {
 		if (d->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE)
 			to = !w->bytes ? data :
-			     mock_remote(d->qp.pd, w->wr.wr.rdma.rkey, w->wr.wr.rdma.remote_addr,
+			     mock_remote(d, w->wr.wr.rdma.rkey, w->wr.wr.rdma.remote_addr,
 					 w->bytes, IBV_ACCESS_REMOTE_WRITE);
 		if (!to) {
 			ret = fail_both(qp, d, IBV_WC_REM_ACCESS_ERR);
@@ -334,8 +357,12 @@ static enum outcome execute(struct mock_qp *qp, struct mock_wqe *w)
 
 	if (qp->qp.qp_type == IBV_QPT_UD)
 		return execute_ud(qp, w);
-	if (w->wr.opcode == IBV_WR_LOCAL_INV)
+	if (w->wr.opcode == IBV_WR_LOCAL_INV) {
+		mock_invalidate_window(qp, w->wr.invalidate_rkey);
 		return DONE;
+	}
+	if (w->wr.opcode == IBV_WR_BIND_MW)
+		return mock_bind_window(qp, &w->wr) ? DONE : fail(qp, IBV_WC_MW_BIND_ERR);
 	d = responder(qp);
 	if (!d)
 		return unanswered(qp, mock.retry_ms * 1000000ull, IBV_WC_RETRY_EXC_ERR);

@@ -184,7 +184,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 		return ENOMEM;
 	for (i = 0; i + 1 < b->n; i++)
 		b->wr[i].next = &b->wr[i + 1];
-	return mock_post_send(&qp->qp, b->wr, &bad);
+	return qp->qp.context->ops.post_send(&qp->qp, b->wr, &bad);
 }
 
 static void wr_abort(struct ibv_qp_ex *ex)

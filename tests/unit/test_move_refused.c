@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* What can not be moved is refused by name, before anything is touched. */
+#include <sys/wait.h>
+
 #include "check.h"
 #include "move_cycle.h"
 #include "traffic.h"
@@ -14,15 +16,43 @@ static void refused(const char *dev, const char *because)
 	CHECK_EQ(fake_abort(), 0);
 }
 
+static struct ibv_dm *device_memory(struct end *e)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 64 };
+	struct ibv_dm *dm = ibv_alloc_dm(e->ctx, &attr);
+
+	CHECK(dm);
+	return dm;
+}
+
+/* What keeps the device's file open besides libibverbs: a copy of its descriptor, a child. */
+static void held(struct end *e, struct traffic *t)
+{
+	char because[64];
+	int fd = dup(e->ctx->cmd_fd), pipes[2];
+	pid_t child;
+	char c;
+
+	CHECK(fd >= 0);
+	refused("mock0", "1 descriptor of the device");
+	close(fd);
+	CHECK_EQ(pipe(pipes), 0);
+	child = fork();
+	if (!child) {
+		close(pipes[1]);
+		_exit(read(pipes[0], &c, 1) != 0);
+	}
+	snprintf(because, sizeof(because), "its child PID %d", (int)child);
+	refused("mock0", because);
+	close(pipes[0]);
+	close(pipes[1]);
+	CHECK_EQ(waitpid(child, NULL, 0), child);
+	traffic_flows(t, 50);
+}
+
 int main(void)
 {
-	struct pair_how ud = { .type = IBV_QPT_UD }, uc = { .type = IBV_QPT_UC };
-	struct ibv_ah_attr aa = { .is_global = 1, .port_num = 1 };
-	struct ibv_srq_init_attr sa = { .attr = { .max_wr = 4, .max_sge = 1 } };
-	struct ibv_qp *qp[2];
-	struct ibv_srq *srq;
-	struct ibv_ah *ah;
-	struct ibv_mw *mw;
+	struct ibv_dm *dm[2];
 	struct traffic *t;
 	struct end e[2];
 
@@ -31,34 +61,22 @@ int main(void)
 	t = traffic_start(e, &(struct traffic_how){ .seed = 8 });
 	traffic_flows(t, 50);
 
-	qp[0] = end_create_qp(&e[0], &ud);
-	qp[1] = end_create_qp(&e[0], &ud);
-	refused("mock0", "2 UD queue pairs");
-	CHECK_EQ(ibv_destroy_qp(qp[0]), 0);
-	refused("mock0", "1 UD queue pair");
-	CHECK_EQ(ibv_destroy_qp(qp[1]), 0);
-	qp[0] = end_create_qp(&e[0], &uc);
-	refused("mock0", "1 UC queue pair");
-	CHECK_EQ(ibv_destroy_qp(qp[0]), 0);
-	srq = ibv_create_srq(e[0].pd, &sa);
-	ah = ibv_create_ah(e[0].pd, &aa);
-	mw = ibv_alloc_mw(e[0].pd, IBV_MW_TYPE_1);
-	CHECK(srq && ah && mw);
-	refused("mock0", "shared receive queue");
-	refused("mock0", "address handle");
-	refused("mock0", "memory window");
-	CHECK_EQ(ibv_destroy_srq(srq), 0);
-	CHECK_EQ(ibv_destroy_ah(ah), 0);
-	CHECK_EQ(ibv_dealloc_mw(mw), 0);
+	dm[0] = device_memory(&e[0]);
+	refused("mock0", "1 device memory");
+	CHECK_EQ(ibv_free_dm(dm[0]), 0);
 	traffic_flows(t, 50);
+
+	held(&e[0], t);
 
 	/* Made after the check: the suspend is refused, and can be tried again. */
 	CHECK_EQ(fake_check("mock0", NULL), 0);
-	qp[0] = end_create_qp(&e[0], &ud);
+	dm[0] = device_memory(&e[0]);
+	dm[1] = device_memory(&e[0]);
 	CHECK_EQ(fake_suspend("mock0"), EOPNOTSUPP);
 	CHECK_EQ(fake_abort(), 0);
 	traffic_flows(t, 50);
-	CHECK_EQ(ibv_destroy_qp(qp[0]), 0);
+	CHECK_EQ(ibv_free_dm(dm[1]), 0);
+	CHECK_EQ(ibv_free_dm(dm[0]), 0);
 	move_away("mock0");
 	move_back("mock0");
 	traffic_flows(t, 50);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Nothing is forgotten: verbs.def names every symbol that the installed libibverbs exports, at its
- * version, and libibrepath.so exports exactly what it says that it wraps.
+ * version, and libibrepath.so exports exactly what it says that it wraps, and the C library's two
+ * functions by which programs find libibverbs themselves (libshim/dl.c).
  */
 #include <stdbool.h>
 
@@ -59,6 +60,7 @@ static const struct symbol *find(const struct symbol *s, int n, const char *name
 
 int main(void)
 {
+	static const char *const loaders[2] = { "dlsym", "dlvsym" };
 	static struct symbol have[1000];
 	char real[512] = "", self[512], *slash;
 	int n, i, wrapped = 0, bad = 0;
@@ -97,7 +99,9 @@ int main(void)
 			listed[i].listed ? "not exported" : "must not be exported", real);
 		bad++;
 	}
-	if (n != wrapped) {
+	for (i = 0; i < 2; i++)
+		CHECK(find(have, n, loaders[i]), "%s does not export %s", real, loaders[i]);
+	if (n != wrapped + 2) {
 		fprintf(stderr, "%s exports %d symbols, verbs.def wraps %d\n", real, n, wrapped);
 		bad++;
 	}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What a move does to a connection: its ends change, and messages say how far it is. */
+#include <linux/module.h>
+#include <linux/workqueue.h>
+#include <repath_peer.h>
+
+#include "conn.h"
+#include "device.h"
+#include "known.h"
+#include "peer.h"
+#include "proc.h"
+#include "track.h"
+
+static unsigned int peer_lease_s = 3600;
+module_param(peer_lease_s, uint, 0644);
+MODULE_PARM_DESC(peer_lease_s,
+		 "How long queue pairs stay suspended for a peer that does not come back, in s (3600; 0: for ever)");
+
+#define LEASE_PERIOD (5 * HZ)
+
+static struct delayed_work lease_work;
+
+/**
+ * repath_conn_rebind - the connection continues on another queue pair
+ * @conn: connection
+ * @rqp: queue pair of the same process
+ * @port: port that it uses
+ * @sgid_index: GID that it uses
+ */
+void repath_conn_rebind(struct repath_conn *conn, struct repath_qp *rqp, u32 port, u32 sgid_index)
+{
+	struct repath_conn *other;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	if (conn->rqp != rqp) {
+		/* The number belonged to a queue pair whose end was not heard of yet. */
+		other = repath_conn_by_qp(rqp->dev, rqp->qpn);
+		if (other && other->rqp == rqp)
+			repath_conn_destroy(other);	/* made when it reached RTR without INFO */
+		else if (other)
+			repath_conn_unbind(other);
+		repath_conn_bind(conn, rqp);
+		/* What the peer was connected to is no more. */
+		conn->connected_rx = false;
+		/* Another port may be in another network. */
+		conn->addr.has_dmac = false;
+	}
+	conn->addr.port = port;
+	conn->addr.sgid_index = sgid_index;
+}
+
+/**
+ * repath_conn_readdress - the other end has moved
+ * @conn: connection
+ * @gid: GID of its port
+ * @lid: LID of its port, 0 on RoCE
+ * @qpn: its queue pair
+ */
+void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, u32 qpn)
+{
+	const struct repath_addr before = conn->addr;
+	static const union ib_gid none;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	/* It has moved itself since its READY: what this end is connected to is no more. */
+	if (!repath_conn_is_peer(conn, qpn, gid))
+		conn->connected_tx = false;
+	conn->dest_qpn = qpn;
+	if (lid)
+		conn->addr.dlid = lid;
+	if (memcmp(&conn->addr.dgid, &none, sizeof(none))) {
+		/* The GID may be the same, and the HCA behind it another. */
+		conn->addr.has_dmac = false;
+		memcpy(conn->addr.dgid.raw, gid, sizeof(none));
+	}
+	if (conn->remote && (before.dlid != conn->addr.dlid ||
+			     memcmp(&before.dgid, &conn->addr.dgid, sizeof(none))))
+		repath_known_moved(conn->proc, conn->remote->cookie, &before, &conn->addr);
+}
+
+static void settled(struct repath_conn *conn)
+{
+	conn->moving = false;
+	conn->must_reset = false;
+	conn->connected_tx = false;
+	conn->connected_rx = false;
+}
+
+static void connected(struct repath_conn *conn, bool tx)
+{
+	if (tx)
+		conn->connected_tx = true;
+	else
+		conn->connected_rx = true;
+	if (conn->connected_tx && conn->connected_rx)
+		settled(conn);
+}
+
+/**
+ * repath_conn_message - what a message that was sent or accepted means for the connection
+ * @conn: connection; not valid any more after GONE
+ * @type: enum repath_msg
+ * @flags: of its record, REPATH_REC_*
+ * @tx: it was sent
+ */
+void repath_conn_message(struct repath_conn *conn, u8 type, u32 flags, bool tx)
+{
+	lockdep_assert_held(&repath_conn_mutex);
+	switch (type) {
+	case REPATH_MSG_GATE:
+	case REPATH_MSG_DRAINED:	/* say that, too */
+	case REPATH_MSG_READY:
+		if (!conn->moving) {
+			settled(conn);
+			conn->moving = true;
+		}
+		conn->moving_since = jiffies;
+		break;
+	case REPATH_MSG_INFO:
+		if (conn->moving)
+			conn->moving_since = jiffies;
+		if (flags & REPATH_REC_CONNECTED)
+			connected(conn, tx);
+		break;
+	case REPATH_MSG_CONNECTED:
+		connected(conn, tx);
+		break;
+	case REPATH_MSG_ABORT:
+		conn->must_reset |= !!(flags & REPATH_REC_RESET);
+		break;
+	case REPATH_MSG_ABORTED:
+		conn->must_reset |= !!(flags & REPATH_REC_RESET);
+		if (!conn->must_reset)
+			settled(conn);
+		break;
+	case REPATH_MSG_GONE:
+		conn->state = REPATH_CONN_GONE;
+		if (!conn->rqp)
+			repath_conn_destroy(conn);
+		break;
+	default:
+		if (conn->moving)
+			conn->moving_since = jiffies;
+		break;
+	}
+}
+
+/* --- the lease --- */
+
+/* An end that has kept its queue pair waits for a mover; after the lease, nobody comes any more. */
+static int lease_check(struct repath_conn *conn, void *arg)
+{
+	if (!conn->moving || !conn->rqp || conn->state != REPATH_CONN_READY ||
+	    time_before(jiffies, conn->moving_since + peer_lease_s * HZ))
+		return 0;
+	repath_stat_inc(conn->dev, REPATH_STAT_LEASE_EXPIRED);
+	repath_peer_tell_gone(conn);
+	return 0;
+}
+
+static void lease_expire(struct work_struct *work)
+{
+	if (peer_lease_s) {
+		mutex_lock(&repath_conn_mutex);
+		repath_conn_for_each(lease_check, NULL);
+		mutex_unlock(&repath_conn_mutex);
+	}
+	queue_delayed_work(system_power_efficient_wq, &lease_work, LEASE_PERIOD);
+}
+
+void repath_conn_lease_init(void)
+{
+	INIT_DELAYED_WORK(&lease_work, lease_expire);
+	queue_delayed_work(system_power_efficient_wq, &lease_work, LEASE_PERIOD);
+}
+
+void repath_conn_lease_exit(void)
+{
+	cancel_delayed_work_sync(&lease_work);
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Addresses of this host. */
+#include <linux/string.h>
+#include <rdma/ib_cache.h>
+
+#include "device.h"
+#include "local.h"
+#include "xprt.h"
+
+/**
+ * repath_local_device - is it an address of this host?
+ * @dev: who asks: only devices of the same network namespace are looked at
+ * @addr: the address
+ *
+ * Context: may sleep.
+ * Return: the device that has the address, with a reference, or NULL.
+ */
+struct repath_device *repath_local_device(const struct repath_device *dev,
+					  const struct repath_addr *addr)
+{
+	struct net *net = repath_device_net(dev);
+	const struct ib_gid_attr *attr;
+	struct repath_device *each;
+	enum ib_gid_type type;
+
+	if (!memchr_inv(&addr->dgid, 0, sizeof(addr->dgid)))
+		return NULL;
+	repath_device_for_each(each, net) {
+		if (!net_eq(repath_device_net(each), net) || !repath_device_use(each))
+			continue;
+		attr = ERR_PTR(-ENOENT);
+		for (type = IB_GID_TYPE_IB; type < IB_GID_TYPE_SIZE && IS_ERR(attr); type++)
+			attr = rdma_find_gid(each->ibdev, &addr->dgid, type, NULL);
+		if (!IS_ERR(attr))
+			rdma_put_gid_attr(attr);
+		repath_device_unuse(each);
+		if (!IS_ERR(attr))
+			return each;
+	}
+	return NULL;
+}

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The numbers by which queue pairs are known. One that was made anew after a move has another number
+ * than its application knows and has told others. Who wants to connect to it asks here, by the known
+ * number, and gets the current one, or a refusal where another queue pair may be meant as well.
+ */
+#include <linux/hashtable.h>
+#include <linux/module.h>
+#include <linux/random.h>
+#include <linux/siphash.h>
+#include <linux/slab.h>
+#include <repath_peer.h>
+
+#include "conn.h"
+#include "device.h"
+#include "netlink.h"
+#include "number.h"
+#include "proc.h"
+#include "track.h"
+#include "watch.h"
+
+/**
+ * struct number - a queue pair is known by another number than its own
+ * @by_known: by device and @known_as
+ * @by_qp: by @rqp
+ * @rqp: holds a reference
+ * @known_as: that number
+ */
+struct number {
+	struct hlist_node by_known;
+	struct hlist_node by_qp;
+	struct repath_qp *rqp;
+	u32 known_as;
+};
+
+/**
+ * struct moved - a process has moved to a device
+ * @node: in @moveds
+ * @proc: compared only, forgotten when it leaves
+ * @dev_index: never used twice
+ */
+struct moved {
+	struct list_head node;
+	const struct repath_proc *proc;
+	u32 dev_index;
+};
+
+/* All protected by repath_conn_mutex. */
+static DEFINE_HASHTABLE(by_known, 8);
+static DEFINE_HASHTABLE(by_qp, 8);
+static LIST_HEAD(moveds);
+static u32 count;
+
+static siphash_key_t tag_key;
+
+static u64 known_hash(u32 dev_index, u32 known_as)
+{
+	return (u64)dev_index << 32 | known_as;
+}
+
+static struct number *of_qp(const struct repath_qp *rqp)
+{
+	struct number *number;
+
+	hash_for_each_possible(by_qp, number, by_qp, (unsigned long)rqp)
+		if (number->rqp == rqp)
+			return number;
+	return NULL;
+}
+
+static void tell_count(struct repath_proc *proc, void *arg)
+{
+	repath_proc_tell_numbers(proc, count);
+}
+
+static void counted(u32 before)
+{
+	/* Who makes a queue pair asks for its number only while there is something to ask for. */
+	if (!before != !count)
+		repath_proc_for_each(tell_count, NULL);
+}
+
+static void drop(struct number *number)
+{
+	hash_del(&number->by_known);
+	hash_del(&number->by_qp);
+	repath_qp_put(number->rqp);
+	kfree(number);
+	count--;
+}
+
+/**
+ * repath_number_count - how many queue pairs are known by numbers that are not theirs
+ */
+u32 repath_number_count(void)
+{
+	return READ_ONCE(count);
+}
+
+/**
+ * repath_number_set - a queue pair is known by a number
+ * @proc: whose it is
+ * @rqp: queue pair
+ * @known_as: the number; its own is no news
+ *
+ * Context: repath_conn_mutex held.
+ * Return: 0 or -ENOMEM.
+ */
+int repath_number_set(struct repath_proc *proc, struct repath_qp *rqp, u32 known_as)
+{
+	struct number *number;
+	u32 before = count;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	number = of_qp(rqp);
+	if (number) {
+		if (number->known_as == known_as)
+			return 0;
+		drop(number);
+	}
+	/* Its end has been told already: nobody would drop it. */
+	if (known_as != rqp->qpn && !READ_ONCE(rqp->gone)) {
+		number = kzalloc(sizeof(*number), GFP_KERNEL);
+		if (!number)
+			return -ENOMEM;
+		kref_get(&rqp->kref);
+		number->rqp = rqp;
+		number->known_as = known_as;
+		hash_add(by_known, &number->by_known, known_hash(rqp->dev->index, known_as));
+		hash_add(by_qp, &number->by_qp, (unsigned long)rqp);
+		count++;
+	}
+	counted(before);
+	return 0;
+}
+
+/**
+ * repath_number_has_moved - has a process moved to a device?
+ * @proc: process
+ * @dev: device
+ *
+ * Context: repath_conn_mutex held.
+ */
+bool repath_number_has_moved(const struct repath_proc *proc, const struct repath_device *dev)
+{
+	struct moved *moved;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	list_for_each_entry(moved, &moveds, node)
+		if (moved->proc == proc && moved->dev_index == dev->index)
+			return true;
+	return false;
+}
+
+/**
+ * repath_number_moved - a process has moved to a device
+ * @proc: process
+ * @dev: device
+ *
+ * Context: repath_conn_mutex held.
+ */
+void repath_number_moved(struct repath_proc *proc, struct repath_device *dev)
+{
+	struct moved *moved;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	if (READ_ONCE(proc->left) || repath_number_has_moved(proc, dev))
+		return;
+	moved = kzalloc(sizeof(*moved), GFP_KERNEL | __GFP_NOFAIL);
+	moved->proc = proc;
+	moved->dev_index = dev->index;
+	list_add(&moved->node, &moveds);
+}
+
+/**
+ * repath_number_qp_gone - a queue pair was destroyed
+ * @rqp: queue pair
+ *
+ * Context: repath_conn_mutex held.
+ */
+void repath_number_qp_gone(struct repath_qp *rqp)
+{
+	struct number *number;
+	u32 before = count;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	number = of_qp(rqp);
+	if (number)
+		drop(number);
+	counted(before);
+}
+
+/**
+ * repath_number_proc_left - a process is not there any more
+ * @proc: process
+ *
+ * Its queue pairs, and with them their numbers, go by themselves.
+ *
+ * Context: repath_conn_mutex held.
+ */
+void repath_number_proc_left(struct repath_proc *proc)
+{
+	struct moved *moved, *next;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	list_for_each_entry_safe(moved, next, &moveds, node)
+		if (moved->proc == proc) {
+			list_del(&moved->node);
+			kfree(moved);
+		}
+}
+
+/* --- finding --- */
+
+/**
+ * struct search - for the queue pair that somebody means by a number
+ * @ask: the question
+ * @best: the one that is connected to the asker, or may be; holds a reference
+ * @free: how many are connected to nobody yet
+ * @elsewhere: how many are connected to others
+ * @mutual: one is connected to the asker
+ */
+struct search {
+	const struct repath_resolve *ask;
+	struct repath_qp *best;
+	u32 free;
+	u32 elsewhere;
+	bool mutual;
+};
+
+static bool is_elsewhere(const struct search *s, struct repath_qp *rqp, bool *mutual)
+{
+	static const union ib_gid none;
+	struct repath_path path;
+	u8 state;
+
+	*mutual = false;
+	if (!repath_qp_is_connected_type(rqp))
+		return false;
+	repath_qp_snapshot(rqp, &state, &path);
+	if (state < IB_QPS_RTR || state > IB_QPS_SQE || !path.has_av)
+		return false;
+	*mutual = path.dest_qpn == be32_to_cpu(s->ask->src_qpn) &&
+		  (!path.has_grh || !memcmp(&path.dgid, s->ask->src_gid, sizeof(none)));
+	return !*mutual;
+}
+
+static bool is_of(struct repath_qp *rqp, u64 cookie)
+{
+	struct repath_proc *proc;
+	bool same;
+
+	if (!cookie)
+		return true;
+	proc = rqp->kernel || !rqp->pid ? NULL : repath_proc_find(rqp->pid);
+	same = proc && proc->cookie == cookie;
+	repath_proc_put(proc);
+	return same;
+}
+
+static void consider(struct search *s, struct repath_qp *rqp)
+{
+	bool mutual, elsewhere;
+
+	if (rqp->type != s->ask->qp_type || READ_ONCE(rqp->gone) ||
+	    !is_of(rqp, be64_to_cpu(s->ask->dst_cookie)))
+		return;
+	elsewhere = is_elsewhere(s, rqp, &mutual);
+	if (elsewhere)
+		s->elsewhere++;
+	else
+		s->free++;
+	if (s->mutual || (s->best && elsewhere))
+		return;
+	s->mutual = mutual;
+	if (s->best)
+		repath_qp_put(s->best);
+	kref_get(&rqp->kref);
+	s->best = rqp;
+}
+
+static void search_device(struct search *s, struct repath_device *dev)
+{
+	u32 qpn = be32_to_cpu(s->ask->qpn);
+	struct number *number;
+	struct repath_qp *rqp;
+
+	hash_for_each_possible(by_known, number, by_known, known_hash(dev->index, qpn))
+		if (number->rqp->dev == dev && number->known_as == qpn)
+			consider(s, number->rqp);
+	rqp = repath_qp_find(dev, qpn);
+	if (!rqp)
+		return;
+	/* One that is known by another number is not meant by its own. */
+	if (!of_qp(rqp))
+		consider(s, rqp);
+	repath_qp_put(rqp);
+}
+
+/* Both ends have confirmed that it is another process's peer. */
+static bool is_taken(const struct search *s)
+{
+	struct repath_conn *conn;
+
+	if (s->mutual || !repath_qp_is_connected_type(s->best))
+		return false;
+	conn = repath_conn_by_qp(s->best->dev, s->best->qpn);
+	return conn && conn->state == REPATH_CONN_READY && !conn->moving && conn->remote &&
+	       conn->remote->cookie != be64_to_cpu(s->ask->src_cookie);
+}
+
+static void fill(struct repath_resolved *answer, struct repath_qp *rqp)
+{
+	struct repath_proc *proc = rqp->kernel || !rqp->pid ? NULL : repath_proc_find(rqp->pid);
+	u32 flags = 0;
+
+	if (proc && repath_number_has_moved(proc, rqp->dev))
+		flags |= REPATH_RESOLVED_MOVED;
+	answer->tag = cpu_to_be64(siphash_1u64((unsigned long)rqp, &tag_key));
+	answer->qpn = cpu_to_be32(rqp->qpn);
+	answer->flags = cpu_to_be32(flags);
+	repath_proc_put(proc);
+}
+
+/**
+ * repath_number_find - find the queue pair that somebody means by a number
+ * @dev: device that the question came to
+ * @ask: the question
+ * @answer: result
+ * @found: the queue pair with a reference, if the answer is REPATH_PEER_OK
+ *
+ * Of several, one that is connected to the asker is meant; else the one that is connected to nobody.
+ * Two of those can not be told apart.
+ *
+ * Context: repath_conn_mutex held.
+ * Return: enum repath_peer_status.
+ */
+u8 repath_number_find(struct repath_device *dev, const struct repath_resolve *ask,
+		      struct repath_resolved *answer, struct repath_qp **found)
+{
+	struct search s = { .ask = ask };
+	struct repath_device *each;
+	u8 status = REPATH_PEER_OK;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	*found = NULL;
+	if (ask->dst_cookie) {
+		/* A process is meant, wherever on this host its queue pair is. */
+		repath_device_for_each(each, repath_device_net(dev))
+			search_device(&s, each);
+	} else {
+		search_device(&s, dev);
+	}
+	if (!s.best)
+		return REPATH_PEER_NO_QP;
+	if (!s.mutual && (s.free > 1 || (!s.free && s.elsewhere > 1)))
+		status = REPATH_PEER_AMBIGUOUS;
+	else if (is_taken(&s))
+		status = REPATH_PEER_TAKEN;
+	if (status) {
+		repath_qp_put(s.best);
+		return status;
+	}
+	fill(answer, s.best);
+	*found = s.best;
+	return REPATH_PEER_OK;
+}
+
+/* --- netlink --- */
+
+/* Is a queue pair of the device known by this number, and not its own? */
+static bool is_known(const struct repath_device *dev, u32 qpn)
+{
+	struct number *number;
+
+	hash_for_each_possible(by_known, number, by_known, known_hash(dev->index, qpn))
+		if (number->rqp->dev == dev && number->known_as == qpn)
+			return true;
+	return false;
+}
+
+/**
+ * repath_number_check_cmd - NUMBER_CHECK
+ * @skb: request
+ * @info: request
+ */
+int repath_number_check_cmd(struct sk_buff *skb, struct genl_info *info)
+{
+	struct repath_device *dev;
+	bool known;
+
+	if (GENL_REQ_ATTR_CHECK(info, REPATH_A_DEV_INDEX) ||
+	    GENL_REQ_ATTR_CHECK(info, REPATH_A_QPN))
+		return -EINVAL;
+	dev = repath_device_get_by_index(genl_info_net(info),
+					 nla_get_u32(info->attrs[REPATH_A_DEV_INDEX]));
+	if (!dev)
+		return -ENODEV;
+	mutex_lock(&repath_conn_mutex);
+	known = is_known(dev, nla_get_u32(info->attrs[REPATH_A_QPN]));
+	mutex_unlock(&repath_conn_mutex);
+	repath_device_put(dev);
+	return known ? -EADDRINUSE : 0;
+}
+
+static int set_one(struct repath_proc *proc, struct repath_device *dev,
+		   const struct repath_number *row)
+{
+	struct repath_qp *rqp = repath_qp_find(dev, row->qpn);
+	int err;
+
+	if (!rqp)
+		return 0;	/* destroyed meanwhile */
+	err = rqp->pid == proc->tgid ? repath_number_set(proc, rqp, row->known_as) : -EPERM;
+	repath_qp_put(rqp);
+	return err;
+}
+
+/**
+ * repath_numbers_cmd - NUMBERS
+ * @skb: request
+ * @info: request
+ */
+int repath_numbers_cmd(struct sk_buff *skb, struct genl_info *info)
+{
+	const struct repath_gid_change *gids = NULL;
+	const struct repath_number *rows = NULL;
+	struct repath_device *dev;
+	struct repath_proc *proc;
+	u32 i, n = 0, ngids = 0;
+	int err = 0;
+
+	if (GENL_REQ_ATTR_CHECK(info, REPATH_A_DEV_INDEX))
+		return -EINVAL;
+	if (info->attrs[REPATH_A_NUMBERS]) {
+		rows = nla_data(info->attrs[REPATH_A_NUMBERS]);
+		n = nla_len(info->attrs[REPATH_A_NUMBERS]) / sizeof(*rows);
+	}
+	if (info->attrs[REPATH_A_GIDS]) {
+		gids = nla_data(info->attrs[REPATH_A_GIDS]);
+		ngids = nla_len(info->attrs[REPATH_A_GIDS]) / sizeof(*gids);
+	}
+	proc = repath_proc_of(info);
+	if (!proc)
+		return -EPERM;
+	dev = repath_device_get_by_index(genl_info_net(info),
+					 nla_get_u32(info->attrs[REPATH_A_DEV_INDEX]));
+	if (!dev) {
+		repath_proc_put(proc);
+		return -ENODEV;
+	}
+	mutex_lock(&repath_conn_mutex);
+	repath_number_moved(proc, dev);
+	for (i = 0; i < n && !err; i++)
+		err = set_one(proc, dev, rows + i);
+	if (!err)
+		repath_watch_moved(proc, dev, rows, n, gids, ngids);
+	mutex_unlock(&repath_conn_mutex);
+	if (err == -EPERM)
+		GENL_SET_ERR_MSG(info, "NUMBERS names a queue pair that is not the process's own");
+	repath_device_put(dev);
+	repath_proc_put(proc);
+	return err;
+}
+
+void repath_number_init(void)
+{
+	get_random_bytes(&tag_key, sizeof(tag_key));
+}
+
+/* Notes, netlink and the carrier are gone: nobody adds one. The devices' queue pairs are gone, too. */
+void repath_number_exit(void)
+{
+	struct number *number;
+	struct hlist_node *next;
+	int row;
+
+	mutex_lock(&repath_conn_mutex);
+	hash_for_each_safe(by_known, row, next, number, by_known)
+		drop(number);
+	mutex_unlock(&repath_conn_mutex);
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Operations and the processes in them: the list, what is kept of what has ended. */
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/pid_namespace.h>
+#include <linux/slab.h>
+#include <net/net_namespace.h>
+
+#include "device.h"
+#include "op.h"
+#include "proc.h"
+
+#define FINISHED_MAX	64
+
+DEFINE_MUTEX(repath_op_mutex);
+
+static LIST_HEAD(ops);
+static u32 next_id;
+
+/**
+ * repath_op_proc_free - a process takes part no more
+ * @op: operation
+ * @p: its entry
+ */
+void repath_op_proc_free(struct repath_op *op, struct repath_op_proc *p)
+{
+	lockdep_assert_held(&repath_op_mutex);
+	list_del(&p->node);
+	op->nprocs--;
+	repath_proc_put(p->proc);
+	put_pid(p->tgid);
+	kfree(p);
+}
+
+static void op_free(struct repath_op *op)
+{
+	struct repath_op_proc *p, *next;
+
+	list_for_each_entry_safe(p, next, &op->procs, node)
+		repath_op_proc_free(op, p);
+	if (op->pinned)
+		module_put(THIS_MODULE);
+	if (op->new_dev)
+		repath_device_put(op->new_dev);
+	repath_device_put(op->dev);
+	put_pid_ns(op->ns);
+	if (!repath_op_is_final(op))
+		put_net(op->net);
+	list_del(&op->node);
+	kfree(op);
+}
+
+/**
+ * repath_op_forget_old - keep the newest finished ones alone, so that their end can be asked for
+ */
+void repath_op_forget_old(void)
+{
+	struct repath_op *op, *next;
+	unsigned int finished = 0;
+
+	list_for_each_entry_safe_reverse(op, next, &ops, node)
+		if (repath_op_is_final(op) && ++finished > FINISHED_MAX)
+			op_free(op);
+}
+
+struct repath_op *repath_op_find(u32 id)
+{
+	struct repath_op *op;
+
+	lockdep_assert_held(&repath_op_mutex);
+	list_for_each_entry(op, &ops, node)
+		if (op->id == id)
+			return op;
+	return NULL;
+}
+
+/* The operation after number @after: numbers grow along the list. */
+struct repath_op *repath_op_next(u32 after)
+{
+	struct repath_op *op;
+
+	lockdep_assert_held(&repath_op_mutex);
+	list_for_each_entry(op, &ops, node)
+		if (op->id > after)
+			return op;
+	return NULL;
+}
+
+/* The operation that @dev is in: suspended from it, or being resumed on it. */
+struct repath_op *repath_op_on(const struct repath_device *dev)
+{
+	struct repath_op *op;
+
+	lockdep_assert_held(&repath_op_mutex);
+	list_for_each_entry(op, &ops, node)
+		if (!repath_op_is_final(op) &&
+		    (op->dev == dev || (op->state == REPATH_OP_RESUMING && op->new_dev == dev)))
+			return op;
+	return NULL;
+}
+
+u32 repath_op_of_device(struct repath_device *dev)
+{
+	struct repath_op *op;
+	u32 id;
+
+	mutex_lock(&repath_op_mutex);
+	op = repath_op_on(dev);
+	id = op ? op->id : 0;
+	mutex_unlock(&repath_op_mutex);
+	return id;
+}
+
+struct repath_op_proc *repath_op_proc_find(struct repath_op *op, const struct repath_proc *proc)
+{
+	struct repath_op_proc *p;
+
+	lockdep_assert_held(&repath_op_mutex);
+	list_for_each_entry(p, &op->procs, node)
+		if (p->proc == proc)
+			return p;
+	return NULL;
+}
+
+/**
+ * repath_op_proc_add - a process takes part
+ * @op: operation
+ * @proc: process; may be in it already
+ *
+ * Return: its entry, or NULL without memory.
+ */
+struct repath_op_proc *repath_op_proc_add(struct repath_op *op, struct repath_proc *proc)
+{
+	struct repath_op_proc *p = repath_op_proc_find(op, proc);
+
+	if (p)
+		return p;
+	p = kzalloc(sizeof(*p), GFP_KERNEL);
+	if (!p)
+		return NULL;
+	p->proc = repath_proc_get(proc);
+	p->tgid = get_pid(proc->tgid);
+	strscpy(p->comm, proc->comm, sizeof(p->comm));
+	list_add_tail(&p->node, &op->procs);
+	op->nprocs++;
+	return p;
+}
+
+/**
+ * repath_op_new - an operation, and the list holds it
+ * @dev: device
+ * @net: the network namespace that the device belongs to
+ * @ns: PID namespace of who asks
+ *
+ * Context: repath_op_mutex held.
+ * Return: the operation, or NULL without memory.
+ */
+struct repath_op *repath_op_new(struct repath_device *dev, struct net *net,
+				struct pid_namespace *ns)
+{
+	struct repath_op *op;
+
+	lockdep_assert_held(&repath_op_mutex);
+	op = kzalloc(sizeof(*op), GFP_KERNEL);
+	if (!op)
+		return NULL;
+	op->id = ++next_id;
+	op->dev = repath_device_get(dev);
+	op->net = get_net(net);
+	op->ns = get_pid_ns(ns);
+	INIT_LIST_HEAD(&op->procs);
+	op->started_ns = ktime_get_boottime_ns();
+	repath_device_name(dev, op->dev_name);
+	list_add_tail(&op->node, &ops);
+	return op;
+}
+
+/**
+ * repath_op_for_each - call a function for every operation, oldest first
+ * @fn: called with each
+ * @arg: for @fn
+ *
+ * Context: repath_op_mutex held.
+ */
+void repath_op_for_each(void (*fn)(struct repath_op *op, void *arg), void *arg)
+{
+	struct repath_op *op, *next;
+
+	lockdep_assert_held(&repath_op_mutex);
+	list_for_each_entry_safe(op, next, &ops, node)
+		fn(op, arg);
+}
+
+/* Operations that have not ended hold the namespace, so these have. */
+static void __net_exit net_exit(struct net *net)
+{
+	struct repath_op *op, *next;
+
+	mutex_lock(&repath_op_mutex);
+	list_for_each_entry_safe(op, next, &ops, node)
+		if (op->net == net && repath_op_is_final(op))
+			op_free(op);
+	mutex_unlock(&repath_op_mutex);
+}
+
+static struct pernet_operations net_ops = {
+	.exit = net_exit,
+};
+
+int repath_op_list_init(void)
+{
+	return register_pernet_subsys(&net_ops);
+}
+
+void repath_op_list_exit(void)
+{
+	unregister_pernet_subsys(&net_ops);
+}
+
+/**
+ * repath_op_free_all - forget all operations
+ *
+ * An operation with suspended processes has held the module, so what is left has ended, or has touched
+ * nothing.
+ */
+void repath_op_free_all(void)
+{
+	struct repath_op *op, *next;
+
+	mutex_lock(&repath_op_mutex);
+	list_for_each_entry_safe(op, next, &ops, node)
+		op_free(op);
+	mutex_unlock(&repath_op_mutex);
+}

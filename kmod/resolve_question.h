@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* A question where a queue pair is, from RESOLVE until it is answered; of a UD address, kept. */
+#ifndef REPATH_RESOLVE_QUESTION_H
+#define REPATH_RESOLVE_QUESTION_H
+
+#include <linux/list.h>
+#include <repath_peer.h>
+
+#include "xprt.h"
+
+struct repath_device;
+struct repath_proc;
+struct repath_question;
+
+#define REPATH_ASKED_MAX	8	/* places that one question goes to */
+
+/**
+ * struct repath_asked - one place that a question goes to
+ * @question: the question; NULL: not used
+ * @addr: the place
+ * @answer: what came back; network order
+ * @err: no answer: negative errno
+ * @status: the answer, enum repath_peer_status
+ */
+struct repath_asked {
+	struct repath_question *question;
+	struct repath_addr addr;
+	struct repath_resolved answer;
+	int err;
+	u8 status;
+};
+
+/**
+ * struct repath_question - RESOLVE of a process
+ * @node: in @questions
+ * @by_id: by @proc and @id
+ * @by_token: by @token, of UD addresses
+ * @proc: who asks; holds a reference
+ * @dev: own device until all have answered; holds a reference
+ * @id: the process's number of it
+ * @token: of a UD address; else 0
+ * @qpn: the number asked for
+ * @src_qpn: own queue pair
+ * @type: enum ib_qp_type
+ * @gone: not wanted any more; freed when the last answer is there
+ * @open: places that have not answered
+ * @nasked: entries of @asked
+ * @place: where the queue pair was found last
+ * @asked: the places; [0] is the address itself. Freed when all have answered
+ */
+struct repath_question {
+	struct list_head node;
+	struct hlist_node by_id;
+	struct hlist_node by_token;
+	struct repath_proc *proc;
+	struct repath_device *dev;
+	u64 id;
+	u64 token;
+	u32 qpn;
+	u32 src_qpn;
+	u8 type;
+	bool gone;
+	u32 open;
+	u32 nasked;
+	struct repath_addr place;
+	struct repath_asked *asked;
+};
+
+/* resolve.c */
+void repath_question_tell(struct repath_question *q, int err, const struct repath_addr *place,
+			  u32 qpn, bool moved);
+void repath_question_free(struct repath_question *q);
+
+/* resolve_ask.c */
+void repath_question_ask(struct repath_question *q, const u64 *cookies);
+int repath_question_init(void);
+void repath_question_exit(void);
+
+#endif /* REPATH_RESOLVE_QUESTION_H */

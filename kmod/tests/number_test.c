@@ -1,0 +1,847 @@
+// SPDX-License-Identifier: GPL-2.0
+/* kunit-cases: 14 */
+/* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../silent.o ../watch.o ../stat.o */
+/*
+ * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
+ * The carrier is a fake: what is sent is kept, and answered by the case.
+ */
+#include <kunit/test.h>
+#include <linux/slab.h>
+#include <net/genetlink.h>
+#include <repath_peer.h>
+
+#include "../conn.h"
+#include "../device.h"
+#include "../known.h"
+#include "../local.h"
+#include "../netlink.h"
+#include "../number.h"
+#include "../proc.h"
+#include "../resolve.h"
+#include "../silent.h"
+#include "../track.h"
+#include "../watch.h"
+#include "fuzz.h"
+
+#define MINE	0xc001ULL	/* cookies */
+#define OTHER	0xc002ULL
+#define REMOTE	0xbeefULL
+#define SENT	8
+
+DEFINE_MUTEX(repath_conn_mutex);
+
+static struct {
+	struct repath_device *dev;
+	struct repath_proc proc[2];
+	struct pid pid[2];
+	struct repath_qp *qp[4];
+	struct repath_conn *conn;
+	/* to the process */
+	int told, counts;
+	u32 told_err, told_qpn, count;
+	u8 told_gid;
+	bool told_moved;
+	/* to the network */
+	struct {
+		u8 type;
+		struct repath_addr to;
+		u8 data[128];
+		void *answer;
+		repath_xprt_done_fn done;
+		void *arg;
+	} sent[SENT];
+	int nsent, send_err;
+} fake;
+
+void repath_device_put(struct repath_device *dev)
+{
+	refcount_dec(&dev->kref.refcount);
+}
+
+struct repath_device *repath_device_next(const struct net *net, u32 index)
+{
+	return index <= fake.dev->index ? repath_device_get(fake.dev) : NULL;
+}
+
+struct repath_device *repath_device_get_by_index(const struct net *net, u32 index)
+{
+	return index == fake.dev->index ? repath_device_get(fake.dev) : NULL;
+}
+
+struct net *repath_device_net(const struct repath_device *dev)
+{
+	return &init_net;
+}
+
+bool repath_device_use(struct repath_device *dev)
+{
+	return true;
+}
+
+void repath_device_unuse(struct repath_device *dev)
+{
+}
+
+struct repath_device *repath_local_device(const struct repath_device *dev,
+					  const struct repath_addr *addr)
+{
+	return NULL;
+}
+
+struct repath_proc *repath_proc_get(struct repath_proc *proc)
+{
+	kref_get(&proc->kref);
+	return proc;
+}
+
+void repath_proc_put(struct repath_proc *proc)
+{
+	if (proc)
+		refcount_dec(&proc->kref.refcount);
+}
+
+struct repath_proc *repath_proc_find(struct pid *tgid)
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		if (fake.proc[i].tgid == tgid)
+			return repath_proc_get(&fake.proc[i]);
+	return NULL;
+}
+
+struct repath_proc *repath_proc_find_cookie(u64 cookie)
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		if (fake.proc[i].cookie == cookie)
+			return repath_proc_get(&fake.proc[i]);
+	return NULL;
+}
+
+struct repath_proc *repath_proc_of(struct genl_info *info)
+{
+	return repath_proc_get(&fake.proc[0]);
+}
+
+void repath_proc_for_each(void (*fn)(struct repath_proc *proc, void *arg), void *arg)
+{
+	fn(&fake.proc[0], arg);
+}
+
+void repath_proc_tell_numbers(struct repath_proc *proc, u32 count)
+{
+	fake.counts++;
+	fake.count = count;
+}
+
+struct sk_buff *repath_nl_msg_new(u8 cmd, size_t size, void **hdr)
+{
+	*hdr = NULL;
+	return nlmsg_new(size, GFP_KERNEL);
+}
+
+int repath_proc_send(struct repath_proc *proc, struct sk_buff *skb, void *hdr)
+{
+	struct nlattr *tb[REPATH_A_MAX + 1];
+
+	if (!__nla_parse(tb, REPATH_A_MAX, (struct nlattr *)skb->data, skb->len, NULL, 0, NULL)) {
+		fake.told++;
+		fake.told_err = nla_get_u32(tb[REPATH_A_ERRNO]);
+		fake.told_qpn = tb[REPATH_A_QPN] ? nla_get_u32(tb[REPATH_A_QPN]) : 0;
+		fake.told_gid = tb[REPATH_A_DGID] ? ((u8 *)nla_data(tb[REPATH_A_DGID]))[15] : 0;
+		fake.told_moved = tb[REPATH_A_MOVED];
+	}
+	nlmsg_free(skb);
+	return 0;
+}
+
+struct repath_qp *repath_qp_find(struct repath_device *dev, u32 qpn)
+{
+	int i;
+
+	for (i = 0; i < 4; i++)
+		if (fake.qp[i] && fake.qp[i]->qpn == qpn) {
+			kref_get(&fake.qp[i]->kref);
+			return fake.qp[i];
+		}
+	return NULL;
+}
+
+void repath_qp_release(struct kref *kref)
+{
+}
+
+void repath_qp_snapshot(struct repath_qp *rqp, u8 *state, struct repath_path *path)
+{
+	*state = rqp->state;
+	*path = rqp->path;
+}
+
+struct repath_conn *repath_conn_by_qp(struct repath_device *dev, u32 qpn)
+{
+	return fake.conn && fake.conn->qpn == qpn ? fake.conn : NULL;
+}
+
+static int keep(const struct repath_addr *to, u8 type, void *data, u32 len, void *answer,
+		repath_xprt_done_fn done, void *arg)
+{
+	int n = fake.nsent;
+
+	if (fake.send_err || n == SENT || len > sizeof(fake.sent[n].data)) {
+		kvfree(data);
+		return -ENODEV;
+	}
+	fake.sent[n].type = type;
+	fake.sent[n].to = *to;
+	memcpy(fake.sent[n].data, data, len);
+	fake.sent[n].answer = answer;
+	fake.sent[n].done = done;
+	fake.sent[n].arg = arg;
+	fake.nsent++;
+	kvfree(data);
+	return 0;
+}
+
+int repath_xprt_send(struct repath_device *dev, const struct repath_addr *to, u64 order, u8 type,
+		     void *data, u32 len, repath_xprt_done_fn done, void *arg)
+{
+	return keep(to, type, data, len, NULL, done, arg);
+}
+
+int repath_xprt_ask(struct repath_device *dev, const struct repath_addr *to, u8 type, void *data,
+		    u32 len, void *answer, u32 answer_len, repath_xprt_done_fn done, void *arg)
+{
+	return keep(to, type, data, len, answer, done, arg);
+}
+
+/* The answer to what was sent as number @n. */
+static void answer(int n, int err, u8 status, u64 tag, u32 qpn, u32 flags)
+{
+	struct repath_resolved *to = fake.sent[n].answer;
+
+	if (!err && !status && to)
+		*to = (struct repath_resolved){ cpu_to_be64(tag), cpu_to_be32(qpn),
+						cpu_to_be32(flags) };
+	fake.sent[n].done(fake.sent[n].arg, err, status);
+}
+
+/* A port without GIDs and SA is enough of a device. */
+struct ctx {
+	struct ib_device *ibdev;
+	struct repath_device dev;
+	struct repath_qp qp[4];
+	struct repath_conn conn;
+	struct repath_remote remote;
+};
+
+struct fake_device {
+	struct ib_device ibdev;
+};
+
+static struct ctx *of(struct kunit *test)
+{
+	return test->priv;
+}
+
+static int fake_query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid)
+{
+	memset(gid, 0, sizeof(*gid));
+	gid->raw[0] = 0xfe;
+	gid->raw[15] = 1;
+	return 0;
+}
+
+static int fake_immutable(struct ib_device *ibdev, u32 port, struct ib_port_immutable *im)
+{
+	im->core_cap_flags = RDMA_CORE_PORT_RAW_PACKET;
+	im->gid_tbl_len = 1;
+	im->pkey_tbl_len = 1;
+	return 0;
+}
+
+static int fake_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
+{
+	attr->state = IB_PORT_ACTIVE;
+	attr->gid_tbl_len = 1;
+	attr->pkey_tbl_len = 1;
+	attr->active_mtu = IB_MTU_1024;
+	return 0;
+}
+
+static int fake_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
+{
+	*pkey = 0xffff;
+	return 0;
+}
+
+static int fake_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+			     struct ib_udata *udata)
+{
+	return 0;
+}
+
+static const struct ib_device_ops fake_ops = {
+	.owner = THIS_MODULE,
+	.driver_id = RDMA_DRIVER_UNKNOWN,
+	.uverbs_abi_ver = 1,
+	.query_device = fake_query_device,
+	.query_port = fake_query_port,
+	.query_pkey = fake_query_pkey,
+	.query_gid = fake_query_gid,
+	.get_port_immutable = fake_immutable,
+};
+
+static int number_init(struct kunit *test)
+{
+	struct ctx *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	struct fake_device *device;
+	int i;
+
+	if (!c)
+		return -ENOMEM;
+	memset(&fake, 0, sizeof(fake));
+	device = ib_alloc_device(fake_device, ibdev);
+	if (!device)
+		return -ENOMEM;
+	c->ibdev = &device->ibdev;
+	c->ibdev->node_type = RDMA_NODE_IB_CA;
+	c->ibdev->phys_port_cnt = 1;
+	ib_set_device_ops(c->ibdev, &fake_ops);
+	if (ib_register_device(c->ibdev, "repath_number%d", NULL)) {
+		ib_dealloc_device(c->ibdev);
+		return -ENODEV;
+	}
+	fake.dev = &c->dev;
+	kref_init(&c->dev.kref);
+	c->dev.index = 1;
+	c->dev.ibdev = c->ibdev;
+	for (i = 0; i < 2; i++) {
+		kref_init(&fake.proc[i].kref);
+		fake.proc[i].tgid = &fake.pid[i];
+		fake.proc[i].cookie = i ? OTHER : MINE;
+	}
+	for (i = 0; i < 4; i++) {
+		kref_init(&c->qp[i].kref);
+		c->qp[i].dev = &c->dev;
+		c->qp[i].type = IB_QPT_RC;
+		c->qp[i].pid = &fake.pid[i / 2];
+		c->qp[i].qpn = 100 + i;
+		c->qp[i].state = IB_QPS_INIT;
+		fake.qp[i] = &c->qp[i];
+	}
+	c->conn.remote = &c->remote;
+	c->remote.cookie = REMOTE + 1;
+	test->priv = c;
+	repath_number_init();
+	return repath_resolve_init() ?: repath_watch_init();
+}
+
+/* Nothing stays behind: no reference, no entry. */
+static void number_exit(struct kunit *test)
+{
+	struct ctx *c = of(test);
+	int i;
+
+	if (!c)
+		return;
+	mutex_lock(&repath_conn_mutex);
+	for (i = 0; i < 2; i++) {
+		repath_resolve_proc_left(&fake.proc[i]);
+		repath_watch_proc_left(&fake.proc[i]);
+		repath_number_proc_left(&fake.proc[i]);
+		repath_known_forget(&fake.proc[i]);
+	}
+	repath_silent_device_removed(&c->dev);
+	mutex_unlock(&repath_conn_mutex);
+	repath_watch_exit();
+	repath_resolve_exit();
+	repath_number_exit();
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, kref_read(&c->qp[i].kref), 1u);
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, kref_read(&fake.proc[i].kref), 1u);
+	KUNIT_EXPECT_EQ(test, kref_read(&c->dev.kref), 1u);
+	KUNIT_EXPECT_EQ(test, fake.proc[0].questions, 0u);
+	KUNIT_EXPECT_EQ(test, repath_number_count(), 0u);
+	ib_unregister_device(c->ibdev);
+	ib_dealloc_device(c->ibdev);
+}
+
+static void known_as(struct kunit *test, int qp, u32 number)
+{
+	struct ctx *c = of(test);
+
+	mutex_lock(&repath_conn_mutex);
+	repath_number_moved(&fake.proc[qp / 2], &c->dev);
+	KUNIT_EXPECT_EQ(test, repath_number_set(&fake.proc[qp / 2], &c->qp[qp], number), 0);
+	mutex_unlock(&repath_conn_mutex);
+}
+
+static void connect(struct repath_qp *rqp, u32 dest, u8 gid)
+{
+	rqp->state = IB_QPS_RTS;
+	rqp->path.has_av = rqp->path.has_grh = true;
+	rqp->path.dest_qpn = dest;
+	rqp->path.dgid.raw[0] = 0xfe;
+	rqp->path.dgid.raw[15] = gid;
+}
+
+#define ASKER_QPN	7
+#define ASKER_GID	9
+
+/* Somebody far away asks for @qpn. */
+static u8 asked(struct kunit *test, u32 qpn, u64 cookie, u64 token, struct repath_resolved *out)
+{
+	struct repath_resolve ask = {
+		.dst_gid = { 0xfe, [15] = 1 },
+		.src_gid = { 0xfe, [15] = ASKER_GID },
+		.dst_cookie = cpu_to_be64(cookie),
+		.src_cookie = cpu_to_be64(REMOTE),
+		.token = cpu_to_be64(token),
+		.qpn = cpu_to_be32(qpn),
+		.src_qpn = cpu_to_be32(token ? 0 : ASKER_QPN),
+		.qp_type = token ? IB_QPT_UD : IB_QPT_RC,
+	};
+
+	return repath_resolve_answer(&of(test)->dev, &ask, sizeof(ask), out);
+}
+
+static void expect_found(struct kunit *test, u32 qpn, u32 now)
+{
+	struct repath_resolved out;
+
+	KUNIT_EXPECT_EQ(test, (int)asked(test, qpn, 0, 0, &out), (int)REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(out.qpn), now);
+}
+
+static void expect_status(struct kunit *test, u32 qpn, u8 status)
+{
+	struct repath_resolved out;
+
+	KUNIT_EXPECT_EQ(test, (int)asked(test, qpn, 0, 0, &out), (int)status);
+	KUNIT_EXPECT_EQ(test, out.qpn, 0u);
+}
+
+static void number_unmoved(struct kunit *test)
+{
+	struct repath_resolved out;
+
+	expect_found(test, 101, 101);
+	asked(test, 101, 0, 0, &out);
+	KUNIT_EXPECT_EQ(test, out.flags, 0u);
+	expect_status(test, 55, REPATH_PEER_NO_QP);
+	of(test)->qp[1].type = IB_QPT_UC;
+	expect_status(test, 101, REPATH_PEER_NO_QP);
+}
+
+static void number_moved(struct kunit *test)
+{
+	struct repath_resolved out;
+
+	known_as(test, 0, 17);
+	expect_found(test, 17, 100);
+	asked(test, 17, 0, 0, &out);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(out.flags), (u32)REPATH_RESOLVED_MOVED);
+	/* Nobody was told its new number. */
+	expect_status(test, 100, REPATH_PEER_NO_QP);
+	/* Its process's next one has moved, too, whatever its number. */
+	asked(test, 101, 0, 0, &out);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(out.flags), (u32)REPATH_RESOLVED_MOVED);
+	asked(test, 102, 0, 0, &out);
+	KUNIT_EXPECT_EQ(test, out.flags, 0u);
+	/* A second move */
+	known_as(test, 0, 17);
+	KUNIT_EXPECT_EQ(test, fake.counts, 1);
+	KUNIT_EXPECT_EQ(test, fake.count, 1u);
+	mutex_lock(&repath_conn_mutex);
+	repath_number_qp_gone(&of(test)->qp[0]);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_EXPECT_EQ(test, fake.count, 0u);
+	fake.qp[0] = NULL;
+	expect_status(test, 17, REPATH_PEER_NO_QP);
+}
+
+/* A number that is one process's by birth and another's on the device. */
+static void number_collides(struct kunit *test)
+{
+	struct ctx *c = of(test);
+
+	known_as(test, 0, 102);
+	expect_status(test, 102, REPATH_PEER_AMBIGUOUS);
+	/* The stranger's is connected: the one that is not must be meant. */
+	connect(&c->qp[2], 1234, 5);
+	expect_found(test, 102, 100);
+	connect(&c->qp[2], ASKER_QPN, ASKER_GID);
+	expect_found(test, 102, 102);
+	/* The same number at another address is another. */
+	connect(&c->qp[2], ASKER_QPN, 5);
+	expect_found(test, 102, 100);
+	/* Both elsewhere */
+	connect(&c->qp[0], 1234, 6);
+	expect_status(test, 102, REPATH_PEER_AMBIGUOUS);
+	connect(&c->qp[0], ASKER_QPN, ASKER_GID);
+	expect_found(test, 102, 100);
+	c->qp[2].gone = true;
+	expect_found(test, 102, 100);
+	KUNIT_EXPECT_EQ(test, kref_read(&c->qp[2].kref), 1u);
+}
+
+static void number_of_process(struct kunit *test)
+{
+	struct repath_resolved out;
+
+	known_as(test, 0, 102);
+	KUNIT_EXPECT_EQ(test, (int)asked(test, 102, MINE, 0, &out), (int)REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(out.qpn), 100u);
+	KUNIT_EXPECT_EQ(test, (int)asked(test, 102, OTHER, 0, &out), (int)REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(out.qpn), 102u);
+	KUNIT_EXPECT_EQ(test, (int)asked(test, 102, 0xdead, 0, &out), (int)REPATH_PEER_NO_QP);
+}
+
+static void number_taken(struct kunit *test)
+{
+	struct ctx *c = of(test);
+
+	connect(&c->qp[2], 1234, 5);
+	/* Not confirmed by the other end: it may have been meant for the asker. */
+	expect_found(test, 102, 102);
+	c->conn.qpn = 102;
+	c->conn.state = REPATH_CONN_READY;
+	fake.conn = &c->conn;
+	expect_status(test, 102, REPATH_PEER_TAKEN);
+	/* Of the same process: it connects anew. */
+	c->remote.cookie = REMOTE;
+	expect_found(test, 102, 102);
+	c->remote.cookie = REMOTE + 1;
+	connect(&c->qp[2], ASKER_QPN, ASKER_GID);
+	expect_found(test, 102, 102);
+}
+
+static void number_malformed(struct kunit *test)
+{
+	struct repath_resolve ask = { .qpn = cpu_to_be32(101), .qp_type = IB_QPT_RC };
+	struct repath_moved moved = { .cookie = cpu_to_be64(1) };
+	struct repath_device *dev = &of(test)->dev;
+	struct repath_resolved out;
+
+#define EXPECT_BAD(status) KUNIT_EXPECT_EQ(test, (int)(status), (int)REPATH_PEER_MALFORMED)
+	EXPECT_BAD(repath_resolve_answer(dev, &ask, sizeof(ask), &out));
+	ask.src_cookie = cpu_to_be64(REMOTE);
+	EXPECT_BAD(repath_resolve_answer(dev, &ask, sizeof(ask) - 1, &out));
+	ask.qpn = cpu_to_be32(0x1000000);
+	EXPECT_BAD(repath_resolve_answer(dev, &ask, sizeof(ask), &out));
+	ask.qpn = cpu_to_be32(101);
+	ask.reserved = 1;
+	EXPECT_BAD(repath_resolve_answer(dev, &ask, sizeof(ask), &out));
+	EXPECT_BAD(repath_resolve_moved(&moved, sizeof(moved)));
+	moved.token = cpu_to_be64(5);
+	EXPECT_BAD(repath_resolve_moved(&moved, sizeof(moved) - 1));
+	KUNIT_EXPECT_EQ(test, (int)repath_resolve_moved(&moved, sizeof(moved)),
+			(int)REPATH_PEER_BAD_TOKEN);
+}
+
+/* --- asking --- */
+
+static int request(struct kunit *test, u64 id, u8 type, u32 qpn, u8 gid)
+{
+	struct nlattr *attrs[REPATH_A_MAX + 1] = {};
+	struct sk_buff *skb = nlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	struct genl_info info = { .attrs = attrs };
+	u8 dgid[16] = { 0xfe, [15] = gid };
+	int err;
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	genl_info_net_set(&info, &init_net);
+	nla_put_u64_64bit(skb, REPATH_A_MSG_ID, id, REPATH_A_PAD);
+	nla_put_u32(skb, REPATH_A_DEV_INDEX, 1);
+	nla_put_u32(skb, REPATH_A_PORT, 1);
+	nla_put_u8(skb, REPATH_A_QP_TYPE, type);
+	nla_put_u32(skb, REPATH_A_QPN, qpn);
+	nla_put_u32(skb, REPATH_A_SRC_QPN, type == IB_QPT_UD ? 0 : 100);
+	nla_put(skb, REPATH_A_DGID, sizeof(dgid), dgid);
+	KUNIT_ASSERT_EQ(test, __nla_parse(attrs, REPATH_A_MAX, (struct nlattr *)skb->data,
+					  skb->len, NULL, 0, NULL), 0);
+	fake.told = 0;
+	err = repath_resolve_cmd(skb, &info);
+	nlmsg_free(skb);
+	return err;
+}
+
+static void expect_told(struct kunit *test, u32 err, u32 qpn, u8 gid)
+{
+	KUNIT_EXPECT_EQ(test, fake.told, 1);
+	KUNIT_EXPECT_EQ(test, fake.told_err, err);
+	KUNIT_EXPECT_EQ(test, fake.told_qpn, qpn);
+	KUNIT_EXPECT_EQ(test, fake.told_gid, gid);
+}
+
+static void resolve_plain(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_RC, 17, 5), 0);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 1);
+	KUNIT_EXPECT_EQ(test, fake.told, 0);
+	answer(0, 0, REPATH_PEER_OK, 1, 170, REPATH_RESOLVED_MOVED);
+	expect_told(test, 0, 170, 5);
+	KUNIT_EXPECT_TRUE(test, fake.told_moved);
+
+	KUNIT_EXPECT_EQ(test, request(test, 2, IB_QPT_RC, 17, 5), 0);
+	answer(1, 0, REPATH_PEER_NO_QP, 0, 0, 0);
+	expect_told(test, EADDRNOTAVAIL, 0, 0);
+	KUNIT_EXPECT_EQ(test, request(test, 3, IB_QPT_RC, 17, 5), 0);
+	answer(2, 0, REPATH_PEER_TAKEN, 0, 0, 0);
+	expect_told(test, EADDRINUSE, 0, 0);
+	KUNIT_EXPECT_EQ(test, request(test, 4, IB_QPT_RC, 17, 5), 0);
+	answer(3, 0, REPATH_PEER_AMBIGUOUS, 0, 0, 0);
+	expect_told(test, ENOTUNIQ, 0, 0);
+}
+
+/* A host without the module: nobody there has ever moved. It is not asked twice in a row. */
+static void resolve_silent(struct kunit *test)
+{
+	const u8 host[16] = { 0xfe, [15] = 5 };
+
+	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_RC, 17, 5), 0);
+	answer(0, -ETIMEDOUT, 0, 0, 0, 0);
+	expect_told(test, 0, 17, 5);
+	KUNIT_EXPECT_FALSE(test, fake.told_moved);
+	KUNIT_EXPECT_EQ(test, request(test, 2, IB_QPT_RC, 18, 5), 0);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 1);
+	expect_told(test, 0, 18, 5);
+	/* It has spoken. */
+	mutex_lock(&repath_conn_mutex);
+	repath_silent_forget(host);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_EXPECT_EQ(test, request(test, 3, IB_QPT_RC, 18, 5), 0);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 2);
+	answer(1, 0, REPATH_PEER_OK, 1, 18, 0);
+	expect_told(test, 0, 18, 5);
+}
+
+static void moved_from(u64 cookie, u8 from, u8 to)
+{
+	struct repath_addr a = { .port = 1 }, b = { .port = 1 };
+
+	a.dgid.raw[0] = b.dgid.raw[0] = 0xfe;
+	a.dgid.raw[15] = from;
+	b.dgid.raw[15] = to;
+	mutex_lock(&repath_conn_mutex);
+	repath_known_moved(&fake.proc[0], cookie, &a, &b);
+	mutex_unlock(&repath_conn_mutex);
+}
+
+/* The address is one that a peer has left: both places are asked. */
+static void resolve_known(struct kunit *test)
+{
+	moved_from(REMOTE, 4, 5);
+	moved_from(REMOTE, 5, 6);
+	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_RC, 17, 5), 0);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 2);
+	KUNIT_EXPECT_EQ(test, fake.sent[1].to.dgid.raw[15], (u8)6);
+	KUNIT_EXPECT_EQ(test, be64_to_cpu(((struct repath_resolve *)fake.sent[1].data)->dst_cookie),
+			REMOTE);
+	answer(0, 0, REPATH_PEER_NO_QP, 0, 0, 0);
+	KUNIT_EXPECT_EQ(test, fake.told, 0);
+	answer(1, 0, REPATH_PEER_OK, 1, 170, REPATH_RESOLVED_MOVED);
+	expect_told(test, 0, 170, 6);
+
+	/* Both have one: a stranger has taken over the address. */
+	KUNIT_EXPECT_EQ(test, request(test, 2, IB_QPT_RC, 17, 4), 0);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 4);
+	answer(3, 0, REPATH_PEER_OK, 1, 170, 0);
+	answer(2, 0, REPATH_PEER_OK, 2, 17, 0);
+	expect_told(test, ENOTUNIQ, 0, 0);
+
+	/* The very same queue pair, by both addresses of its host */
+	KUNIT_EXPECT_EQ(test, request(test, 3, IB_QPT_RC, 17, 4), 0);
+	answer(4, 0, REPATH_PEER_OK, 1, 170, 0);
+	answer(5, 0, REPATH_PEER_OK, 1, 170, 0);
+	expect_told(test, 0, 170, 4);
+
+	/* Nobody is left at the address, and the peer has no such queue pair. */
+	KUNIT_EXPECT_EQ(test, request(test, 4, IB_QPT_RC, 17, 4), 0);
+	answer(6, -ETIMEDOUT, 0, 0, 0, 0);
+	answer(7, 0, REPATH_PEER_NO_QP, 0, 0, 0);
+	expect_told(test, EADDRNOTAVAIL, 0, 0);
+}
+
+/* It has come back: nobody is asked elsewhere. */
+static void resolve_known_back(struct kunit *test)
+{
+	moved_from(REMOTE, 5, 6);
+	moved_from(REMOTE, 6, 5);
+	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_RC, 17, 5), 0);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 1);
+	answer(0, 0, REPATH_PEER_OK, 1, 17, 0);
+	KUNIT_EXPECT_EQ(test, request(test, 2, IB_QPT_RC, 17, 6), 0);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 3);
+	answer(1, -ETIMEDOUT, 0, 0, 0, 0);
+	answer(2, 0, REPATH_PEER_OK, 1, 17, 0);
+	expect_told(test, 0, 17, 5);
+}
+
+/* The process leaves while its question is under way; another asks twice by one number. */
+static void resolve_leaves(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_RC, 17, 5), 0);
+	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_RC, 18, 5), 0);
+	answer(0, 0, REPATH_PEER_OK, 1, 170, 0);
+	KUNIT_EXPECT_EQ(test, fake.told, 0);
+	mutex_lock(&repath_conn_mutex);
+	repath_resolve_proc_left(&fake.proc[0]);
+	mutex_unlock(&repath_conn_mutex);
+	answer(1, 0, REPATH_PEER_OK, 1, 180, 0);
+	KUNIT_EXPECT_EQ(test, fake.told, 0);
+	fake.send_err = 1;
+	KUNIT_EXPECT_EQ(test, request(test, 2, IB_QPT_RC, 18, 5), 0);
+	expect_told(test, 0, 18, 5);
+}
+
+/* --- UD --- */
+
+static void resolve_ud(struct kunit *test)
+{
+	struct repath_moved moved = { .cookie = cpu_to_be64(REMOTE), .gid = { 0xfe, [15] = 8 },
+				      .qpn = cpu_to_be32(99) };
+	const struct repath_resolve *ask = (void *)fake.sent[0].data;
+
+	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_UD, 17, 5), 0);
+	KUNIT_EXPECT_NE(test, ask->token, (__be64)0);
+	moved.token = ask->token;
+	/* News ahead of the answer come again. */
+	KUNIT_EXPECT_EQ(test, (int)repath_resolve_moved(&moved, sizeof(moved)),
+			(int)REPATH_PEER_BUSY);
+	answer(0, 0, REPATH_PEER_OK, 1, 17, 0);
+	expect_told(test, 0, 17, 5);
+	KUNIT_EXPECT_EQ(test, fake.proc[0].questions, 1u);
+	fake.told = 0;
+	KUNIT_EXPECT_EQ(test, (int)repath_resolve_moved(&moved, sizeof(moved)), (int)REPATH_PEER_OK);
+	expect_told(test, 0, 99, 8);
+	/* Who has left that address is known now. */
+	KUNIT_EXPECT_EQ(test, request(test, 2, IB_QPT_RC, 30, 5), 0);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 3);
+	answer(1, 0, REPATH_PEER_NO_QP, 0, 0, 0);
+	answer(2, 0, REPATH_PEER_OK, 3, 31, 0);
+	expect_told(test, 0, 31, 8);
+	/* A datagram may go where nobody is, or nobody answers. */
+	KUNIT_EXPECT_EQ(test, request(test, 3, IB_QPT_UD, 40, 7), 0);
+	answer(3, 0, REPATH_PEER_NO_QP, 0, 0, 0);
+	expect_told(test, 0, 40, 7);
+}
+
+/* Who has asked for a UD queue pair is told when it has moved, until it has heard it. */
+static void watch_tells(struct kunit *test)
+{
+	struct repath_number row = { .qpn = 103, .known_as = 101 };
+	struct repath_gid_change gid = { .old = { 0xfe, [15] = 1 }, .now = { 0xfe, [15] = 2 },
+					 .port = 1 };
+	const struct repath_moved *moved = (void *)fake.sent[0].data;
+	struct ctx *c = of(test);
+	struct repath_resolved out;
+
+	c->qp[1].type = c->qp[3].type = IB_QPT_UD;
+	c->qp[3].pid = c->qp[1].pid;
+	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
+	mutex_lock(&repath_conn_mutex);
+	repath_watch_device_removed(&c->dev);
+	KUNIT_EXPECT_EQ(test, kref_read(&c->dev.kref), 1u);
+	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 1);
+	KUNIT_EXPECT_EQ(test, fake.sent[0].to.dgid.raw[15], (u8)ASKER_GID);
+	KUNIT_EXPECT_EQ(test, be64_to_cpu(moved->token), 77ULL);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(moved->qpn), 103u);
+	KUNIT_EXPECT_EQ(test, moved->gid[15], (u8)2);
+
+	/* Moved again meanwhile: told again when the first word has arrived. */
+	mutex_lock(&repath_conn_mutex);
+	memcpy(gid.old, gid.now, 16);
+	gid.now[15] = 3;
+	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 1);
+	answer(0, 0, REPATH_PEER_OK, 0, 0, 0);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 2);
+	moved = (void *)fake.sent[1].data;
+	KUNIT_EXPECT_EQ(test, moved->gid[15], (u8)3);
+
+	/* Lost: again a second later. */
+	answer(1, -ETIMEDOUT, 0, 0, 0, 0);
+	msleep(1500);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 3);
+	/* It does not use the address any more. */
+	answer(2, 0, REPATH_PEER_BAD_TOKEN, 0, 0, 0);
+	mutex_lock(&repath_conn_mutex);
+	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 3);
+}
+
+/* Questions and news with bytes turned. */
+static void fuzz(struct kunit *test)
+{
+	struct repath_resolve ask = { .src_gid = { 0xfe, [15] = 9 }, .src_cookie = 7, .token = 8 };
+	struct repath_moved moved = { .token = 9, .cookie = 10, .gid = { 0xfe, [15] = 9 } };
+	struct ctx *c = of(test);
+	struct repath_resolved out;
+	u32 i, len, found = 0;
+	void *copy;
+	u8 got;
+
+	c->qp[1].type = IB_QPT_UD;
+	c->qp[3].type = IB_QPT_UD;
+	fuzz_begin();
+	for (i = 0; i < rounds; i++) {
+		if (fuzz_below(4)) {
+			ask.qpn = cpu_to_be32(100 + fuzz_below(4));
+			ask.qp_type = fuzz_below(2) ? IB_QPT_UD : IB_QPT_RC;
+			ask.token = cpu_to_be64(fuzz_below(3));
+			len = sizeof(ask);
+			copy = fuzz_copy(&ask, &len);
+			KUNIT_ASSERT_NOT_NULL(test, copy);
+			got = repath_resolve_answer(&c->dev, copy, len, &out);
+			found += got == REPATH_PEER_OK;
+		} else {
+			len = sizeof(moved);
+			copy = fuzz_copy(&moved, &len);
+			KUNIT_ASSERT_NOT_NULL(test, copy);
+			got = repath_resolve_moved(copy, len);
+		}
+		kfree(copy);
+		if (got > REPATH_PEER_TAKEN)
+			break;
+	}
+	KUNIT_EXPECT_EQ(test, i, rounds);
+	KUNIT_EXPECT_GT(test, found, rounds / 20);
+	kunit_info(test, "%u messages, %u found, seed %u", i, found, seed);
+}
+
+static struct kunit_case number_cases[] = {
+	KUNIT_CASE(number_unmoved),
+	KUNIT_CASE(number_moved),
+	KUNIT_CASE(number_collides),
+	KUNIT_CASE(number_of_process),
+	KUNIT_CASE(number_taken),
+	KUNIT_CASE(number_malformed),
+	KUNIT_CASE(resolve_plain),
+	KUNIT_CASE(resolve_silent),
+	KUNIT_CASE(resolve_known),
+	KUNIT_CASE(resolve_known_back),
+	KUNIT_CASE(resolve_leaves),
+	KUNIT_CASE(resolve_ud),
+	KUNIT_CASE(watch_tells),
+	KUNIT_CASE(fuzz),
+	{}
+};
+
+static struct kunit_suite number_suite = {
+	.name = "number",
+	.init = number_init,
+	.exit = number_exit,
+	.test_cases = number_cases,
+};
+
+kunit_test_suite(number_suite);
+MODULE_LICENSE("GPL");

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A device that is simply unplugged. ib_client remove() comes to us first, while processes still
+ * can use the device, and may wait: so it is suspended as if somebody had asked for it, and
+ * resumed when another one of its kind comes. The wait has a deadline well below that of the
+ * hung-task watch, and never is for the resume: other devices may not be probed meanwhile.
+ */
+#include <linux/jiffies.h>
+#include <linux/kprobes.h>
+#include <linux/module.h>
+#include <linux/pid_namespace.h>
+#include <linux/sched.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+
+#include "device.h"
+#include "op.h"
+#include "stat.h"
+#include "track.h"
+#include "unplug.h"
+
+#define UNPLUG_MAX_MS	60000	/* half of what the hung-task watch allows */
+
+static int set_unplug_ms(const char *value, const struct kernel_param *kp)
+{
+	return param_set_uint_minmax(value, kp, 0, UNPLUG_MAX_MS);
+}
+
+static const struct kernel_param_ops unplug_ms_ops = {
+	.set = set_unplug_ms,
+	.get = param_get_uint,
+};
+
+static unsigned int unplug_ms;
+module_param_cb(unplug_ms, &unplug_ms_ops, &unplug_ms, 0444);
+MODULE_PARM_DESC(unplug_ms,
+		 "How long the removal of a device waits for its processes to be suspended, in ms (0: not at all; 20000 is a good value, 60000 the most)");
+
+static bool auto_resume = true;
+module_param(auto_resume, bool, 0644);
+MODULE_PARM_DESC(auto_resume,
+		 "Resume what an unplugged device has left suspended when one of the same kind comes (Y)");
+
+#define ROLL_BACK_TIME	(2 * HZ)	/* for those that could not leave the device in time */
+#define AUTO_PERIOD	(HZ / 2)
+#define AUTO_TRIES	10
+
+/* The module goes, not the devices. */
+static bool ending;
+
+/* --- rdma dev set netns: the device goes only to come back --- */
+
+/* Tasks that do it now: few. */
+static struct task_struct *renaming[8];
+
+static int on_netns_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(renaming); i++)
+		if (!cmpxchg(&renaming[i], NULL, current))
+			break;
+	return 0;
+}
+NOKPROBE_SYMBOL(on_netns_entry);
+
+static int on_netns_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(renaming); i++)
+		cmpxchg(&renaming[i], current, NULL);
+	return 0;
+}
+NOKPROBE_SYMBOL(on_netns_return);
+
+#define NETNS_PROBE(symbol) {			\
+	.kp.symbol_name	= symbol,		\
+	.entry_handler	= on_netns_entry,	\
+	.handler	= on_netns_return,	\
+	.maxactive	= ARRAY_SIZE(renaming),	\
+}
+
+static struct kretprobe netns_probes[] = {
+	NETNS_PROBE("ib_device_set_netns_put"),
+	NETNS_PROBE("rdma_dev_exit_net"),
+};
+static bool netns_probed[ARRAY_SIZE(netns_probes)];
+
+static bool changes_netns(void)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(renaming); i++)
+		if (READ_ONCE(renaming[i]) == current)
+			return true;
+	return false;
+}
+
+/* --- the device goes --- */
+
+/* Does it still carry packets? Else there is nobody to drain to, and nothing to decide. */
+static bool device_works(struct repath_device *dev)
+{
+	struct ib_port_attr attr;
+	bool works = false;
+	u32 port;
+
+	if (!repath_device_use(dev))
+		return false;
+	rdma_for_each_port(dev->ibdev, port)
+		works |= !ib_query_port(dev->ibdev, port, &attr) && attr.state == IB_PORT_ACTIVE;
+	repath_device_unuse(dev);
+	return works;
+}
+
+static void tell_loss(struct repath_op *op, const char *why)
+{
+	lockdep_assert_held(&repath_op_mutex);
+	repath_op_say(op, ENODEV, "unplanned: %s was removed while in use%s; what used it has lost it",
+		      op->dev_name, why);
+	pr_info("repath: %s was removed while in use%s; what used it has lost it\n", op->dev_name,
+		why);
+	repath_stat_inc(op->dev, REPATH_STAT_UNPLUG_LOST);
+}
+
+static struct repath_op *begin(struct repath_device *dev, struct completion *settled)
+{
+	struct repath_op *op = repath_op_on(dev);
+
+	lockdep_assert_held(&repath_op_mutex);
+	if (op) {
+		/* Somebody asked for it a moment ago. Else there is nothing left on the device. */
+		if (op->dev == dev &&
+		    (op->state == REPATH_OP_CHECKING || op->state == REPATH_OP_SUSPENDING))
+			op->settled = settled;
+		return op;
+	}
+	op = repath_op_start(dev, repath_device_net(dev), &init_pid_ns, unplug_ms, false, false);
+	if (!op)
+		return NULL;
+	op->unplug = true;
+	op->settled = settled;
+	return op;
+}
+
+/* Past the deadline: whoever still can goes back, to lose the device as it would have without us. */
+static void give_up(u32 id, struct completion *settled)
+{
+	struct repath_op *op;
+
+	mutex_lock(&repath_op_mutex);
+	op = repath_op_find(id);
+	if (op && op->settled && (op->state == REPATH_OP_CHECKING ||
+				  op->state == REPATH_OP_SUSPENDING)) {
+		repath_op_say(op, ETIMEDOUT, "not suspended within %u ms of its removal", unplug_ms);
+		if (op->state == REPATH_OP_CHECKING)
+			repath_op_refuse(op);
+		else
+			repath_op_go_back(op);
+		repath_op_wake();
+	}
+	mutex_unlock(&repath_op_mutex);
+	wait_for_completion_timeout(settled, ROLL_BACK_TIME);
+}
+
+/**
+ * repath_unplug_removed - a device is being removed: let its processes leave it first
+ * @dev: device, which still works
+ *
+ * Nothing is waited for if nobody uses the device, if it does not work any more, when this module
+ * goes, or when the device only changes its network namespace.
+ *
+ * Context: ib_client remove(), before anything else.
+ */
+void repath_unplug_removed(struct repath_device *dev)
+{
+	DECLARE_COMPLETION_ONSTACK(settled);
+	struct repath_op *op;
+	bool wait = false;
+	u32 id = 0;
+
+	if (READ_ONCE(ending) || !READ_ONCE(unplug_ms) || !repath_device_ctx_count(dev) ||
+	    changes_netns())
+		return;
+	mutex_lock(&repath_op_mutex);
+	op = begin(dev, &settled);
+	if (op) {
+		id = op->id;
+		wait = op->settled == &settled;
+	}
+	if (wait && op->unplug) {
+		repath_stat_inc(dev, REPATH_STAT_UNPLUG);
+		if (!device_works(dev)) {
+			tell_loss(op, ", and did not work any more");
+			op->settled = NULL;
+			wait = false;
+			repath_op_refuse(op);
+		}
+	}
+	mutex_unlock(&repath_op_mutex);
+	if (!wait)
+		return;
+
+	if (!wait_for_completion_timeout(&settled, msecs_to_jiffies(unplug_ms)))
+		give_up(id, &settled);
+
+	mutex_lock(&repath_op_mutex);
+	op = repath_op_find(id);
+	if (op)
+		op->settled = NULL;
+	if (op && op->unplug && op->state != REPATH_OP_SUSPENDED) {
+		tell_loss(op, "");
+		repath_op_event(op);
+	}
+	mutex_unlock(&repath_op_mutex);
+}
+
+/* --- another one comes --- */
+
+static struct delayed_work auto_work;
+
+static bool is_waiting(const struct repath_op *op)
+{
+	return op->unplug && op->dev_gone && op->auto_tries < AUTO_TRIES &&
+	       (op->state == REPATH_OP_SUSPENDED || op->state == REPATH_OP_PARKED);
+}
+
+/* Only its own place in the network, and its own driver: what it can do is found out by trying. */
+static bool is_of_kind(const struct repath_device *dev, const struct repath_device *old,
+		       const struct repath_op *op)
+{
+	return dev != old && dev->ibdev->ops.driver_id == old->ibdev->ops.driver_id &&
+	       dev->link_layer == old->link_layer && net_eq(repath_device_net(dev), op->net);
+}
+
+/*
+ * The new device for @op: of its name before any other. With a reference, or NULL; @later: there is one
+ * whose port is not up yet.
+ */
+static struct repath_device *replacement(const struct repath_op *op, bool *later)
+{
+	struct repath_device *dev, *best = NULL;
+	char name[IB_DEVICE_NAME_MAX];
+
+	repath_device_for_each(dev, NULL) {
+		if (!is_of_kind(dev, op->dev, op) || repath_op_on(dev))
+			continue;
+		if (!device_works(dev)) {
+			*later = true;
+			continue;
+		}
+		repath_device_name(dev, name);
+		if (best && strcmp(name, op->dev_name))
+			continue;
+		if (best)
+			repath_device_put(best);
+		best = repath_device_get(dev);
+	}
+	return best;
+}
+
+static void resume_one(struct repath_op *op, void *arg)
+{
+	struct repath_device *dev;
+	bool *again = arg;
+
+	/* A resume may fail and be worth another try. */
+	if (op->unplug && op->auto_tries && op->state == REPATH_OP_RESUMING)
+		*again = true;
+	if (!is_waiting(op))
+		return;
+	dev = replacement(op, again);
+	if (!dev)
+		return;
+	op->auto_tries++;
+	repath_op_resume(op, dev, 0);
+	repath_device_put(dev);
+	*again = true;
+}
+
+static void auto_fn(struct work_struct *work)
+{
+	bool again = false;
+
+	if (!READ_ONCE(auto_resume))
+		return;
+	mutex_lock(&repath_op_mutex);
+	repath_op_for_each(resume_one, &again);
+	mutex_unlock(&repath_op_mutex);
+	if (again)
+		queue_delayed_work(system_unbound_wq, &auto_work, AUTO_PERIOD);
+}
+
+/**
+ * repath_unplug_added - a device has come: it may be what processes wait for
+ */
+void repath_unplug_added(void)
+{
+	if (unplug_ms)
+		mod_delayed_work(system_unbound_wq, &auto_work, 0);
+}
+
+/**
+ * repath_unplug_ending - from now on devices go because the module does
+ */
+void repath_unplug_ending(void)
+{
+	WRITE_ONCE(ending, true);
+}
+
+int __init repath_unplug_init(void)
+{
+	int i;
+
+	INIT_DELAYED_WORK(&auto_work, auto_fn);
+	if (!unplug_ms)
+		return 0;
+	for (i = 0; i < ARRAY_SIZE(netns_probes); i++) {
+		/* Without it a change of namespace is taken for a removal, which is only slower. */
+		netns_probed[i] = !register_kretprobe(&netns_probes[i]);
+		if (!netns_probed[i])
+			pr_info("repath: no probe on %s: a device that changes its network namespace is suspended\n",
+				netns_probes[i].kp.symbol_name);
+	}
+	return 0;
+}
+
+/* No device is left, so nobody waits and nobody queues the work; operations may still be there. */
+void repath_unplug_exit(void)
+{
+	int i;
+
+	cancel_delayed_work_sync(&auto_work);
+	for (i = 0; i < ARRAY_SIZE(netns_probes); i++)
+		if (netns_probed[i])
+			unregister_kretprobe(&netns_probes[i]);
+}

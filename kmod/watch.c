@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who has asked for a UD queue pair. A UD queue pair has no connection, so its senders are known
+ * only by their questions; when it has moved, each of them is told, with the token of its question,
+ * until it has answered.
+ */
+#include <linux/hashtable.h>
+#include <linux/list.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_cache.h>
+#include <repath_peer.h>
+
+#include "conn.h"
+#include "device.h"
+#include "number.h"
+#include "proc.h"
+#include "resolve.h"
+#include "track.h"
+#include "watch.h"
+
+#define AGAIN		HZ	/* who was not reached is told again */
+#define TRIES		30
+
+/**
+ * struct watch - a sender that uses a UD queue pair
+ * @lru: in @watches, who asked longest ago first
+ * @by_qp: by @proc and @known_as
+ * @by_token: by @token
+ * @proc: whose the queue pair is; compared only, the watch goes when it leaves
+ * @proc_cookie: its cookie
+ * @known_as: the number that the sender's application has
+ * @gid: of the queue pair's port, as the sender reaches it; all zero: by LID alone
+ * @lid: the same
+ * @qpn: the queue pair's number now
+ * @back: to the sender
+ * @dev: the way back; NULL: its device is gone, and the queue pair has not moved yet
+ * @token: the sender's
+ * @cookie: the sender
+ * @tries: 0: it has heard all; else how often it was told
+ * @busy: a MOVED is under way
+ * @news: it has moved again since that was sent
+ */
+struct watch {
+	struct list_head lru;
+	struct hlist_node by_qp;
+	struct hlist_node by_token;
+	const struct repath_proc *proc;
+	u64 proc_cookie;
+	u32 known_as;
+	u8 gid[16];
+	u32 lid;
+	u32 qpn;
+	struct repath_addr back;
+	struct repath_device *dev;
+	u64 token;
+	u64 cookie;
+	u8 tries;
+	bool busy;
+	bool news;
+};
+
+/* All protected by repath_conn_mutex. */
+static LIST_HEAD(watches);
+static DEFINE_HASHTABLE(by_qp, 8);
+static DEFINE_HASHTABLE(by_token, 8);
+static u32 count;
+
+static struct workqueue_struct *watch_wq;
+static struct delayed_work again_work;
+
+static u64 qp_hash(const struct repath_proc *proc, u32 known_as)
+{
+	return (unsigned long)proc ^ (u64)known_as << 40;
+}
+
+static struct watch *find(u64 token)
+{
+	struct watch *w;
+
+	hash_for_each_possible(by_token, w, by_token, token)
+		if (w->token == token)
+			return w;
+	return NULL;
+}
+
+static void drop(struct watch *w)
+{
+	list_del(&w->lru);
+	hash_del(&w->by_qp);
+	hash_del(&w->by_token);
+	if (w->dev)
+		repath_device_put(w->dev);
+	kfree_sensitive(w);
+	count--;
+}
+
+static void set_dev(struct watch *w, struct repath_device *dev)
+{
+	if (w->dev == dev)
+		return;
+	if (dev)
+		repath_device_get(dev);
+	if (w->dev)
+		repath_device_put(w->dev);
+	w->dev = dev;
+}
+
+/* The own GID that a sender uses, so that the answer goes out where the question came in. */
+static void find_way_back(struct watch *w)
+{
+	const struct ib_gid_attr *attr = ERR_PTR(-ENOENT);
+	enum ib_gid_type type;
+	u32 port;
+
+	if (!w->dev || !repath_device_use(w->dev))
+		return;
+	rdma_for_each_port(w->dev->ibdev, port) {
+		for (type = IB_GID_TYPE_SIZE; type-- > IB_GID_TYPE_IB && IS_ERR(attr);)
+			attr = rdma_find_gid_by_port(w->dev->ibdev, (union ib_gid *)w->gid, type,
+						     port, NULL);
+		if (!IS_ERR(attr))
+			break;
+	}
+	w->back.port = rdma_start_port(w->dev->ibdev);
+	w->back.sgid_index = 0;
+	if (!IS_ERR(attr)) {
+		w->back.port = attr->port_num;
+		w->back.sgid_index = attr->index;
+		rdma_put_gid_attr(attr);
+	}
+	repath_device_unuse(w->dev);
+}
+
+/* A sender that asks for very many takes the room of its own, not of others. */
+static void make_room(const u8 gid[16])
+{
+	struct watch *w, *own = NULL;
+	u32 n = 0;
+
+	list_for_each_entry_reverse(w, &watches, lru)
+		if (!memcmp(w->back.dgid.raw, gid, sizeof(w->back.dgid))) {
+			own = w;
+			n++;
+		}
+	drop(n > REPATH_WATCH_MAX / 8 ? own : list_first_entry(&watches, struct watch, lru));
+}
+
+/**
+ * repath_watch_add - a sender asks for a UD queue pair
+ * @dev: device that the question came to
+ * @rqp: queue pair
+ * @ask: the question
+ *
+ * Context: repath_conn_mutex held.
+ */
+void repath_watch_add(struct repath_device *dev, struct repath_qp *rqp,
+		      const struct repath_resolve *ask)
+{
+	u64 token = be64_to_cpu(ask->token);
+	struct repath_proc *proc;
+	struct watch *w;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	if (!token || rqp->kernel || !rqp->pid)
+		return;
+	proc = repath_proc_find(rqp->pid);
+	if (!proc)
+		return;		/* never moves */
+	w = find(token);
+	if (w)
+		drop(w);
+	if (count >= REPATH_WATCH_MAX)
+		make_room(ask->src_gid);
+	w = kzalloc(sizeof(*w), GFP_KERNEL);
+	if (!w || READ_ONCE(proc->left)) {
+		kfree(w);
+		repath_proc_put(proc);
+		return;
+	}
+	w->proc = proc;
+	w->proc_cookie = proc->cookie;
+	w->known_as = be32_to_cpu(ask->qpn);
+	memcpy(w->gid, ask->dst_gid, sizeof(w->gid));
+	w->qpn = rqp->qpn;
+	w->token = token;
+	w->cookie = be64_to_cpu(ask->src_cookie);
+	memcpy(w->back.dgid.raw, ask->src_gid, sizeof(w->back.dgid));
+	w->back.dlid = be32_to_cpu(ask->src_lid);
+	w->back.sl = ask->src_sl & 0xf;
+	set_dev(w, dev);
+	find_way_back(w);
+	list_add_tail(&w->lru, &watches);
+	hash_add(by_qp, &w->by_qp, qp_hash(proc, w->known_as));
+	hash_add(by_token, &w->by_token, token);
+	count++;
+	/* Where it goes when the process leaves: see repath_watch_proc_left(). */
+	repath_proc_put(proc);
+}
+
+/* --- telling --- */
+
+static void tell(struct watch *w);
+
+static void heard(struct watch *w, int err, u8 status)
+{
+	bool news = w->news;
+
+	w->busy = w->news = false;
+	if (!err && status == REPATH_PEER_BAD_TOKEN)
+		drop(w);	/* it does not use the address any more */
+	else if (news)
+		tell(w);
+	else if ((!err && !status) || w->tries >= TRIES)
+		w->tries = 0;	/* told, or not there */
+	else
+		mod_delayed_work(watch_wq, &again_work, AGAIN);
+}
+
+/* Tokens, not pointers, go with a message: the watch may have gone when the answer comes. */
+struct telling {
+	u64 token;
+};
+
+static void told(void *arg, int err, u8 status)
+{
+	struct telling *t = arg;
+	struct watch *w;
+
+	mutex_lock(&repath_conn_mutex);
+	w = find(t->token);
+	if (w && w->busy)
+		heard(w, err, status);
+	mutex_unlock(&repath_conn_mutex);
+	kfree_sensitive(t);
+}
+
+static int send(struct watch *w, struct repath_moved *moved)
+{
+	struct telling *t = kzalloc(sizeof(*t), GFP_KERNEL);
+	int err;
+
+	if (!t) {
+		kvfree(moved);
+		return -ENOMEM;
+	}
+	t->token = w->token;
+	err = repath_xprt_send(w->dev, &w->back, 0, REPATH_MSG_MOVED, moved, sizeof(*moved), told,
+			       t);
+	if (err)
+		kfree_sensitive(t);
+	return err;
+}
+
+static void tell(struct watch *w)
+{
+	struct repath_moved *moved;
+	int ret;
+
+	if (!w->dev)
+		return;
+	if (w->busy) {
+		w->news = true;
+		return;
+	}
+	w->tries++;
+	moved = kvzalloc(sizeof(*moved), GFP_KERNEL);
+	if (!moved) {
+		mod_delayed_work(watch_wq, &again_work, AGAIN);
+		return;
+	}
+	moved->token = cpu_to_be64(w->token);
+	moved->cookie = cpu_to_be64(w->proc_cookie);
+	memcpy(moved->gid, w->gid, sizeof(moved->gid));
+	moved->lid = cpu_to_be32(w->lid);
+	moved->qpn = cpu_to_be32(w->qpn);
+	ret = repath_resolve_tell_local(w->cookie, moved);
+	if (ret >= 0) {
+		kvfree(moved);
+		heard(w, 0, ret);
+		return;
+	}
+	w->busy = !send(w, moved);
+	if (!w->busy)
+		mod_delayed_work(watch_wq, &again_work, AGAIN);
+}
+
+static void tell_again(struct work_struct *work)
+{
+	struct watch *w, *next;
+
+	mutex_lock(&repath_conn_mutex);
+	list_for_each_entry_safe(w, next, &watches, lru)
+		if (w->tries && !w->busy)
+			tell(w);
+	mutex_unlock(&repath_conn_mutex);
+}
+
+static const struct repath_gid_change *change_of(const struct watch *w,
+						 const struct repath_gid_change *gids, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		if (!memcmp(gids[i].old, w->gid, sizeof(w->gid)))
+			return gids + i;
+	/* Reached by LID alone: any port will do that has one. */
+	for (i = 0; i < n && !memchr_inv(w->gid, 0, sizeof(w->gid)); i++)
+		if (gids[i].lid)
+			return gids + i;
+	return NULL;
+}
+
+static void moved_one(struct watch *w, struct repath_device *dev, u32 qpn,
+		      const struct repath_gid_change *gids, u32 ngids)
+{
+	const struct repath_gid_change *change = change_of(w, gids, ngids);
+
+	w->qpn = qpn;
+	if (change) {
+		if (memchr_inv(w->gid, 0, sizeof(w->gid)))
+			memcpy(w->gid, change->now, sizeof(w->gid));
+		w->lid = change->lid;
+	}
+	set_dev(w, dev);
+	w->back.has_dmac = false;
+	find_way_back(w);
+	w->tries = 0;
+	tell(w);
+}
+
+/**
+ * repath_watch_moved - queue pairs of a process are on another device
+ * @proc: process
+ * @dev: that device
+ * @rows: the queue pairs, of all types
+ * @n: entries of @rows
+ * @gids: what became of the GIDs of the old device
+ * @ngids: entries of @gids
+ *
+ * Context: repath_conn_mutex held.
+ */
+void repath_watch_moved(struct repath_proc *proc, struct repath_device *dev,
+			const struct repath_number *rows, u32 n,
+			const struct repath_gid_change *gids, u32 ngids)
+{
+	struct watch *w;
+	struct hlist_node *next;
+	u32 i;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	for (i = 0; i < n && count; i++)
+		hash_for_each_possible_safe(by_qp, w, next, by_qp,
+					    qp_hash(proc, rows[i].known_as))
+			if (w->proc == proc && w->known_as == rows[i].known_as)
+				moved_one(w, dev, rows[i].qpn, gids, ngids);
+}
+
+/**
+ * repath_watch_proc_left - a process is not there any more
+ * @proc: process
+ *
+ * Context: repath_conn_mutex held.
+ */
+void repath_watch_proc_left(struct repath_proc *proc)
+{
+	struct watch *w, *next;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	list_for_each_entry_safe(w, next, &watches, lru)
+		if (w->proc == proc)
+			drop(w);
+}
+
+/**
+ * repath_watch_device_removed - the way back is gone, until the queue pair is on another device
+ * @dev: device
+ *
+ * Context: repath_conn_mutex held.
+ */
+void repath_watch_device_removed(struct repath_device *dev)
+{
+	struct watch *w;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	list_for_each_entry(w, &watches, lru)
+		if (w->dev == dev)
+			set_dev(w, NULL);
+}
+
+int repath_watch_init(void)
+{
+	INIT_DELAYED_WORK(&again_work, tell_again);
+	watch_wq = alloc_workqueue("repath_watch", WQ_UNBOUND, 0);
+	return watch_wq ? 0 : -ENOMEM;
+}
+
+/* The carrier is gone, so no MOVED is under way, and nobody asks or moves. */
+void repath_watch_exit(void)
+{
+	struct watch *w, *next;
+
+	cancel_delayed_work_sync(&again_work);
+	destroy_workqueue(watch_wq);
+	mutex_lock(&repath_conn_mutex);
+	list_for_each_entry_safe(w, next, &watches, lru)
+		drop(w);
+	mutex_unlock(&repath_conn_mutex);
+}

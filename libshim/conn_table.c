@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The connections of this process and the processes at their other ends, as the module knows them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "keys.h"
+#include "move.h"
+
+struct list_head rp_conns = { { &rp_conns.n, &rp_conns.n } };
+struct list_head rp_peers = { { &rp_peers.n, &rp_peers.n } };
+
+uint64_t rp_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+bool rp_conn_connectable(const struct rp_qp *qp)
+{
+	/* The application may modify it meanwhile; after the state its attributes are there. */
+	enum ibv_qp_state state = __atomic_load_n(&qp->qp.state, __ATOMIC_ACQUIRE);
+
+	return (qp->qp.qp_type == IBV_QPT_RC || qp->qp.qp_type == IBV_QPT_UC) &&
+	       (state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD);
+}
+
+/* Every record of every message is looked up. */
+static struct rp_conn *by_id[1024];
+
+static struct rp_conn **hash_row(uint32_t id)
+{
+	return &by_id[id % (sizeof(by_id) / sizeof(by_id[0]))];
+}
+
+struct rp_conn *rp_conn_find(uint32_t id)
+{
+	struct rp_conn *c = *hash_row(id);
+
+	while (c && c->id != id)
+		c = c->next_hashed;
+	return c;
+}
+
+static void unhash(struct rp_conn *c)
+{
+	struct rp_conn **at = hash_row(c->id);
+
+	while (*at != c)
+		at = &(*at)->next_hashed;
+	*at = c->next_hashed;
+}
+
+struct rp_peer *rp_peer_find(uint32_t id)
+{
+	struct rp_peer *p;
+
+	list_for_each(p, &rp_peers, node)
+		if (p->id == id)
+			return p;
+	return NULL;
+}
+
+static struct rp_peer *peer_get(uint32_t id)
+{
+	struct rp_peer *p = rp_peer_find(id);
+
+	if (p)
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->id = id;
+	list_init(&p->conns);
+	list_init(&p->keysets);
+	list_init(&p->streams);
+	list_add_tail(&rp_peers, &p->node);
+	return p;
+}
+
+/* Nothing that it has not answered counts any more. */
+static void peer_put(struct rp_peer *peer)
+{
+	bool asked = peer->prepares;
+
+	if (!list_empty(&peer->conns))
+		return;
+	rp_peer_drop(peer);
+	rp_keys_forget_peer(peer);
+	rp_keys_forget_streams(peer);
+	list_del(&peer->node);
+	free(peer);
+	if (asked)
+		rp_move_prepared(NULL, NULL);
+}
+
+void rp_conn_forget(struct rp_conn *c)
+{
+	struct rp_peer *peer = c->peer;
+
+	if (c->qp->conn == c)
+		c->qp->conn = NULL;
+	unhash(c);
+	list_del(&c->node);
+	list_del(&c->in_peer);
+	free(c);
+	peer_put(peer);
+}
+
+/* Queue pairs by what the module knows of them, for one pass over its list. */
+struct qp_index {
+	struct {
+		uint64_t key;
+		struct rp_qp *qp;
+	} *rows;
+	size_t n, room;
+	int err;
+};
+
+static uint64_t qp_key(uint32_t dev_index, uint32_t qpn)
+{
+	return (uint64_t)dev_index << 32 | qpn;
+}
+
+static int cmp_key(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void qp_index_fill(struct qp_index *ix)
+{
+	struct rp_context *ctx;
+	struct rp_qp *qp;
+
+	rp_lock(&rp_contexts_lock);
+	list_for_each(ctx, &rp_contexts, node) {
+		rp_lock(&ctx->objects);
+		list_for_each(qp, &ctx->qps, node) {
+			void *grown;
+
+			if (!qp->real)
+				continue;
+			if (ix->n == ix->room) {
+				ix->room = ix->room ? 2 * ix->room : 64;
+				grown = realloc(ix->rows, ix->room * sizeof(*ix->rows));
+				if (!grown) {
+					ix->err = -ENOMEM;
+					break;
+				}
+				ix->rows = grown;
+			}
+			ix->rows[ix->n].key = qp_key(ctx->dev_index, qp->real->qp_num);
+			ix->rows[ix->n++].qp = qp;
+		}
+		rp_unlock(&ctx->objects);
+	}
+	rp_unlock(&rp_contexts_lock);
+	if (ix->n)
+		qsort(ix->rows, ix->n, sizeof(*ix->rows), cmp_key);
+}
+
+static void conn_row(const struct rp_ctl_conn *row, void *arg)
+{
+	struct qp_index *ix = arg;
+	uint64_t key = qp_key(row->dev_index, row->qpn);
+	struct rp_qp *qp;
+	struct rp_conn *c;
+	void *hit;
+
+	hit = ix->n ? bsearch(&key, ix->rows, ix->n, sizeof(*ix->rows), cmp_key) : NULL;
+	if (!hit)
+		return;		/* being destroyed, or its device is away: we know it already */
+	qp = ((__typeof__(ix->rows))hit)->qp;
+	c = qp->conn;
+	if (c && c->id != row->conn_id) {
+		rp_conn_forget(c);	/* connected to somebody else since */
+		c = NULL;
+	}
+	if (!c) {
+		c = calloc(1, sizeof(*c));
+		if (c)
+			c->peer = peer_get(row->peer_id);
+		if (!c || !c->peer) {
+			free(c);
+			ix->err = -ENOMEM;
+			return;
+		}
+		c->id = row->conn_id;
+		c->qp = qp;
+		c->ctx = rp_qp_context(qp);
+		c->next_hashed = *hash_row(c->id);
+		*hash_row(c->id) = c;
+		list_add_tail(&rp_conns, &c->node);
+		list_add_tail(&c->peer->conns, &c->in_peer);
+		qp->conn = c;
+	} else if (c->peer->id != row->peer_id) {
+		struct rp_peer *old = c->peer, *new = peer_get(row->peer_id);
+
+		if (!new) {
+			ix->err = -ENOMEM;
+			return;
+		}
+		list_del(&c->in_peer);
+		c->peer = new;
+		list_add_tail(&new->conns, &c->in_peer);
+		peer_put(old);
+	}
+	c->known = row->state;
+}
+
+void rp_conn_ready(const struct rp_ctl_conn *row)
+{
+	struct qp_index ix = { 0 };
+	struct rp_conn *c;
+
+	qp_index_fill(&ix);
+	conn_row(row, &ix);
+	free(ix.rows);
+	c = rp_conn_find(row->conn_id);
+	if (c)
+		rp_keys_push_peer(c->peer, c->ctx);
+}
+
+int rp_conns_refresh(void)
+{
+	struct qp_index ix = { 0 };
+	int ret;
+
+	qp_index_fill(&ix);
+	ret = ix.err ? ix.err : rp_ctl_conns(conn_row, &ix);
+	free(ix.rows);
+	return ret ? ret : ix.err;
+}
+
+/* The module knows a child of fork by no connection; nothing is freed that may have been half changed. */
+void rp_conns_forked(void)
+{
+	struct rp_conn *c;
+
+	list_for_each(c, &rp_conns, node)
+		c->qp->conn = NULL;
+	list_init(&rp_conns);
+	list_init(&rp_peers);
+	memset(by_id, 0, sizeof(by_id));
+}

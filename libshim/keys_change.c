@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Which of this process's keys have changed since a move. Each change has a number, by which peers
+ * are told what they do not know yet (keys_stream.c).
+ */
+#include <stdlib.h>
+
+#include "mw.h"
+
+/* Caller holds ctx->objects. */
+static uint32_t next_serial(struct rp_context *ctx)
+{
+	return ctx->epoch ? ++ctx->key_serial : 0;
+}
+
+/*
+ * Caller holds ctx->objects. Noted before the device can give the number to somebody else: until
+ * the peers have heard of it, it stands for nothing new.
+ */
+static void removed(struct rp_context *ctx, uint32_t virt, uint32_t real)
+{
+	struct rp_removed_key *gone;
+
+	if (!ctx->epoch)
+		return;
+	gone = malloc(sizeof(*gone));
+	if (!gone) {
+		rp_log(RP_LOG_ERR, "out of memory: peers may use key 0x%x on", virt);
+		return;
+	}
+	gone->virt = virt;
+	gone->real = real;
+	gone->serial = next_serial(ctx);
+	list_add_tail(&ctx->removed_keys, &gone->node);
+}
+
+void rp_keys_add_mr(struct rp_context *ctx, struct rp_mr *mr)
+{
+	rp_lock(&ctx->objects);
+	mr->key_serial = next_serial(ctx);
+	list_add_tail(&ctx->mrs, &mr->node);
+	rp_unlock(&ctx->objects);
+}
+
+void rp_keys_del_mr(struct rp_context *ctx, struct rp_mr *mr)
+{
+	rp_lock(&ctx->objects);
+	list_del(&mr->node);
+	if (mr->how == RP_MR_OTHER || mr->access & RP_REMOTE_ACCESS)
+		removed(ctx, mr->mr.rkey, mr->real_rkey);
+	rp_unlock(&ctx->objects);
+}
+
+void rp_keys_add_mw(struct rp_context *ctx, struct rp_mw *mw)
+{
+	rp_lock(&ctx->objects);
+	rp_lock(&ctx->mws_lock);
+	mw->key_serial = next_serial(ctx);
+	list_add_tail(&ctx->mws, &mw->node);
+	rp_unlock(&ctx->mws_lock);
+	rp_unlock(&ctx->objects);
+}
+
+void rp_keys_del_mw(struct rp_context *ctx, struct rp_mw *mw)
+{
+	rp_lock(&ctx->objects);
+	rp_lock(&ctx->mws_lock);
+	list_del(&mw->node);
+	rp_unlock(&ctx->mws_lock);
+	removed(ctx, mw->index, mw->real->rkey & ~RP_MW_TAG);
+	rp_unlock(&ctx->objects);
+}
+
+static void forget_removed(struct rp_context *ctx)
+{
+	struct rp_removed_key *gone, *tmp;
+
+	list_for_each_safe(gone, tmp, &ctx->removed_keys, node) {
+		list_del(&gone->node);
+		free(gone);
+	}
+}
+
+void rp_keys_renumber(struct rp_context *ctx)
+{
+	struct rp_mr *mr;
+	struct rp_mw *mw;
+
+	rp_lock(&ctx->objects);
+	forget_removed(ctx);
+	ctx->key_serial = 0;
+	list_for_each(mr, &ctx->mrs, node)
+		mr->key_serial = next_serial(ctx);
+	list_for_each(mw, &ctx->mws, node)
+		mw->key_serial = next_serial(ctx);
+	rp_unlock(&ctx->objects);
+}
+
+void rp_keys_changes_free(struct rp_context *ctx)
+{
+	forget_removed(ctx);
+}

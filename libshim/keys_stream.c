@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Remote keys: what peers are told. One message of a stream is under way at a time, so that they
+ * are taken in order; what changes meanwhile goes with the next.
+ */
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "keys.h"
+#include "mw.h"
+
+/**
+ * struct keystream - what one peer knows of the keys of one device
+ * @epoch: of the device, when @known was heard
+ * @known: the changes that it knows
+ * @message: number of the KEYS under way; 0: none
+ */
+struct keystream {
+	struct list_node node;		/* rp_peer::streams */
+	struct rp_context *ctx;
+	uint32_t epoch, known, message;
+};
+
+static uint32_t ctx_number(struct rp_context *ctx)
+{
+	static unsigned int last;
+
+	if (!ctx->number)
+		ctx->number = ++last;
+	return ctx->number;
+}
+
+static struct keystream *stream_of(struct rp_peer *peer, struct rp_context *ctx)
+{
+	struct keystream *s;
+
+	list_for_each(s, &peer->streams, node)
+		if (s->ctx == ctx)
+			break;
+	if (&s->node == &peer->streams.n) {
+		s = calloc(1, sizeof(*s));
+		if (!s)
+			return NULL;
+		s->ctx = ctx;
+		s->epoch = ctx->epoch;
+		list_add_tail(&peer->streams, &s->node);
+	}
+	if (s->epoch != ctx->epoch) {
+		s->epoch = ctx->epoch;
+		s->known = 0;
+	}
+	return s;
+}
+
+static uint32_t last_change(struct rp_context *ctx)
+{
+	uint32_t serial;
+
+	rp_lock(&ctx->objects);
+	serial = ctx->key_serial;
+	rp_unlock(&ctx->objects);
+	return serial;
+}
+
+static void put(struct rp_keys_wire *w, unsigned int i, uint32_t virt, uint32_t real)
+{
+	w->key[i].virt = htonl(virt);
+	w->key[i].real = htonl(real);
+}
+
+static bool is_told(const struct rp_mr *mr)
+{
+	return mr->real && (mr->how == RP_MR_OTHER || mr->access & RP_REMOTE_ACCESS);
+}
+
+/* These three put what has changed after @from, and lower *@to where there is no room for all. */
+
+static unsigned int put_removed(struct rp_context *ctx, struct rp_keys_wire *w, unsigned int max,
+				uint32_t from, uint32_t *to)
+{
+	struct rp_removed_key *gone;
+	unsigned int n = 0;
+
+	if (!from)
+		return 0;	/* it knows of nothing that could be removed */
+	list_for_each(gone, &ctx->removed_keys, node) {
+		if (gone->serial <= from)
+			continue;
+		if (n == max) {
+			*to = gone->serial - 1;
+			break;
+		}
+		put(w, n++, gone->virt, 0);
+	}
+	return n;
+}
+
+static unsigned int put_regions(struct rp_context *ctx, struct rp_keys_wire *w, unsigned int n,
+				unsigned int max, uint32_t from, uint32_t *to)
+{
+	unsigned int first = n;
+	struct list_node *at = ctx->mrs.n.prev;
+	struct rp_mr *mr;
+
+	/* What is new is at the end: regions are in the order of their changes. */
+	while (at != &ctx->mrs.n && list_entry(at, struct rp_mr, node)->key_serial > from)
+		at = at->prev;
+	for (at = at->next; at != &ctx->mrs.n; at = at->next) {
+		mr = list_entry(at, struct rp_mr, node);
+		if (mr->key_serial > *to)
+			break;
+		if (!is_told(mr))
+			continue;
+		if (n == max) {
+			*to = mr->key_serial - 1;
+			break;
+		}
+		put(w, n++, mr->mr.rkey, mr->real_rkey);
+	}
+	return n - first;
+}
+
+static unsigned int put_windows(struct rp_context *ctx, struct rp_keys_wire *w, unsigned int n,
+				unsigned int max, uint32_t from, uint32_t *to)
+{
+	unsigned int first = n;
+	struct rp_mw *mw;
+
+	rp_lock(&ctx->mws_lock);
+	list_for_each(mw, &ctx->mws, node) {
+		if (!mw->real || mw->key_serial <= from || mw->key_serial > *to)
+			continue;
+		if (n == max) {
+			*to = mw->key_serial - 1;
+			break;
+		}
+		put(w, n++, mw->index, mw->real->rkey & ~RP_MW_TAG);
+	}
+	rp_unlock(&ctx->mws_lock);
+	return n - first;
+}
+
+/* Changes after @from, as many as there is room for. Returns the length; *@to: the last of them. */
+static unsigned int fill(struct rp_context *ctx, uint32_t from, void *blob, unsigned int room,
+			 uint32_t *to)
+{
+	struct rp_keys_wire *w = blob;
+	unsigned int max = (room - sizeof(*w)) / sizeof(w->key[0]), removed, set, windows;
+
+	rp_lock(&ctx->objects);
+	*to = ctx->key_serial;
+	removed = put_removed(ctx, w, max / 2, from, to);
+	set = put_regions(ctx, w, removed, max, from, to);
+	windows = put_windows(ctx, w, removed + set, max, from, to);
+	rp_unlock(&ctx->objects);
+	w->magic = htonl(RP_KEYS_MAGIC);
+	w->ctx = htonl(ctx_number(ctx));
+	w->epoch = htonl(ctx->epoch);
+	w->from = htonl(from);
+	w->to = htonl(*to);
+	w->removed = htonl(removed);
+	w->set = htonl(set);
+	w->windows = htonl(windows);
+	return sizeof(*w) + (removed + set + windows) * sizeof(w->key[0]);
+}
+
+/* What all peers have heard needs not be said to anybody any more. */
+static void purge_removed(struct rp_context *ctx)
+{
+	struct rp_removed_key *gone, *tmp;
+	uint32_t all = UINT32_MAX;
+	struct keystream *s;
+	struct rp_peer *p;
+
+	list_for_each(p, &rp_peers, node)
+		list_for_each(s, &p->streams, node)
+			if (s->ctx == ctx && s->epoch == ctx->epoch && s->known < all)
+				all = s->known;
+	rp_lock(&ctx->objects);
+	list_for_each_safe(gone, tmp, &ctx->removed_keys, node)
+		if (gone->serial <= all) {
+			list_del(&gone->node);
+			free(gone);
+		}
+	rp_unlock(&ctx->objects);
+}
+
+/* A connection that the peer may hear of, and one that it does not use the table for yet first. */
+static struct rp_conn *conn_to_name(struct rp_peer *peer, struct rp_context *ctx, bool *unbound)
+{
+	struct rp_conn *c, *any = NULL;
+
+	*unbound = false;
+	list_for_each(c, &peer->conns, in_peer) {
+		if (c->ctx != ctx || c->known != REPATH_CONN_READY)
+			continue;
+		if (c->keys_epoch != ctx->epoch + 1) {
+			*unbound = true;
+			return c;
+		}
+		if (!any)
+			any = c;
+	}
+	return any;
+}
+
+static bool send_keys(struct rp_peer *peer, struct rp_context *ctx, struct keystream *s)
+{
+	static char blob[REPATH_BLOB_MAX];	/* of the control thread */
+	unsigned int len, n = 0;
+	struct rp_conn *c, *first;
+	struct rp_message *m;
+	bool unbound;
+	uint32_t to;
+
+	first = conn_to_name(peer, ctx, &unbound);
+	if (!first)
+		return false;
+	len = fill(ctx, s->known, blob, sizeof(blob), &to);
+	list_for_each(c, &peer->conns, in_peer)
+		n += c->ctx == ctx && c->known == REPATH_CONN_READY && n < REPATH_CONNS_MAX;
+	m = rp_message_new(peer, REPATH_MSG_KEYS, n, blob, len);
+	if (!m)
+		return false;
+	list_for_each(c, &peer->conns, in_peer) {
+		if (c->ctx != ctx || c->known != REPATH_CONN_READY || m->nrecs == n)
+			continue;
+		if (unbound ? c->keys_epoch == ctx->epoch + 1 : c != first)
+			continue;
+		rp_message_record(&m->recs[m->nrecs++], c, REPATH_MSG_KEYS);
+	}
+	if (!rp_message_ask(m, &peer->acks)) {
+		rp_message_free(m);
+		return false;
+	}
+	s->message = m->id;
+	rp_message_try(m);
+	return true;
+}
+
+void rp_keys_push_peer(struct rp_peer *peer, struct rp_context *ctx)
+{
+	struct keystream *s;
+	bool unbound;
+
+	/* Of a device that has not moved: what the peer was told is right, unless it waits for us. */
+	if (!peer->id || !conn_to_name(peer, ctx, &unbound) || (!ctx->epoch && !unbound))
+		return;
+	s = stream_of(peer, ctx);
+	if (!s || s->message)
+		return;
+	if (unbound || s->known != last_change(ctx))
+		send_keys(peer, ctx, s);
+}
+
+void rp_keys_push(struct rp_context *ctx)
+{
+	struct rp_peer *p;
+
+	list_for_each(p, &rp_peers, node)
+		rp_keys_push_peer(p, ctx);
+	purge_removed(ctx);
+}
+
+bool rp_keys_info(struct rp_conn *c, void *blob, unsigned int *len)
+{
+	struct rp_context *ctx = c->ctx;
+	uint32_t to, last = last_change(ctx);
+	struct keystream *s;
+
+	*len = 0;
+	if (!ctx->epoch)
+		return true;
+	s = stream_of(c->peer, ctx);
+	if (!s || s->message)
+		return false;
+	/* Nothing follows an INFO: it says all, or all that was not acknowledged before. */
+	*len = fill(ctx, 0, blob, REPATH_BLOB_MAX, &to);
+	if (to < last)
+		*len = fill(ctx, s->known, blob, REPATH_BLOB_MAX, &to);
+	if (to < last) {
+		send_keys(c->peer, ctx, s);
+		return false;
+	}
+	s->known = to;
+	return true;
+}
+
+void rp_keys_acked(struct rp_peer *peer, const struct rp_ctl_peer_msg *m)
+{
+	const struct rp_keys_ack *ack = m->blob;
+	struct keystream *s;
+	struct rp_conn *c;
+	unsigned int i;
+
+	if (m->blob_len != sizeof(*ack) || !m->nrecs)
+		return;
+	list_for_each(s, &peer->streams, node) {
+		if (!s->message || s->message != (uint32_t)m->recs[0].count)
+			continue;
+		s->message = 0;
+		/* Not understood; or of the move before. */
+		if (ntohl(ack->ctx) != s->ctx->number || ntohl(ack->epoch) != s->ctx->epoch)
+			return;
+		s->known = ntohl(ack->serial);
+		for (i = 0; i < m->nrecs; i++) {
+			c = rp_conn_find(m->recs[i].conn_id);
+			if (c && c->peer == peer && c->ctx == s->ctx)
+				c->keys_epoch = s->ctx->epoch + 1;
+		}
+		rp_keys_push_peer(peer, s->ctx);
+		purge_removed(s->ctx);
+		return;
+	}
+}
+
+void rp_keys_lost(struct rp_peer *peer, uint32_t message)
+{
+	struct keystream *s;
+
+	list_for_each(s, &peer->streams, node)
+		if (s->message == message)
+			s->message = 0;
+}
+
+bool rp_keys_known_to_all(struct rp_context *ctx, uint32_t serial)
+{
+	struct keystream *s;
+	struct rp_peer *p;
+
+	list_for_each(p, &rp_peers, node)
+		list_for_each(s, &p->streams, node)
+			if (s->ctx == ctx && s->message &&
+			    (s->epoch != ctx->epoch || s->known < serial))
+				return false;
+	return true;
+}
+
+static void stream_free(struct keystream *s)
+{
+	list_del(&s->node);
+	free(s);
+}
+
+void rp_keys_forget_streams(struct rp_peer *peer)
+{
+	struct keystream *s, *tmp;
+
+	list_for_each_safe(s, tmp, &peer->streams, node)
+		stream_free(s);
+}
+
+void rp_keys_context_gone(struct rp_context *ctx)
+{
+	struct keystream *s, *tmp;
+	struct rp_peer *p;
+
+	list_for_each(p, &rp_peers, node)
+		list_for_each_safe(s, tmp, &p->streams, node)
+			if (s->ctx == ctx)
+				stream_free(s);
+}

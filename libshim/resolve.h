@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Where is the queue pair that the application was told of? A process that has moved is known by a
+ * number, and maybe an address, that it has no more; the modules know the present ones. Asked before
+ * a queue pair is connected, and before a UD address is used for the first time.
+ */
+#ifndef RP_RESOLVE_H
+#define RP_RESOLVE_H
+
+#include "ctl.h"
+#include "shim.h"
+
+/**
+ * rp_resolve() - ask, and wait for the answer
+ * @ctx: own device; the caller is inside a verb of it
+ * @av: the address that the application was given, its own GID index
+ * @type: of both queue pairs
+ * @qpn: the number that the application was given
+ * @src_qpn: the own queue pair's real number
+ * @now: where it is; what was asked for, if there is no module
+ *
+ * Return: 0; or as modify_qp: EADDRNOTAVAIL (no such queue pair there, nor where those are that were
+ * there), ENOTUNIQ (two may be meant), EADDRINUSE (it is connected to somebody else), ETIMEDOUT.
+ */
+int rp_resolve(struct rp_context *ctx, const struct ibv_ah_attr *av, enum ibv_qp_type type,
+	       uint32_t qpn, uint32_t src_qpn, struct rp_place *now);
+
+/**
+ * struct rp_dest - a UD address that is kept resolved
+ * @ctx: own device
+ * @av: the address as the application gave it
+ * @qpn: the number as the application gave it
+ * @lock: protects @now
+ * @now: where it is
+ * @changes: how often @now has changed: what was made of it earlier is out of date
+ */
+struct rp_dest {
+	struct list_node node;		/* ctx's, in resolve.c */
+	struct rp_context *ctx;
+	struct ibv_ah_attr av;
+	uint32_t qpn, id;
+	unsigned int users;
+	bool answered;
+	struct rp_lock lock;
+	struct rp_place now;
+	atomic_uint changes;
+};
+
+/*
+ * Finds or makes the one for an address, and waits for its first answer; NULL without memory. Each
+ * must be put. Not for multicast addresses. Called without locks that the control thread takes.
+ */
+struct rp_dest *rp_dest_get(struct rp_context *ctx, const struct ibv_ah_attr *av, uint32_t qpn);
+void rp_dest_put(struct rp_dest *d);
+struct rp_place rp_dest_now(struct rp_dest *d);
+/* @av as the device needs it to reach @now: GID or LID exchanged, own GID index translated. */
+void rp_dest_av(struct rp_context *ctx, const struct ibv_ah_attr *av, const struct rp_place *now,
+		struct ibv_ah_attr *real);
+
+/* On the control thread, when @ctx is on another device: all of its addresses are asked for anew. */
+void rp_dests_again(struct rp_context *ctx);
+
+/* Before a queue pair goes to RTR: the real destination into @attr. 0 or what rp_resolve() says. */
+int rp_resolve_rtr(struct rp_qp *qp, struct ibv_qp_attr *attr, int mask, bool *moved);
+
+/* In a child of fork. */
+void rp_resolve_forked(void);
+
+/* numbers.c */
+bool rp_numbers_any(void);	/* Are queue pairs of this host known by numbers not their own? */
+/* Is this number, of a queue pair just made, one that others know another process's by? */
+bool rp_number_known(struct rp_context *ctx, uint32_t qpn);
+/* On the control thread, when all of @ctx is made anew: tells the module the numbers and GIDs. */
+void rp_numbers_tell(struct rp_context *ctx);
+
+#endif /* RP_RESOLVE_H */

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * UD queue pairs of a mover: what was posted is sent, once, or kept until there is a device again;
+ * address handles and multicast groups are there again; receives are posted in order, and
+ * draining takes none of them. UC is connected as RC is.
+ */
+#include "check.h"
+#include "move_cycle.h"
+#include "pair.h"
+
+#define QKEY 0x11111111
+
+static struct end e[2];
+static const union ibv_gid group = { .raw = { 0xff, 0x0e, [15] = 7 } };
+
+static struct ibv_ah *address(struct end *from, const union ibv_gid *gid)
+{
+	struct ibv_ah_attr aa = { .is_global = 1, .port_num = 1, .grh = { .dgid = *gid } };
+	struct ibv_ah *ah = ibv_create_ah(from->pd, &aa);
+
+	CHECK(ah, "%s", strerror(errno));
+	return ah;
+}
+
+static struct ibv_ah *address_of(struct end *from, struct end *to)
+{
+	union ibv_gid gid;
+
+	CHECK_EQ(ibv_query_gid(to->ctx, 1, 0, &gid), 0);
+	return address(from, &gid);
+}
+
+static int send_to(struct end *from, struct ibv_ah *ah, uint32_t qpn, uint64_t wr_id, int flags)
+{
+	struct ibv_sge sge = { (uintptr_t)from->buf + 8192, 8, from->mr->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND_WITH_IMM,
+		.send_flags = flags, .imm_data = htobe32(wr_id),
+		.wr.ud = { .ah = ah, .remote_qpn = qpn, .remote_qkey = QKEY },
+	}, *bad;
+
+	return ibv_post_send(from->qp, &wr, &bad);
+}
+
+static void received(struct end *to, uint64_t recv, uint32_t imm)
+{
+	struct ibv_wc wc = expect(to, recv, IBV_WC_SUCCESS);
+
+	CHECK_EQ(be32toh(wc.imm_data), imm);
+}
+
+static void unicast(bool srq)
+{
+	struct ibv_ah *ah, *back;
+	unsigned int i, k;
+
+	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD, .srq = srq, .events = true });
+	ah = address_of(&e[0], &e[1]);
+	for (k = 0; k < 3; k++) {
+		for (i = 0; i < 12; i++)
+			CHECK_EQ(post_recv(&e[1], i, 64 * i, 64), 0);
+		for (i = 0; i < 4; i++)
+			CHECK_EQ(post_recv(&e[0], i, 64 * i, 64), 0);
+		/* The last of those that were sent ask for no completion. */
+		mock_delay_us(3000);
+		for (i = 0; i < 6; i++)
+			CHECK_EQ(send_to(&e[0], ah, e[1].qp->qp_num, i,
+					 i < 3 ? IBV_SEND_SIGNALED : 0), 0);
+		move_away("mock0");
+		mock_delay_us(0);
+		for (i = 0; i < 6; i++)
+			received(&e[1], i, i);
+		for (i = 0; i < 3; i++)
+			expect(&e[0], i, IBV_WC_SUCCESS);
+		expect_none(&e[0], 1);
+		for (i = 6; i < 12; i++)
+			CHECK_EQ(send_to(&e[0], ah, e[1].qp->qp_num, i, IBV_SEND_SIGNALED), 0);
+		expect_none(&e[1], 1);
+		move_back("mock0");
+		for (i = 6; i < 12; i++) {
+			received(&e[1], i, i);
+			expect(&e[0], i, IBV_WC_SUCCESS);
+		}
+		/* The receives of the mover: all there, none taken, in order. */
+		back = address_of(&e[1], &e[0]);
+		for (i = 0; i < 4; i++) {
+			/* A stranger has to be told; the mover's number now is what it sends with. */
+			CHECK_EQ(post_recv(&e[1], 50, 1024, 64), 0);
+			CHECK_EQ(send_to(&e[0], ah, e[1].qp->qp_num, i, 0), 0);
+			CHECK_EQ(send_to(&e[1], back, poll_one(&e[1]).src_qp, i, 0), 0);
+			received(&e[0], i, i);
+		}
+		CHECK_EQ(ibv_destroy_ah(back), 0);
+	}
+	CHECK_EQ(ibv_destroy_ah(ah), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+	CHECK_EQ(mock_cq_overruns(), 0);
+}
+
+/* Who sends to a queue pair that moves goes on with the handle and the number that it has. */
+static void to_the_mover(bool both)
+{
+	struct ibv_ah *to[2];
+	unsigned int i, k;
+
+	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD });
+	for (k = 0; k < 2; k++)
+		to[k] = address_of(&e[!k], &e[k]);
+	for (i = 0; i < 6; i++) {
+		for (k = 0; k < 2; k++) {
+			CHECK_EQ(post_recv(&e[k], i, 64 * i, 64), 0);
+			CHECK_EQ(send_to(&e[!k], to[k], e[k].qp->qp_num, i, IBV_SEND_SIGNALED), 0);
+			received(&e[k], i, i);
+			expect(&e[!k], i, IBV_WC_SUCCESS);
+		}
+		move_away("mock0");
+		/* Nobody is there: lost, and no fault. */
+		CHECK_EQ(send_to(&e[1], to[0], e[0].qp->qp_num, 99, IBV_SEND_SIGNALED), 0);
+		expect(&e[1], 99, IBV_WC_SUCCESS);
+		move_back("mock0");
+		if (both) {
+			move_away("mock1");
+			move_back("mock1");
+		}
+		CHECK_EQ(fake_settled(), 0);
+	}
+	for (k = 0; k < 2; k++)
+		CHECK_EQ(ibv_destroy_ah(to[k]), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+static void multicast(void)
+{
+	struct ibv_ah *ah;
+	unsigned int k;
+
+	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD });
+	CHECK_EQ(ibv_attach_mcast(e[0].qp, &group, 0), 0);
+	CHECK_EQ(ibv_attach_mcast(e[1].qp, &group, 0), 0);
+	ah = address(&e[1], &group);
+	for (k = 0; k < 3; k++) {
+		CHECK_EQ(post_recv(&e[0], k, 0, 64), 0);
+		CHECK_EQ(post_recv(&e[1], k, 0, 64), 0);
+		move_away("mock0");
+		move_back("mock0");
+		CHECK_EQ(send_to(&e[1], ah, 0xffffff, k, IBV_SEND_SIGNALED), 0);
+		received(&e[0], k, k);
+		received(&e[1], k, k);
+		expect(&e[1], k, IBV_WC_SUCCESS);
+	}
+	CHECK_EQ(ibv_detach_mcast(e[0].qp, &group, 0), 0);
+	CHECK_EQ(ibv_detach_mcast(e[0].qp, &group, 0), EINVAL);
+	CHECK_EQ(mock_live(MOCK_GROUP), 1);
+	move_away("mock0");
+	move_back("mock0");
+	CHECK_EQ(mock_live(MOCK_GROUP), 1);
+	/* What a resume can not do again it says, and does the next time. */
+	CHECK_EQ(ibv_attach_mcast(e[0].qp, &group, 0), 0);
+	move_away("mock0");
+	mock_fail("ibv_attach_mcast", ENOMEM, 0, 1);
+	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = "mock0" }), 0);
+	CHECK_EQ(fake_resume("mock0", NULL), ENOMEM);
+	CHECK_EQ(fake_resume("mock0", NULL), 0);
+	CHECK_EQ(mock_live(MOCK_GROUP), 2);
+	CHECK_EQ(ibv_destroy_ah(ah), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+/* The neighbour of one address does not answer: its datagrams are lost, all else goes on. */
+static void nobody_there(void)
+{
+	struct ibv_ah *ah, *lost;
+
+	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD });
+	lost = address_of(&e[0], &e[1]);
+	ah = address_of(&e[0], &e[1]);
+	CHECK_EQ(post_recv(&e[1], 1, 0, 64), 0);
+	CHECK_EQ(post_recv(&e[0], 1, 0, 64), 0);
+	move_away("mock0");
+	CHECK_EQ(send_to(&e[0], lost, e[1].qp->qp_num, 4, IBV_SEND_SIGNALED), 0);
+	CHECK_EQ(send_to(&e[0], ah, e[1].qp->qp_num, 5, IBV_SEND_SIGNALED), 0);
+	mock_fail("ibv_create_ah", ETIMEDOUT, 0, 1);
+	move_back("mock0");
+	expect(&e[0], 4, IBV_WC_SUCCESS);
+	expect(&e[0], 5, IBV_WC_SUCCESS);
+	received(&e[1], 1, 5);
+	expect_none(&e[1], 1);
+	expect_none(&e[0], 1);
+	CHECK_EQ(ibv_destroy_ah(lost), 0);
+	CHECK_EQ(ibv_destroy_ah(ah), 0);
+	pair_close(e);
+}
+
+/* Queue pairs in each state, and a move that is given up with datagrams on their way. */
+static void states_and_abort(void)
+{
+	struct pair_how how = { .type = IBV_QPT_UD };
+	enum ibv_qp_state state[] = {
+		IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_ERR,
+	};
+	struct ibv_qp *qp[5], *first;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_ah *ah;
+	unsigned int i;
+
+	pair_open(e, &how);
+	first = e[0].qp;
+	ah = address_of(&e[0], &e[1]);
+	for (i = 0; i < 5; i++) {
+		e[0].qp = qp[i] = end_create_qp(&e[0], &how);
+		if (state[i] == IBV_QPS_RESET)
+			continue;
+		qp_to_init(&e[0], qp[i]);
+		CHECK_EQ(post_recv(&e[0], i, 0, 64), 0);
+		if (state[i] == IBV_QPS_RTR || state[i] == IBV_QPS_RTS)
+			qp_to(qp[i], IBV_QPS_RTR);
+		if (state[i] == IBV_QPS_RTS)
+			qp_to_rts(qp[i], 1);
+		if (state[i] == IBV_QPS_ERR)
+			qp_to(qp[i], IBV_QPS_ERR);
+	}
+	expect(&e[0], 4, IBV_WC_WR_FLUSH_ERR);
+	move_away("mock0");
+	CHECK_EQ(post_recv(&e[0], 9, 0, 64), 0);	/* of the one in ERR */
+	CHECK_EQ(send_to(&e[0], ah, 1, 10, IBV_SEND_SIGNALED), 0);
+	move_back("mock0");
+	expect(&e[0], 9, IBV_WC_WR_FLUSH_ERR);
+	expect(&e[0], 10, IBV_WC_WR_FLUSH_ERR);
+	for (i = 0; i < 5; i++) {
+		CHECK_EQ(ibv_query_qp(qp[i], &attr, IBV_QP_STATE | IBV_QP_QKEY, &init), 0);
+		CHECK_EQ(attr.qp_state, state[i]);
+		if (i)
+			CHECK_EQ(attr.qkey, QKEY);
+		CHECK_EQ(ibv_destroy_qp(qp[i]), 0);
+	}
+
+	e[0].qp = first;
+	for (i = 0; i < 8; i++)
+		CHECK_EQ(post_recv(&e[1], i, 64 * i, 64), 0);
+	for (i = 0; i < 4; i++) {
+		mock_delay_us(30000);
+		CHECK_EQ(fake_check("mock0", NULL), 0);
+		CHECK_EQ(send_to(&e[0], ah, e[1].qp->qp_num, i, 0), 0);
+		CHECK_EQ(fake_suspend_start("mock0"), 0);
+		usleep(10000);
+		CHECK_EQ(send_to(&e[0], ah, e[1].qp->qp_num, 100 + i, IBV_SEND_SIGNALED), 0);
+		CHECK_EQ(fake_abort(), 0);
+		mock_delay_us(0);
+		received(&e[1], 2 * i, i);
+		received(&e[1], 2 * i + 1, 100 + i);
+		expect(&e[0], 100 + i, IBV_WC_SUCCESS);
+		expect_none(&e[0], 1);
+	}
+	CHECK_EQ(ibv_destroy_ah(ah), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+static void unreliable_connection(void)
+{
+	unsigned int i, k;
+
+	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UC });
+	for (k = 0; k < 4; k++) {
+		for (i = 0; i < 16; i++)
+			CHECK_EQ(post_recv(&e[1], i, 64 * i, 64), 0);
+		mock_delay_us(1000);
+		for (i = 0; i < 8; i++)
+			CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND_WITH_IMM, i,
+				      i % 2 ? IBV_SEND_SIGNALED : 0, 8192, 8), 0);
+		move_away(k % 2 ? "mock0" : "mock1");
+		mock_delay_us(0);
+		for (; i < 16; i++)
+			CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND_WITH_IMM, i,
+				      i % 2 ? IBV_SEND_SIGNALED : 0, 8192, 8), 0);
+		CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, 99, IBV_SEND_SIGNALED, 4096, 8), 0);
+		move_back(k % 2 ? "mock0" : "mock1");
+		for (i = 0; i < 16; i++) {
+			struct ibv_wc wc = expect(&e[1], i, IBV_WC_SUCCESS);
+
+			CHECK_EQ(be32toh(wc.imm_data), i);
+			CHECK_EQ(wc.src_qp, e[0].qp->qp_num);
+		}
+		for (i = 1; i < 16; i += 2)
+			expect(&e[0], i, IBV_WC_SUCCESS);
+		expect(&e[0], 99, IBV_WC_SUCCESS);
+	}
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+int main(void)
+{
+	alarm(110);
+	unicast(false);
+	unicast(true);
+	to_the_mover(false);
+	to_the_mover(true);
+	multicast();
+	nobody_there();
+	states_and_abort();
+	unreliable_connection();
+	return 0;
+}
