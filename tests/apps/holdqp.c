@@ -10,19 +10,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "endpoint.h"
 
 static const char usage[] =
-"usage: holdqp [-d DEVICE] [-q QPS] [-m MRS] [-s BYTES] [-t rc|uc|ud] [-c] [-b]\n"
+"usage: holdqp [-d DEVICE] [-q QPS] [-m MRS] [-s BYTES] [-t rc|uc|ud] [-c] [-e] [-b | -r]\n"
 "  -d NAME   RDMA device (the first one)\n"
 "  -q N      queue pairs (1)\n"
 "  -m N      memory regions (1)\n"
 "  -s BYTES  of each region (4096)\n"
 "  -t TYPE   of the queue pairs (rc)\n"
 "  -c        connect each RC queue pair to itself, up to RTS\n"
+"  -e        with -c: a write with a wrong key on each, which takes it to ERR\n"
 "  -b        burn: destroy everything at once and exit; else hold until SIGTERM\n"
+"  -r        repeat: for each number N on standard input, make and destroy N more queue pairs one\n"
+"            after the other, and print the median of what both together took, in ns\n"
 "Prints one line of JSON with the numbers that it got.\n";
 
 struct options {
@@ -30,7 +34,7 @@ struct options {
 	unsigned int qps, mrs;
 	size_t bytes;
 	enum ibv_qp_type type;
-	int connect, burn;
+	int connect, break_them, burn, repeat;
 };
 
 struct objects {
@@ -57,7 +61,7 @@ static void parse(struct options *opt, int argc, char **argv)
 {
 	int o;
 
-	while ((o = getopt(argc, argv, "d:q:m:s:t:cbh")) >= 0) {
+	while ((o = getopt(argc, argv, "d:q:m:s:t:cebrh")) >= 0) {
 		switch (o) {
 		case 'd': opt->device = optarg; break;
 		case 'q': opt->qps = strtoul(optarg, NULL, 0); break;
@@ -65,13 +69,15 @@ static void parse(struct options *opt, int argc, char **argv)
 		case 's': opt->bytes = strtoul(optarg, NULL, 0); break;
 		case 't': opt->type = parse_type(optarg); break;
 		case 'c': opt->connect = 1; break;
+		case 'e': opt->break_them = 1; break;
 		case 'b': opt->burn = 1; break;
+		case 'r': opt->repeat = 1; break;
 		default:
 			fputs(usage, o == 'h' ? stdout : stderr);
 			exit(o == 'h' ? 0 : 2);
 		}
 	}
-	if (optind != argc || !opt->bytes) {
+	if (optind != argc || !opt->bytes || (opt->break_them && !(opt->connect && opt->mrs))) {
 		fputs(usage, stderr);
 		exit(2);
 	}
@@ -100,6 +106,26 @@ static void create_qp(struct objects *o, const struct options *opt, unsigned int
 		err(2, "connect queue pair %u", i);
 }
 
+/* Nobody modifies a queue pair here: the device finds out by itself. */
+static void break_qp(struct objects *o, unsigned int i)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)o->memory, .length = 1, .lkey = o->mrs[0]->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { .remote_addr = sge.addr, .rkey = o->mrs[0]->rkey ^ 0xff00 },
+	};
+	struct ibv_wc wc = { .status = IBV_WC_SUCCESS };
+
+	errno = ibv_post_send(o->qps[i], &wr, &bad);
+	if (errno)
+		err(2, "post on queue pair %u", i);
+	while (!ibv_poll_cq(o->cq, 1, &wc))
+		;
+	if (wc.status == IBV_WC_SUCCESS)
+		errx(2, "a write with a wrong key has succeeded");
+}
+
 static void create(struct objects *o, const struct options *opt)
 {
 	unsigned int i;
@@ -120,6 +146,8 @@ static void create(struct objects *o, const struct options *opt)
 		if (!o->mrs[i])
 			err(2, "register region %u", i);
 	}
+	for (i = 0; opt->break_them && i < opt->qps; i++)
+		break_qp(o, i);
 }
 
 static void print_numbers(const struct objects *o, const struct options *opt)
@@ -135,6 +163,47 @@ static void print_numbers(const struct objects *o, const struct options *opt)
 		printf("%s%u", i ? "," : "", o->mrs[i]->rkey);
 	printf("]}\n");
 	fflush(stdout);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+static void repeat(struct objects *o, const struct options *opt, unsigned int times)
+{
+	uint64_t *took = calloc(times + 1, sizeof(*took));
+	unsigned int i;
+
+	if (!took)
+		err(2, "%u times", times);
+	for (i = 0; i < times; i++) {
+		struct ibv_qp_init_attr attr = {
+			.send_cq = o->cq, .recv_cq = o->cq, .qp_type = opt->type,
+			.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1,
+				 .max_recv_sge = 1 },
+		};
+		uint64_t begin = now_ns();
+		struct ibv_qp *qp = ibv_create_qp(o->pd, &attr);
+
+		if (!qp || ibv_destroy_qp(qp))
+			err(2, "queue pair %u", i);
+		took[i] = now_ns() - begin;
+	}
+	qsort(took, times, sizeof(*took), by_size);
+	printf("%llu\n", (unsigned long long)took[times / 2]);
+	fflush(stdout);
+	free(took);
 }
 
 static int destroy(struct objects *o, const struct options *opt)
@@ -156,6 +225,7 @@ int main(int argc, char **argv)
 {
 	struct options opt = { .qps = 1, .mrs = 1, .bytes = 4096, .type = IBV_QPT_RC };
 	struct objects objects;
+	unsigned int times;
 	sigset_t set;
 	int sig;
 
@@ -166,7 +236,9 @@ int main(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	create(&objects, &opt);
 	print_numbers(&objects, &opt);
-	if (!opt.burn)
+	while (opt.repeat && scanf("%u", &times) == 1)
+		repeat(&objects, &opt, times);
+	if (!opt.burn && !opt.repeat)
 		sigwait(&set, &sig);
 	if (destroy(&objects, &opt))
 		errx(1, "something could not be destroyed");

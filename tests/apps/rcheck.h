@@ -76,12 +76,14 @@ struct options {
 	int gid_index;
 	uint16_t port;
 	enum wait_mode wait;
+	uint32_t ballast;	/* MB */
 	bool new_post;
 	bool ex_cq;
 	bool split_cq;
 	bool sig_all;
 	uint32_t cqs;
 	bool numbers;
+	bool alone;
 	double seconds;
 	double interval;
 	double stall;
@@ -158,6 +160,8 @@ struct check {
 	struct traffic traffic;
 	struct endpoint ep;
 	struct ibv_pd *pd;
+	void *ballast;
+	struct ibv_mr *ballast_mr;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cqs[MAX_CQS];
 	struct ibv_cq_ex *cqx[MAX_CQS];

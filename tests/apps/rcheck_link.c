@@ -137,6 +137,22 @@ static void create_link(struct check *c, struct link *l)
 	};
 }
 
+static void create_ballast(struct check *c)
+{
+	size_t bytes = (size_t)c->opt.ballast << 20;
+
+	if (!bytes)
+		return;
+	c->ballast = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (c->ballast == MAP_FAILED)
+		err(2, "%zu bytes of memory", bytes);
+	c->ballast_mr = ibv_reg_mr(c->pd, c->ballast, bytes,
+				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	if (!c->ballast_mr)
+		err(2, "register %zu bytes", bytes);
+}
+
 void links_create(struct check *c)
 {
 	uint32_t i;
@@ -149,6 +165,7 @@ void links_create(struct check *c)
 	c->pd = ibv_alloc_pd(c->ep.ctx);
 	if (!c->pd)
 		err(2, "allocate a protection domain");
+	create_ballast(c);
 	create_cqs(c);
 	c->links = calloc(c->traffic.qps, sizeof(*c->links));
 	if (!c->links)
@@ -232,6 +249,12 @@ void links_destroy(struct check *c)
 		rc = ibv_destroy_comp_channel(c->channel);
 		if (rc)
 			fail(c, NULL, "destroy_comp_channel: %s", strerror(rc));
+	}
+	if (c->ballast_mr) {
+		rc = ibv_dereg_mr(c->ballast_mr);
+		if (rc)
+			fail(c, NULL, "dereg_mr: %s", strerror(rc));
+		munmap(c->ballast, (size_t)c->opt.ballast << 20);
 	}
 	rc = ibv_dealloc_pd(c->pd);
 	if (rc)

@@ -37,9 +37,11 @@ static const char usage[] =
 "      --cqs N            completion queues (1)\n"
 "      --sig-all          sq_sig_all queue pairs\n"
 "      --timeout N --retry N   of the queue pairs (16, 7)\n"
+"      --ballast MB       register so much memory more, of no use (0)\n"
 " Disturbing\n"
-"      --no-recv-ms N     SIGUSR1: post no receives for N ms (2000)\n"
+"      --no-recv-ms N     SIGUSR1: post no receives for N ms (2000), or until the next\n"
 "      --pause-ms N       SIGUSR2: do nothing at all for N ms (2000)\n"
+"      --alone            the other process may vanish: completions tell the end, not its socket\n"
 "      --plant WHAT       make a fault: loss, write-loss, dup, order, damage, read, atomic,\n"
 "                         missing-cqe, double-cqe, wrong-imm, wrong-wrid, wrong-qpn\n"
 " Reporting\n"
@@ -56,7 +58,7 @@ static const char *const plant_names[PLANTS] = {
 enum {
 	OPT_VARY = 256, OPT_SGES, OPT_EPOLL, OPT_POLL, OPT_SELECT, OPT_NONBLOCK, OPT_BUSY,
 	OPT_NEW_POST, OPT_EX_CQ, OPT_SPLIT_CQ, OPT_CQS, OPT_SIG_ALL, OPT_TIMEOUT, OPT_RETRY,
-	OPT_NO_RECV, OPT_PAUSE, OPT_PLANT, OPT_STALL,
+	OPT_NO_RECV, OPT_PAUSE, OPT_PLANT, OPT_STALL, OPT_BALLAST, OPT_ALONE,
 };
 
 static const struct option longs[] = {
@@ -88,12 +90,14 @@ static const struct option longs[] = {
 	{ "sig-all", no_argument, NULL, OPT_SIG_ALL },
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
 	{ "retry", required_argument, NULL, OPT_RETRY },
+	{ "ballast", required_argument, NULL, OPT_BALLAST },
 	{ "no-recv-ms", required_argument, NULL, OPT_NO_RECV },
 	{ "pause-ms", required_argument, NULL, OPT_PAUSE },
 	{ "plant", required_argument, NULL, OPT_PLANT },
 	{ "interval", required_argument, NULL, 'i' },
 	{ "numbers", no_argument, NULL, 'N' },
 	{ "stall", required_argument, NULL, OPT_STALL },
+	{ "alone", no_argument, NULL, OPT_ALONE },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 }
 };
@@ -191,12 +195,14 @@ static bool parse_local(struct options *opt, int o, const char *arg)
 	case OPT_SIG_ALL: opt->sig_all = true; break;
 	case OPT_TIMEOUT: opt->limits.timeout = number(arg, 0, 31); break;
 	case OPT_RETRY: opt->limits.retry = number(arg, 0, 7); break;
+	case OPT_BALLAST: opt->ballast = number(arg, 0, 65536); break;
 	case OPT_NO_RECV: opt->no_recv_ms = number(arg, 1, 600000); break;
 	case OPT_PAUSE: opt->pause_ms = number(arg, 1, 600000); break;
 	case OPT_PLANT: opt->plant = parse_plant(arg); break;
 	case 'i': opt->interval = duration(arg); break;
 	case 'N': opt->numbers = true; break;
 	case OPT_STALL: opt->stall = duration(arg); break;
+	case OPT_ALONE: opt->alone = true; break;
 	default: return false;
 	}
 	return true;

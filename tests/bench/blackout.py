@@ -1,45 +1,74 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""How long a process is without its HCA, stage by stage, for 1, 16 and 64 queue pairs in traffic,
-beside the floor: a plain program that closes and makes the same objects (floor.c), run in the same
-guest in each pause, when nothing else uses the device."""
+"""How long a process is without its HCA, stage by stage, for 1 to 4096 queue pairs in traffic and
+up to 1 GB of registered memory, beside the floor: the cycle that one would write by hand for one
+program (floor.c), between the same guests, with the same objects, depths and bytes, in each
+pause."""
 
-from move import SHIM, moving
+import os
+
+from move import moving
 from statistic import median, p99
-from traffic import Pair, last_json
+from traffic import Pair, json_lines
 
-ROUNDS = 20
 DEPTH, SIZE = 2, 256
 # As rcheck makes them from depth and size, see rcheck_link.c.
 SENDS, RECVS, WRITES, STATICS = DEPTH + 4, DEPTH + 8, 8, 8
 REGION = (SENDS + RECVS + WRITES + STATICS) * SIZE + 64
 # The check comes before: traffic flows on during it.
 STAGES = ("gate", "drain", "release", "open", "recreate", "connect", "replay")
+# Queue pairs, MB registered beside theirs, rounds.
+CASES = ((1, 0, 20), (16, 0, 20), (64, 0, 20), (512, 0, 20), (4096, 0, 5),
+         (1, 1, 20), (1, 64, 20), (1, 1024, 20))
+MEMORY = 3072
+SHIM = "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libibrepath.so"     # and no log
 
 
-def one_round(mover, guest, qps):
-    """({stage: ms}, floor's {step: ms})"""
-    stopped = mover.suspend(guest)
-    text = guest.run(f"floor -d rxe0 -q {qps} -S {SENDS} -R {RECVS} -s {REGION}")
-    resumed = mover.resume(guest, stopped)
+def chosen():
+    """All cases, or those that the environment names: "64:0:5 1:1024:5"."""
+    text = os.environ.get("BLACKOUT_CASES")
+    return [tuple(map(int, case.split(":"))) for case in text.split()] if text else CASES
+
+
+def floor(mover, peer, qps, ballast):
+    """{step: ms} of a cycle by hand."""
+    server = peer.start("exec floor -d rxe0")
+    peer.wait_until("netstat -ltn | grep -q ':18700'")
+    text = mover.run(f"floor -d rxe0 -q {qps} -S {SENDS} -R {RECVS} -n {DEPTH} -s {REGION} "
+                     f"-M {ballast << 20} {peer.mgmt_ip}", timeout=120)
+    server.wait(120)
+    return json_lines(text, "ms")[-1]["ms"]
+
+
+def one_round(mover, guest, peer, qps, ballast):
+    stopped = mover.suspend(guest, timeout=60)
+    by_hand = floor(guest, peer, qps, ballast)
+    resumed = mover.resume(guest, stopped, timeout=60)
     stages = {**stopped["stages"], **resumed["stages"]}
-    return {name: stages[name] for name in STAGES}, last_json(text)["ms"]
+    return {name: stages[name] for name in STAGES}, by_hand
 
 
 def bench(bed, record):
-    a, b = bed.guests("a", "b")
+    a, b = bed.guests("a", "b", memory=MEMORY)
+    env = os.environ.get("BLACKOUT_ENV", SHIM)
     with moving(a, b) as mover:
-        for number, qps in enumerate((1, 16, 64)):
-            pair = Pair(a, b, f"-q {qps} -n {DEPTH} -s {SIZE} -b", env=SHIM, port=18600 + number)
-            pair.wait_running()
-            rounds = [one_round(mover, b, qps) for _ in range(ROUNDS)]
-            pair.wait_progress()
+        for number, (qps, ballast, count) in enumerate(chosen()):
+            pair = Pair(a, b, f"-q {qps} -n {DEPTH} -s {SIZE} -b --ballast {ballast}",
+                        each_options="-i 0.5", env=env, port=18600 + number)
+            pair.wait_running(300)
+            rounds = []
+            for _ in range(count):
+                rounds.append(one_round(mover, b, a, qps, ballast))
+                pair.wait_progress(4 * qps)
             pair.finish()
             ours = [sum(stages.values()) for stages, _ in rounds]
-            floor = [steps["total"] for _, steps in rounds]
-            record(f"blackout of {qps} QPs, median ms", median(ours), median(floor),
-                   "at most twice the floor", 2, qps=qps, rounds=ROUNDS,
+            by_hand = [steps["total"] for _, steps in rounds]
+            what = f"blackout of {qps} QPs" + (f" and {ballast} MB" if ballast else "")
+            record(f"{what}, median ms", median(ours), median(by_hand),
+                   "at most 1.25 times the floor", 1.25, qps=qps, mb=ballast, rounds=count,
                    stages={name: median([s[name] for s, _ in rounds]) for name in STAGES},
                    floor={name: median([f[name] for _, f in rounds]) for name in rounds[0][1]})
-            record(f"blackout of {qps} QPs, p99 ms", p99(ours), p99(floor), qps=qps,
-                   rounds=ROUNDS)
+            record(f"{what}, p99 ms", p99(ours), p99(by_hand), qps=qps, mb=ballast, rounds=count)
+            print({name: round(median([s[name] for s, _ in rounds]), 1) for name in STAGES},
+                  {name: round(median([f[name] for _, f in rounds]), 1) for name in rounds[0][1]},
+                  flush=True)
         mover.suspended = mover.resumed = []

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * floor: what a blackout costs at the least. Closes and makes again the verbs objects that a
- * process has, in the device's order, and says how long each step took.
+ * floor: what a move costs at the least. The cycle that one would write by hand for one program:
+ * stop, drain, close everything, make it again, tell the new addresses, connect. It knows its
+ * own traffic, its peer and its objects, and does nothing else. Says how long each step took.
  */
 #include <err.h>
 #include <errno.h>
@@ -13,37 +14,53 @@
 #include <time.h>
 
 #include "../apps/endpoint.h"
+#include "../apps/oob.h"
+
+#define MESSAGE 256
 
 static const char usage[] =
-"usage: floor [-d DEVICE] [-q QPS] [-S SENDS] [-R RECVS] [-s BYTES] [-r ROUNDS]\n"
-"  -q N      RC queue pairs, connected to themselves, one region each, one queue for all (1)\n"
-"  -S N      send requests of each (20)\n"
-"  -R N      receives of each, all posted (24)\n"
+"usage: floor [options]          the peer: keeps its objects, resets and connects its queue pairs\n"
+"       floor [options] HOST     the mover; what is marked * is told to the peer\n"
+"  -d NAME   RDMA device (the first one)\n"
+"  -p N      TCP port (18700)\n"
+"  -q N    * RC queue pairs, one region each, one completion queue for all (1)\n"
+"  -S N    * send requests of each (20)\n"
+"  -R N    * receives of each, all posted (24)\n"
+"  -n N    * SENDs under way on each, both ways, when it stops (2)\n"
 "  -s BYTES  of each region (65536)\n"
+"  -M BYTES  of one region more (0)\n"
 "  -r N      rounds, a line of JSON each (1)\n";
 
-enum step {
-	DESTROY_QPS, DESTROY_CQ, DEREG_MRS, DEALLOC_PD, CLOSE,
-	OPEN, ALLOC_PD, REG_MRS, CREATE_CQ, CREATE_QPS, POST_RECVS, CONNECT, STEPS,
+enum step { DRAIN, RELEASE, OPEN, RECREATE, CONNECT, STEPS };
+
+static const char *const step_names[STEPS] = { "drain", "release", "open", "recreate", "connect" };
+
+/* What the mover tells the peer at first. */
+struct shape {
+	uint32_t qps, sends, recvs, depth;
 };
 
-static const char *const step_names[STEPS] = {
-	"destroy_qps", "destroy_cq", "dereg_mrs", "dealloc_pd", "close",
-	"open", "alloc_pd", "reg_mrs", "create_cq", "create_qps", "post_recvs", "connect",
+/* What each end tells of each queue pair. */
+struct row {
+	uint32_t qpn, psn, rkey;
 };
 
 struct floor {
 	const char *device;
-	unsigned int qps, sends, recvs, rounds;
-	size_t bytes;
-	char *memory;
+	struct shape shape;
+	size_t bytes, more;
+	unsigned int rounds;
+	int oob;
+	char *memory, *more_memory;
 	struct endpoint ep;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	struct ibv_qp **qp;
-	struct ibv_mr **mr;
-	double took[STEPS], at;
+	struct ibv_mr **mr, *more_mr;
+	struct row *own, *theirs;
+	struct rc_address at;		/* the other end's port */
+	double took[STEPS], since;
 };
 
 static double now(void)
@@ -58,8 +75,8 @@ static void lap(struct floor *f, enum step step)
 {
 	double t = now();
 
-	f->took[step] = t - f->at;
-	f->at = t;
+	f->took[step] = t - f->since;
+	f->since = t;
 }
 
 static void check(int bad, const char *what)
@@ -68,87 +85,227 @@ static void check(int bad, const char *what)
 		err(1, "%s", what);
 }
 
-static void connect_qp(struct floor *f, struct ibv_qp *qp)
+static void tell(struct floor *f, const void *data, size_t len)
 {
-	struct rc_address self = endpoint_address(&f->ep, qp, 1);
-
-	errno = rc_connect(qp, &f->ep, &self, &self, NULL);
-	check(errno, "connect");
+	if (!oob_write(f->oob, data, len))
+		errx(1, "the other end has gone");
 }
 
-static void post_recvs(struct floor *f, unsigned int i)
+static void hear(struct floor *f, void *data, size_t len)
 {
-	struct ibv_sge sge = { (uintptr_t)f->mr[i]->addr, 64, f->mr[i]->lkey };
-	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
-	unsigned int k;
+	if (!oob_read(f->oob, data, len))
+		errx(1, "the other end has gone");
+}
 
-	errno = rc_init(f->qp[i], &f->ep);
-	check(errno, "to INIT");
-	for (k = 0; k < f->recvs; k++) {
-		errno = ibv_post_recv(f->qp[i], &wr, &bad);
-		check(errno, "post_recv");
+static void say(struct floor *f, char word)
+{
+	tell(f, &word, 1);
+}
+
+static void expect(struct floor *f, char word)
+{
+	char heard;
+
+	hear(f, &heard, 1);
+	if (heard != word)
+		errx(1, "'%c' instead of '%c'", heard, word);
+}
+
+static void tell_addresses(struct floor *f)
+{
+	struct rc_address at = endpoint_address(&f->ep, f->qp[0], 0);
+
+	tell(f, &at, sizeof(at));
+	tell(f, f->own, f->shape.qps * sizeof(*f->own));
+}
+
+static void hear_addresses(struct floor *f)
+{
+	hear(f, &f->at, sizeof(f->at));
+	hear(f, f->theirs, f->shape.qps * sizeof(*f->theirs));
+}
+
+static void connect_all(struct floor *f)
+{
+	uint32_t i;
+
+	for (i = 0; i < f->shape.qps; i++) {
+		struct rc_address self = endpoint_address(&f->ep, f->qp[i], f->own[i].psn);
+		struct rc_address to = f->at;
+
+		to.qpn = f->theirs[i].qpn;
+		to.psn = f->theirs[i].psn;
+		errno = rc_connect(f->qp[i], &f->ep, &self, &to, NULL);
+		check(errno, "connect");
 	}
 }
 
-static void make(struct floor *f)
+/* Queue pairs in RESET become ready to be connected. */
+static void init_all(struct floor *f)
 {
+	struct ibv_recv_wr wr = { .num_sge = 1 }, *bad;
+	struct ibv_sge sge = { .length = MESSAGE };
+	uint32_t i, k;
+
+	wr.sg_list = &sge;
+	for (i = 0; i < f->shape.qps; i++) {
+		f->own[i] = (struct row){ f->qp[i]->qp_num, lrand48() & 0xffffff, f->mr[i]->rkey };
+		errno = rc_init(f->qp[i], &f->ep);
+		check(errno, "to INIT");
+		sge.addr = (uintptr_t)f->mr[i]->addr;
+		sge.lkey = f->mr[i]->lkey;
+		for (k = 0; k < f->shape.recvs; k++) {
+			errno = ibv_post_recv(f->qp[i], &wr, &bad);
+			check(errno, "post_recv");
+		}
+	}
+}
+
+static void post_traffic(struct floor *f)
+{
+	struct ibv_send_wr wr = { .num_sge = 1, .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_sge sge = { .length = MESSAGE };
+	uint32_t i, k;
+
+	wr.sg_list = &sge;
+	for (i = 0; i < f->shape.qps; i++) {
+		sge.addr = (uintptr_t)f->mr[i]->addr;
+		sge.lkey = f->mr[i]->lkey;
+		for (k = 0; k < f->shape.depth; k++) {
+			errno = ibv_post_send(f->qp[i], &wr, &bad);
+			check(errno, "post_send");
+		}
+	}
+}
+
+/* Until every send of this end has completed. */
+static void drain(struct floor *f)
+{
+	unsigned long left = (unsigned long)f->shape.qps * f->shape.depth;
+	struct ibv_wc wc[32];
+	int n, i;
+
+	while (left) {
+		n = ibv_poll_cq(f->cq, 32, wc);
+		check(n < 0, "poll_cq");
+		for (i = 0; i < n; i++) {
+			if (wc[i].status)
+				errx(1, "completion: %s", ibv_wc_status_str(wc[i].status));
+			left -= wc[i].opcode == IBV_WC_SEND;
+		}
+	}
+}
+
+static void create_objects(struct floor *f)
+{
+	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+			   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	struct ibv_qp_init_attr attr = {
-		.cap = { .max_send_wr = f->sends, .max_recv_wr = f->recvs, .max_send_sge = 1,
-			 .max_recv_sge = 1 },
+		.cap = { .max_send_wr = f->shape.sends, .max_recv_wr = f->shape.recvs,
+			 .max_send_sge = 1, .max_recv_sge = 1 },
 		.qp_type = IBV_QPT_RC,
 	};
-	unsigned int i;
+	uint32_t i;
 
-	endpoint_open(&f->ep, f->device, -1);
-	lap(f, OPEN);
 	f->pd = ibv_alloc_pd(f->ep.ctx);
 	check(!f->pd, "alloc_pd");
-	lap(f, ALLOC_PD);
-	for (i = 0; i < f->qps; i++) {
-		f->mr[i] = ibv_reg_mr(f->pd, f->memory + i * f->bytes, f->bytes,
-				      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-				      IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+	for (i = 0; i < f->shape.qps; i++) {
+		f->mr[i] = ibv_reg_mr(f->pd, f->memory + i * f->bytes, f->bytes, access);
 		check(!f->mr[i], "reg_mr");
 	}
-	lap(f, REG_MRS);
+	if (f->more) {
+		f->more_mr = ibv_reg_mr(f->pd, f->more_memory, f->more, access);
+		check(!f->more_mr, "reg_mr");
+	}
 	f->channel = ibv_create_comp_channel(f->ep.ctx);
 	check(!f->channel, "create_comp_channel");
-	f->cq = ibv_create_cq(f->ep.ctx, f->qps * (f->sends + f->recvs), NULL, f->channel, 0);
+	f->cq = ibv_create_cq(f->ep.ctx, f->shape.qps * (f->shape.sends + f->shape.recvs), NULL,
+			      f->channel, 0);
 	check(!f->cq, "create_cq");
 	check(ibv_req_notify_cq(f->cq, 0), "req_notify_cq");
-	lap(f, CREATE_CQ);
 	attr.send_cq = attr.recv_cq = f->cq;
-	for (i = 0; i < f->qps; i++) {
+	for (i = 0; i < f->shape.qps; i++) {
 		f->qp[i] = ibv_create_qp(f->pd, &attr);
 		check(!f->qp[i], "create_qp");
 	}
-	lap(f, CREATE_QPS);
-	for (i = 0; i < f->qps; i++)
-		post_recvs(f, i);
-	lap(f, POST_RECVS);
-	for (i = 0; i < f->qps; i++)
-		connect_qp(f, f->qp[i]);
-	lap(f, CONNECT);
+	init_all(f);
 }
 
 static void unmake(struct floor *f)
 {
-	unsigned int i;
+	uint32_t i;
 
-	f->at = now();
-	for (i = 0; i < f->qps; i++)
+	for (i = 0; i < f->shape.qps; i++)
 		check(ibv_destroy_qp(f->qp[i]), "destroy_qp");
-	lap(f, DESTROY_QPS);
 	check(ibv_destroy_cq(f->cq), "destroy_cq");
 	check(ibv_destroy_comp_channel(f->channel), "destroy_comp_channel");
-	lap(f, DESTROY_CQ);
-	for (i = 0; i < f->qps; i++)
+	for (i = 0; i < f->shape.qps; i++)
 		check(ibv_dereg_mr(f->mr[i]), "dereg_mr");
-	lap(f, DEREG_MRS);
+	if (f->more)
+		check(ibv_dereg_mr(f->more_mr), "dereg_mr");
 	check(ibv_dealloc_pd(f->pd), "dealloc_pd");
-	lap(f, DEALLOC_PD);
 	check(ibv_close_device(f->ep.ctx), "close_device");
-	lap(f, CLOSE);
+}
+
+static void mover_round(struct floor *f)
+{
+	say(f, 't');
+	expect(f, 't');
+	post_traffic(f);
+
+	f->since = now();
+	drain(f);
+	say(f, 's');
+	expect(f, 's');
+	hear_addresses(f);
+	lap(f, DRAIN);
+	unmake(f);
+	lap(f, RELEASE);
+	endpoint_open(&f->ep, f->device, -1);
+	lap(f, OPEN);
+	create_objects(f);
+	lap(f, RECREATE);
+	tell_addresses(f);
+	connect_all(f);
+	expect(f, 'c');
+	lap(f, CONNECT);
+}
+
+static void reset_all(struct floor *f)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+	struct ibv_wc wc[32];
+	uint32_t i;
+
+	while (ibv_poll_cq(f->cq, 32, wc) > 0)
+		;
+	for (i = 0; i < f->shape.qps; i++) {
+		errno = ibv_modify_qp(f->qp[i], &attr, IBV_QP_STATE);
+		check(errno, "to RESET");
+	}
+}
+
+/* false: the mover has ended. */
+static bool peer_round(struct floor *f)
+{
+	char word;
+
+	hear(f, &word, 1);
+	if (word != 't')
+		return false;
+	post_traffic(f);
+	say(f, 't');
+	expect(f, 's');
+	drain(f);
+	say(f, 's');
+	reset_all(f);
+	init_all(f);
+	tell_addresses(f);
+	hear_addresses(f);
+	connect_all(f);
+	say(f, 'c');
+	return true;
 }
 
 static void report(const struct floor *f)
@@ -156,7 +313,8 @@ static void report(const struct floor *f)
 	double total = 0;
 	int i;
 
-	printf("{\"qps\":%u,\"bytes\":%zu,\"ms\":{", f->qps, f->bytes * f->qps);
+	printf("{\"qps\":%u,\"bytes\":%zu,\"ms\":{", f->shape.qps,
+	       f->bytes * f->shape.qps + f->more);
 	for (i = 0; i < STEPS; i++) {
 		printf("\"%s\":%.3f,", step_names[i], f->took[i]);
 		total += f->took[i];
@@ -165,39 +323,78 @@ static void report(const struct floor *f)
 	fflush(stdout);
 }
 
+static char *memory(size_t bytes)
+{
+	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	check(p == MAP_FAILED, "memory");
+	return p;
+}
+
+static void set_up(struct floor *f)
+{
+	f->qp = calloc(f->shape.qps, sizeof(struct ibv_qp *));
+	f->mr = calloc(f->shape.qps, sizeof(struct ibv_mr *));
+	f->own = calloc(f->shape.qps, sizeof(*f->own));
+	f->theirs = calloc(f->shape.qps, sizeof(*f->theirs));
+	check(!f->qp || !f->mr || !f->own || !f->theirs, "memory");
+	f->memory = memory(f->bytes * f->shape.qps);
+	if (f->more)
+		f->more_memory = memory(f->more);
+	endpoint_open(&f->ep, f->device, -1);
+	create_objects(f);
+	tell_addresses(f);
+	hear_addresses(f);
+	connect_all(f);
+	say(f, 'r');
+	expect(f, 'r');
+}
+
 int main(int argc, char **argv)
 {
-	struct floor f = { .qps = 1, .sends = 20, .recvs = 24, .bytes = 65536, .rounds = 1 };
+	struct floor f = { .shape = { 1, 20, 24, 2 }, .bytes = 65536, .rounds = 1 };
+	uint16_t port = 18700;
 	unsigned int round;
 	int o;
 
-	while ((o = getopt(argc, argv, "d:q:S:R:s:r:h")) >= 0) {
+	while ((o = getopt(argc, argv, "d:p:q:S:R:n:s:M:r:h")) >= 0) {
 		switch (o) {
 		case 'd': f.device = optarg; break;
-		case 'q': f.qps = strtoul(optarg, NULL, 0); break;
-		case 'S': f.sends = strtoul(optarg, NULL, 0); break;
-		case 'R': f.recvs = strtoul(optarg, NULL, 0); break;
+		case 'p': port = strtoul(optarg, NULL, 0); break;
+		case 'q': f.shape.qps = strtoul(optarg, NULL, 0); break;
+		case 'S': f.shape.sends = strtoul(optarg, NULL, 0); break;
+		case 'R': f.shape.recvs = strtoul(optarg, NULL, 0); break;
+		case 'n': f.shape.depth = strtoul(optarg, NULL, 0); break;
 		case 's': f.bytes = strtoul(optarg, NULL, 0); break;
+		case 'M': f.more = strtoul(optarg, NULL, 0); break;
 		case 'r': f.rounds = strtoul(optarg, NULL, 0); break;
 		default:
 			fputs(usage, o == 'h' ? stdout : stderr);
 			return o == 'h' ? 0 : 2;
 		}
 	}
-	if (!f.qps || !f.bytes)
-		errx(2, "at least one queue pair, at least one byte");
-	f.qp = calloc(f.qps, sizeof(struct ibv_qp *));
-	f.mr = calloc(f.qps, sizeof(struct ibv_mr *));
-	f.memory = mmap(NULL, f.bytes * f.qps, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	check(!f.qp || !f.mr || f.memory == MAP_FAILED, "memory");
-	f.at = now();
-	make(&f);
+	srand48(time(NULL));
+	if (optind == argc) {
+		f.oob = oob_listen(port);
+		hear(&f, &f.shape, sizeof(f.shape));
+	} else {
+		f.oob = oob_connect(argv[optind], port, 10);
+		tell(&f, &f.shape, sizeof(f.shape));
+	}
+	if (!f.shape.qps || f.bytes < MESSAGE || f.shape.depth > f.shape.sends ||
+	    f.shape.depth > f.shape.recvs)
+		errx(2, "at least one queue pair, %d bytes, requests for -n", MESSAGE);
+	set_up(&f);
+	if (optind == argc) {
+		while (peer_round(&f))
+			;
+		return 0;
+	}
 	for (round = 0; round < f.rounds; round++) {
-		unmake(&f);
-		make(&f);
+		mover_round(&f);
 		report(&f);
 	}
-	unmake(&f);
+	say(&f, 'e');
 	return 0;
 }

@@ -16,6 +16,7 @@
 #define BATCH 16	/* completions that wait for each counted poll_batch */
 
 static struct ibv_qp *qp;
+static struct ibv_qp_ex *qpx;
 static struct ibv_cq *cq;
 static struct ibv_mr *mr;
 static char buffer[4096];
@@ -26,6 +27,7 @@ static struct ibv_wc wc[BATCH];
 
 int call_post_send(void);
 int call_post_recv(void);
+int call_wr_send(void);
 int call_poll_one(void);
 int call_poll_batch(void);
 int call_poll_empty(void);
@@ -42,6 +44,16 @@ NOINLINE int call_post_recv(void)
 	struct ibv_recv_wr *bad;
 
 	return ibv_post_recv(qp, &recv_wr, &bad);
+}
+
+NOINLINE int call_wr_send(void)
+{
+	ibv_wr_start(qpx);
+	qpx->wr_id = 1;
+	qpx->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send(qpx);
+	ibv_wr_set_sge(qpx, sge.lkey, sge.addr, sge.length);
+	return ibv_wr_complete(qpx);
 }
 
 NOINLINE int call_poll_one(void)
@@ -72,6 +84,13 @@ static void set_up(void)
 		.cap = { .max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 1, .max_recv_sge = 1 },
 		.qp_type = IBV_QPT_RC,
 	};
+	struct ibv_qp_init_attr_ex ex_attr = {
+		.cap = attr.cap,
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+	};
+	struct ibv_qp *second;
 	struct rc_address self;
 	struct endpoint ep;
 	struct ibv_pd *pd;
@@ -88,6 +107,13 @@ static void set_up(void)
 	check(!mr || !qp, "queue pair");
 	self = endpoint_address(&ep, qp, 1);
 	check(rc_init(qp, &ep) || rc_connect(qp, &ep, &self, &self, NULL), "connect");
+	ex_attr.pd = pd;
+	ex_attr.send_cq = ex_attr.recv_cq = cq;
+	second = ibv_create_qp_ex(ep.ctx, &ex_attr);
+	qpx = second ? ibv_qp_to_qp_ex(second) : NULL;
+	check(!qpx, "queue pair with ibv_wr_*");
+	self = endpoint_address(&ep, second, 1);
+	check(rc_init(second, &ep) || rc_connect(second, &ep, &self, &self, NULL), "connect");
 	sge = (struct ibv_sge){ (uintptr_t)buffer, 64, mr->lkey };
 	send_wr = (struct ibv_send_wr){ .wr_id = 1, .sg_list = &sge, .num_sge = 1,
 					.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED };
@@ -101,6 +127,8 @@ static int once(const char *way)
 
 	if (!strcmp(way, "post_send"))
 		return call_post_send() || ibv_poll_cq(cq, 1, wc) != 1;
+	if (!strcmp(way, "wr_send"))
+		return call_wr_send() || ibv_poll_cq(cq, 1, wc) != 1;
 	if (!strcmp(way, "post_recv"))
 		return call_post_recv() || ibv_poll_cq(cq, 1, wc) != 1;
 	if (!strcmp(way, "poll_one"))
@@ -121,7 +149,7 @@ int main(int argc, char **argv)
 	unsigned long i, n;
 
 	if (argc != 3)
-		errx(2, "usage: insns post_send|post_recv|poll_one|poll_batch|poll_empty COUNT");
+		errx(2, "usage: insns post_send|wr_send|post_recv|poll_one|poll_batch|poll_empty COUNT");
 	n = strtoul(argv[2], NULL, 0);
 	set_up();
 	for (i = 0; i < n; i++)

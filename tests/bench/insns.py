@@ -13,6 +13,7 @@ COUNT = 2000
 BUILD = os.path.join(image.TOP, "build")
 # name, what is done in one counted call
 WAYS = [("post_send", "ibv_post_send of one signalled request", 1),
+        ("wr_send", "ibv_wr_start, _send, _set_sge, _complete", 1),
         ("post_recv", "ibv_post_recv of one request", 1),
         ("poll_one", "ibv_poll_cq that finds one of one", 1),
         ("poll_batch", "ibv_poll_cq that finds 16 of 16, each", 16),

@@ -110,6 +110,8 @@ class Bed:
         """Boot guests side by side and return them in the order of @names. With @rdma each has a
         NIC there, with @rxe an rxe0 on it."""
         self._prepare_image()
+        if self.kernel.debug:       # its shadow, and what it keeps of what was freed
+            memory *= 3
         started = []
         for name in names:
             number = len(self.all_guests) + 1
@@ -128,6 +130,11 @@ class Bed:
     def guest(self, name, **options):
         """Boot one guest."""
         return self.guests(name, **options)[0]
+
+    def fabric(self, topology, **options):
+        """One guest with an InfiniBand fabric of that shape inside: see fabric.py."""
+        import fabric       # imports what only its tests need
+        return fabric.Fabric(self, topology, **options)
 
     @staticmethod
     def _each(guests, action):

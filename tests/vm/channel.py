@@ -3,6 +3,7 @@
 
 import os
 import re
+import select
 import signal
 import socket
 import struct
@@ -75,10 +76,12 @@ class Job:
 
 
 class Channel:
-    """One guest's port. It outlives a QEMU: switch() goes on with the migrated one's socket."""
+    """One guest's port. It outlives a QEMU: switch() goes on with the migrated one's socket.
+    All time-outs are multiplied by @slowness."""
 
-    def __init__(self, name, path):
+    def __init__(self, name, path, slowness=1):
         self.name = name
+        self._slowness = slowness
         self.changed = threading.Condition()
         self.gone = None            # why nothing more will come, once that is so
         self._hello = False
@@ -106,7 +109,7 @@ class Channel:
 
     def wait(self, condition, timeout, complaint):
         """Wait until condition(); TimeoutError(complaint()) or GuestGone if it never comes."""
-        end = time.monotonic() + timeout
+        end = time.monotonic() + timeout * self._slowness
         with self.changed:
             while not condition():
                 if self.gone:
@@ -166,15 +169,15 @@ class Channel:
         self._socket.close()
 
     def _read(self, sock):
-        sock.settimeout(0.1)
         while True:
             try:
+                # No time-out of the socket's own: it would hold for what is sent, too.
+                if not select.select([sock], [], [], 0.1)[0]:
+                    if self._leaving:
+                        return
+                    continue
                 data = sock.recv(1 << 16)
-            except TimeoutError:
-                if self._leaving:
-                    return
-                continue
-            except OSError:
+            except (OSError, ValueError):
                 data = b""
             if not data:
                 break

@@ -28,7 +28,7 @@ class Guest:
         self._memory = memory
         self._life = 0      # which QEMU of this guest is running it
         self.qemu = self._new_qemu(nics)
-        self._channel = Channel(name, self.qemu.shell_path)
+        self._channel = Channel(name, self.qemu.shell_path, bed.kernel.slowness)
 
     def __repr__(self):
         return f"guest {self.name}"
@@ -38,6 +38,7 @@ class Guest:
         label = self.name if self._life == 1 else f"{self.name}.{self._life}"
         qemu = Qemu(self.bed.directory, label, self._boot, self.bed.networks, nics,
                     self._memory, incoming)
+        qemu.qmp.slowness = self.bed.kernel.slowness
         self.bed.qemus.append(qemu)
         return qemu
 
@@ -98,7 +99,21 @@ class Guest:
     def kernel_complaints(self, timeout=60):
         """Reports in the kernel log that the test did not declare; raises if the guest does not
         tell its log any more."""
-        return kernel_log.unexpected(self.dmesg(timeout), self.bed.expected_log_patterns)
+        log = self.dmesg(timeout)
+        if self.bed.kernel.debug:
+            log += self._leaks()
+        return kernel_log.unexpected(log, self.bed.expected_log_patterns)
+
+    def _leaks(self):
+        """What kmemleak reports: it looks only at what is some seconds old, and says it only when
+        it has found it twice."""
+        return self.run("""
+            cd /sys/kernel/debug
+            [ -e kmemleak ] || exit 0
+            sleep 6
+            echo scan > kmemleak
+            echo scan > kmemleak
+            cat kmemleak""", timeout=120)
 
     # NICs and RDMA devices
 

@@ -41,7 +41,7 @@ ETC = {
 }
 
 
-def _find_tool(name):
+def find_tool(name):
     path = shutil.which(name, path="/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin")
     if not path:
         raise FileNotFoundError(f"{name} is not installed (scripts/setup installs it)")
@@ -65,7 +65,7 @@ def _fill(archive, kernel, work):
     for applet in subprocess.run(["busybox", "--list"], capture_output=True, text=True,
                                  check=True).stdout.split():
         archive.symlink("usr/bin/" + applet, "busybox")
-    tools = {name: _find_tool(name) for name in TOOLS}
+    tools = {name: find_tool(name) for name in TOOLS}
     for name, path in tools.items():
         archive.copy(path, "usr/bin/" + name, executable=True)
     archive.symlink("usr/bin/sh", "dash")   # busybox's shell would prefer its own applets
@@ -154,7 +154,11 @@ def extract(package, folder, target):
 
 
 def vmlinux(kernel):
-    """The kernel to start: unpacked if that can be done, else the image as it is."""
+    """The kernel to start: unpacked if that can be done, else the image as it is. KASAN does not
+    survive the start by PVH."""
+    if kernel.debug:
+        return kernel.image
+
     def make(made, _):
         with open(made, "wb") as f:
             f.write(kernel.uncompressed())
@@ -166,7 +170,7 @@ def vmlinux(kernel):
 
 def base(kernel):
     """The base initramfs for @kernel."""
-    inputs = [_find_tool(name) for name in TOOLS] + PLUGINS
+    inputs = [find_tool(name) for name in TOOLS] + PLUGINS
     inputs += [os.path.join(kernel.modules, f) for f in kernel.module_files(MODULES)]
     inputs += [os.path.join(HERE, f) for f in ("guest/guestd.c", "guest/init", "image.py", "cpio.py")]
 

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Which kernel the guests boot, its modules, and which accelerator works here.
 
-    KERNEL=6.1.0-56-amd64   the release to boot (default: the newest in KERNEL_ROOT/boot)
+    KERNEL=6.1.0-56-amd64   the release to boot (default: the newest in KERNEL_ROOT/boot), or
+                            what scripts/kernel takes: 6.12
+                            or debug: tests/debug/kernel's
     KERNEL_ROOT=/           a directory that holds boot/ and lib/modules, such as one into
                             which a linux-image package was unpacked
 """
 
 import bz2
 import functools
-import gzip
 import lzma
 import os
 import re
 import subprocess
 import tempfile
+import zlib
 
 QEMU = "qemu-system-x86_64"
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def _by_version(release):
@@ -26,13 +29,42 @@ class Kernel:
     """A distribution kernel: where its image and its modules lie."""
 
     def __init__(self, release=None, root=None):
-        self.root = root or os.environ.get("KERNEL_ROOT") or "/"
-        self.release = release or os.environ.get("KERNEL") or self._newest()
+        self.root = root or os.environ.get("KERNEL_ROOT")
+        self.release = release or os.environ.get("KERNEL")
+        if self.release and not self.root and not os.path.exists("/boot/vmlinuz-" + self.release):
+            self.root = self._unpacked(self.release)
+            self.release = os.path.basename(self.root)
+        self.root = self.root or "/"
+        self.release = self.release or self._newest()
+        self.debug = self._has("CONFIG_KASAN=y")
         self.image = os.path.join(self.root, "boot", "vmlinuz-" + self.release)
         self.modules = os.path.join(self.root, "lib/modules", self.release)
         for needed in (self.image, self.modules):
             if not os.path.exists(needed):
                 raise FileNotFoundError(f"{needed}: is linux-image-{self.release} installed?")
+
+    @staticmethod
+    def _unpacked(name):
+        """The root that scripts/kernel unpacks for a series, or that of the debug kernel."""
+        command = ["tests/debug/kernel"] if name == "debug" else ["scripts/kernel", name]
+        result = subprocess.run(command, cwd=TOP,
+                                stdout=subprocess.PIPE, text=True)
+        if result.returncode:
+            raise FileNotFoundError(f"there is no kernel {name}")
+        return result.stdout.strip()
+
+    def _has(self, option):
+        """Does the configuration have this line?"""
+        path = os.path.join(self.root, "boot", "config-" + self.release)
+        if not os.path.exists(path):
+            return False
+        with open(path) as f:
+            return option in f.read().splitlines()
+
+    @property
+    def slowness(self):
+        """By how much it takes longer for everything than a stock kernel."""
+        return 6 if self.debug else 1
 
     def _newest(self):
         boot = os.path.join(self.root, "boot")
@@ -87,7 +119,7 @@ def _decompress(data):
     if data[:4] == b"\x28\xb5\x2f\xfd":
         return subprocess.run(["zstd", "-dc"], input=data, capture_output=True).stdout
     if data[:2] == b"\x1f\x8b":
-        return gzip.decompress(data[:-4])
+        return zlib.decompressobj(31).decompress(data)      # its own header and trailer
     if data[:3] == b"BZh":
         return bz2.decompress(data[:-4])
     # The kernel build appends the unpacked size, which is no part of the stream.

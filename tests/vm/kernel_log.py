@@ -7,13 +7,14 @@ _SUSPECT = re.compile(r"""
       \bWARNING:\s | \bBUG:\s | \bOops\b | \bKASAN\b | \bUBSAN\b | \bKCSAN\b | kernel\ BUG\ at
     | Kernel\ panic | Call\ Trace: | cut\ here | general\ protection\ fault
     | unable\ to\ handle | refcount_t: | possible\ .*(deadlock|lock|recursive|circular)
-    | suspicious\ RCU | lockdep | inconsistent\ lock\ state | INFO:\ task\ .*\ blocked
+    | suspicious\ RCU | lockdep(?!\ checking\ is\ enabled) | inconsistent\ lock\ state | INFO:\ task\ .*\ blocked
     | blocked\ for\ more\ than | soft\ lockup | hard\ LOCKUP | (rcu|RCU).*\bstall
     | unregister_netdevice:\ waiting | sleeping\ function\ called | scheduling\ while\ atomic
-    | memory\ leak | unreferenced\ object | nobody\ cared | list_(add|del)\ corruption
+    | memory\ leak(?!\ detector) | unreferenced\ object | \bODEBUG: | nobody\ cared | list_(add|del)\ corruption
 """, re.X)
 _CUT, _END = "[ cut here ]", "---[ end trace"
 _TRACE = "Call Trace:"
+_LEAK = "unreferenced object"       # kmemleak's own file: what belongs to it is indented
 _REACH = 40     # lines between the headline of a report without a frame and its trace
 
 
@@ -32,6 +33,8 @@ def reports(log):
         elif _CUT in line:
             found.append([line])
             open_frame = True
+        elif found and _LEAK in found[-1][0] and line.startswith("  "):
+            found[-1].append(line)
         elif _TRACE in line and found and at - last_at < _REACH:
             found[-1].append(line)
         elif _SUSPECT.search(line):

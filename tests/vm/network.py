@@ -35,6 +35,7 @@ class Networks:
     def __init__(self):
         self._bridges = {}
         self._taps = []
+        self._of = {}
 
     def _bridge(self, network):
         if network not in self._bridges:
@@ -50,7 +51,12 @@ class Networks:
         _quiet(tap)
         _ip(f"link set {tap} master {self._bridge(network)} up")
         self._taps.append(tap)
+        self._of.setdefault(network, []).append(tap)
         return tap
+
+    def taps(self, network):
+        """The host's ends of all NICs on @network."""
+        return list(self._of.get(network, []))
 
     def backend(self, netdev, network):
         """Arguments of netdev_add for a NIC backend called @netdev on @network."""

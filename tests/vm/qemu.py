@@ -9,8 +9,9 @@ import kernel as kernels
 from qmp import QMP, QMPError
 
 PORTS = 2       # pcie-root-ports, so hot-pluggable NICs, of a guest
-BOOT_OPTIONS = ("console=ttyS0 quiet oops=panic panic=-1 mitigations=off log_buf_len=4M "
-                "random.trust_cpu=on rcupdate.rcu_expedited=1 tsc=reliable nokaslr")
+# no_timer_check: on a busy host the ticks that the check waits for come too late, and it panics.
+BOOT_OPTIONS = ("console=ttyS0 quiet no_timer_check oops=panic panic=-1 mitigations=off "
+                "log_buf_len=4M random.trust_cpu=on rcupdate.rcu_expedited=1 tsc=reliable nokaslr")
 
 
 class Qemu:

@@ -11,6 +11,8 @@ class QMPError(Exception):
 
 
 class QMP:
+    slowness = 1        # events may take that much longer
+
     def __init__(self, path, timeout=30):
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(timeout)
@@ -36,7 +38,7 @@ class QMP:
 
     def wait_event(self, name, timeout=60, **data):
         """The first event @name whose data has all of @data; it is taken off the list."""
-        end = time.monotonic() + timeout
+        end = time.monotonic() + timeout * self.slowness
         while True:
             for event in self.events:
                 if event["event"] == name and data.items() <= event.get("data", {}).items():

@@ -11,6 +11,7 @@ SAYINGS = [
     "BUG: KASAN: use-after-free in f",
     "WARNING: possible circular locking dependency detected",
     "INFO: task x:1 blocked for more than 120 seconds.",
+    "kmemleak: 1 new suspected memory leaks (see /sys/kernel/debug/kmemleak)",
     "Call Trace:",
 ]
 
@@ -30,6 +31,7 @@ def test(bed):
               "[ 1.0] Call Trace:", "[ 1.0] ---[ end trace 0 ]---"]
     assert reports("\n".join(framed)) == [framed]
     assert len(reports("INFO: task x:1 blocked for more than 1 s\nx\nCall Trace:\n f")) == 1
+    assert not reports("kmemleak: Kernel memory leak detector initialized (mem pool available: 1)")
     assert not reports("rdma_rxe: loaded\nib_repath: WARNINGS are off\nx: debug info")
 
     g, victim = bed.guests("g", "victim", memory=256, rdma=False)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What happened while no probe ran is repaired by a rescan: what came is adopted with its path,
-what changed is asked for, what has gone is dropped."""
+what changed is asked for, what has gone is dropped. `repath adopt` does it and says what it took.
+What hardware does without being told is asked for by who reads."""
 
 import tracking
 
@@ -34,6 +35,32 @@ def test(bed):
     assert (device["contexts"], device["processes"]) == (2, 2), device
     assert int(a.run(f"cat {PARAMETERS}/rescans")) >= 1
     assert a.run(f"cat {PARAMETERS}/no_memory").strip() == "0"
+
+    # The same by command, which says what it found; for who may change things only.
+    a.run("echo 0 > /sys/kernel/debug/kprobes/enabled")
+    _, late = tracking.hold(a, "-q 2 -c")
+    a.run("kill -9 %d" % stays["pid"])
+    a.wait_until("[ $(pidof holdqp | wc -w) = 2 ]")
+    a.run("echo 1 > /sys/kernel/debug/kprobes/enabled")
+    report, = tracking.repath(a, "adopt rxe0")
+    assert report["adopted-qps"] == 2 and report["adopted-contexts"] == 1, report
+    assert report["swept"] == 3, report     # two queue pairs and a context
+    assert report["missing-qps"] == 0 and report["missing-contexts"] == 0, report
+    assert not any("age-s" in qp for qp in tracking.qps(a, f"pid {late['pid']}").values())
+    report, = tracking.repath(a, "adopt")
+    assert report["adopted-qps"] == report["adopted-contexts"] == report["swept"] == 0, report
+    assert a.status("setpriv --bounding-set=-net_admin --inh-caps=-net_admin repath adopt") != 0
+    counts = {stats.get("dev"): stats["counts"] for stats in tracking.repath(a, "stats all")}
+    assert counts["rxe0"] == {**counts[None], **counts["rxe0"]}, counts
+    # With the GSI queue pair, which is older than the module.
+    assert counts["rxe0"]["qp-adopted"] == 6 and counts["rxe0"]["swept"] >= 7, counts
+    tracking.compare_with_kernel(a)
+
+    broken, numbers = tracking.hold(a, "-q 3 -c -e")
+    found = tracking.qps(a, f"pid {numbers['pid']} state err")
+    assert {qpn for _, qpn in found} == set(numbers["qpns"]), found
+    assert all(qp["pkey"] == "0xffff" and "age-s" in qp for qp in found.values()), found
+    assert not tracking.qps(a, f"pid {numbers['pid']} state rts")
 
     a.run("killall holdqp")
     tracking.wait_qps(a, 0)

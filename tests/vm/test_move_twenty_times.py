@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""One process is live-migrated ten times there and back, its connections going on all the time."""
+"""One process is moved twenty times in a row, each fourth time by live migration, the last times as
+fast as it goes; its connections go on all the time."""
 
 from move import SHIM, moving
 from traffic import Pair
@@ -12,8 +13,12 @@ def test(bed):
     with moving(a, b) as mover:
         pair = Pair(a, b, "-q 4 -n 8 -b -k 4", env=SHIM)
         pair.wait_running()
-        for _ in range(10):
-            mover.migrate(b)
-            pair.wait_progress()
+        for count in range(1, 21):
+            if count % 4 == 0:
+                mover.migrate(b)
+            else:
+                mover.swap(b, inflight=False)
+            if count < 15 or count == 20:
+                pair.wait_progress()
         client, _ = pair.finish()
         print(f"  longest gap {client['max_gap_ms']} ms, {client['msgs']} messages")

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * dialog: does verbs as it is told on its standard input, one line a command, and answers each with
+ * one line. So a test decides who connects to whom, when, by which number, and with which key.
+ *
+ *	address			-> address GID, as it was when the program began
+ *	qp			-> qp NUMBER QPN		in INIT
+ *	connect NUMBER GID QPN	-> connect ERRNO		RTR and RTS
+ *	reset NUMBER		-> reset ERRNO			RESET and INIT
+ *	key			-> key NUMBER RKEY ADDRESS	a region, the same memory each time
+ *	unkey NUMBER		-> unkey ERRNO
+ *	write NUMBER RKEY ADDRESS TEXT -> write STATUS		RDMA WRITE; enum ibv_wc_status
+ *	text			-> text TEXT			what was written to the memory
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "endpoint.h"
+
+#define MANY	64
+#define BYTES	4096
+#define PSN	0x100
+
+static struct endpoint ep;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_qp *qps[MANY];
+static struct ibv_mr *mrs[MANY], *own;
+static unsigned int nqps, nmrs;
+static char *memory, *text;
+
+static void need(const void *what, const char *name)
+{
+	if (what)
+		return;
+	fprintf(stderr, "dialog: %s: %s\n", name, strerror(errno));
+	exit(1);
+}
+
+static int new_qp(void)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+
+	need(nqps < MANY ? &ep : NULL, "too many queue pairs");
+	qps[nqps] = ibv_create_qp(pd, &init);
+	need(qps[nqps], "ibv_create_qp");
+	errno = rc_init(qps[nqps], &ep);
+	need(errno ? NULL : &ep, "INIT");
+	return nqps++;
+}
+
+static int connect_qp(struct ibv_qp *qp, const char *gid, uint32_t qpn)
+{
+	struct rc_address far = { .qpn = qpn, .psn = PSN, .mtu = ep.mtu };
+	struct rc_address near = endpoint_address(&ep, qp, PSN);
+
+	if (inet_pton(AF_INET6, gid, far.gid) != 1)
+		return EINVAL;
+	return rc_connect(qp, &ep, &near, &far, NULL);
+}
+
+static int reset_qp(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+	int ret = ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+
+	return ret ? ret : rc_init(qp, &ep);
+}
+
+static int write_text(struct ibv_qp *qp, uint32_t rkey, uint64_t address, const char *what)
+{
+	struct ibv_sge sge = { (uintptr_t)text, BYTES / 2, own->lkey };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { address, rkey },
+	}, *bad;
+	struct ibv_wc wc;
+	int n;
+
+	snprintf(text, BYTES / 2, "%s", what);
+	errno = ibv_post_send(qp, &wr, &bad);
+	need(errno ? NULL : &ep, "ibv_post_send");
+	while (!(n = ibv_poll_cq(cq, 1, &wc)))
+		usleep(200);
+	need(n > 0 ? &ep : NULL, "ibv_poll_cq");
+	return wc.status;
+}
+
+static void obey(const char *line)
+{
+	unsigned int i, qpn, rkey;
+	unsigned long long address;
+	char word[64], rest[128] = "";
+
+	if (!strcmp(line, "address")) {
+		printf("address %s\n", gid_text(&ep.gid));
+	} else if (!strcmp(line, "qp")) {
+		i = new_qp();
+		printf("qp %u %u\n", i, qps[i]->qp_num);
+	} else if (sscanf(line, "connect %u %63s %u", &i, word, &qpn) == 3 && i < nqps) {
+		printf("connect %d\n", connect_qp(qps[i], word, qpn));
+	} else if (sscanf(line, "reset %u", &i) == 1 && i < nqps) {
+		printf("reset %d\n", reset_qp(qps[i]));
+	} else if (!strcmp(line, "key") && nmrs < MANY) {
+		mrs[nmrs] = ibv_reg_mr(pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE |
+				       IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+		need(mrs[nmrs], "ibv_reg_mr");
+		printf("key %u %u %llu\n", nmrs, mrs[nmrs]->rkey,
+		       (unsigned long long)(uintptr_t)memory);
+		nmrs++;
+	} else if (sscanf(line, "unkey %u", &i) == 1 && i < nmrs && mrs[i]) {
+		printf("unkey %d\n", ibv_dereg_mr(mrs[i]));
+		mrs[i] = NULL;
+	} else if (sscanf(line, "write %u %u %llu %127[^\n]", &i, &rkey, &address, rest) == 4 &&
+		   i < nqps) {
+		printf("write %d\n", write_text(qps[i], rkey, address, rest));
+	} else if (!strcmp(line, "text")) {
+		printf("text %s\n", memory);
+	} else {
+		printf("what %s\n", line);
+	}
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	char line[256];
+
+	endpoint_open(&ep, argc > 1 ? argv[1] : NULL, -1);
+	pd = ibv_alloc_pd(ep.ctx);
+	need(pd, "ibv_alloc_pd");
+	cq = ibv_create_cq(ep.ctx, 2 * MANY, NULL, NULL, 0);
+	need(cq, "ibv_create_cq");
+	memory = aligned_alloc(BYTES, 2 * BYTES);
+	need(memory, "memory");
+	memset(memory, 0, 2 * BYTES);
+	text = memory + BYTES;
+	own = ibv_reg_mr(pd, text, BYTES, 0);
+	need(own, "ibv_reg_mr");
+	printf("ready %d\n", getpid());
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		line[strcspn(line, "\n")] = 0;
+		obey(line);
+	}
+	return 0;
+}

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Both ends of the same connections are moved at the same moment, three guests in a ring all at once,
+and one while the other is away: each HCA is exchanged, as long as one of two keeps its address."""
+
+import threading
+import time
+
+from move import SHIM, moving, repath
+from traffic import Pair
+
+TIMEOUT = 600
+PENDING = "an end is told that the other is gone, now and then"
+
+
+def at_once(*actions):
+    """All of them side by side; the first exception is raised. What each returned."""
+    results, errors = {}, []
+
+    def call(number, action):
+        try:
+            results[number] = action()
+        except Exception as error:
+            errors.append(error)
+    threads = [threading.Thread(target=call, args=pair) for pair in enumerate(actions)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return [results[number] for number in range(len(actions))]
+
+
+def new_device(mover, guest, keep):
+    """Another NIC and other numbers; the address goes along with @keep, as a vGUID or an IP does."""
+    mover.moves += 1
+    ip = guest.last_ip if keep else f"10.0.0.{guest.number + 10 * mover.moves}"
+    nic = guest.plug("rdma", ip=ip)
+    guest.rxe_add("rxe0", nic)
+    mover.burn(guest)
+
+
+def release(mover, guest):
+    guest.last_ip = guest.nics[0].ip
+    mover.release(guest)
+
+
+def swap_all(mover, guests, keeping):
+    """Every guest gets another HCA; nobody begins to resume before all have lost theirs."""
+    ops = at_once(*(lambda g=g: mover.suspend(g, timeout=60) for g in guests))
+    # One end's gate may have closed when the other's work was done.
+    mover.check_inflight({"processes": [p for op in ops for p in op["processes"]]})
+    for guest in guests:
+        release(mover, guest)
+    for guest in guests:
+        new_device(mover, guest, guest in keeping)
+    at_once(*(lambda g=g, op=op: mover.resume(g, op, timeout=60) for g, op in zip(guests, ops)))
+
+
+def test(bed):
+    guests = bed.guests("a", "b", "c")
+    a, b, c = guests
+    with moving(*guests) as mover:
+        pairs = [Pair(server, client, "-q 3 -n 8 -b -k 4", env=SHIM, port=18800 + number)
+                 for number, (server, client) in enumerate(((a, b), (b, c), (c, a)))]
+        for pair in pairs:
+            pair.wait_running()
+        for movers, keeping in (((a, b), (a, b)), ((a, b), (b,)), (guests, guests)):
+            swap_all(mover, movers, keeping)
+            for pair in pairs:
+                pair.wait_progress()
+
+        # One while the other is away; who left first comes back first, and last; the second time
+        # the first one back waits longer than it would for a peer that is not on the move.
+        for first_back in (a, b):
+            op = {a: mover.suspend(a), b: mover.suspend(b)}
+            for guest in (a, b):
+                release(mover, guest)
+            last_back = b if first_back is a else a
+            new_device(mover, first_back, True)
+            status, found, text = repath(first_back,
+                                         f"resume {op[first_back]['op']} on rxe0 timeout 2")
+            assert found["state"] == "parked", text
+            if first_back is b:
+                time.sleep(33)
+            new_device(mover, last_back, True)
+            mover.resume(last_back, op[last_back])
+            first_back.wait_until(f"repath -j status {op[first_back]['op']} | grep -q resumed")
+            for pair in pairs:
+                pair.wait_progress()
+        for pair in pairs:
+            pair.finish()

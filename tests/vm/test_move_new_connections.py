@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Connections made after a move by the numbers, addresses and keys that were told before it: by who
+knew the moved process and by a stranger, to what it had before the move and to what it made after,
+with a key that a third passes on; and refused, by name, where rxe has given the moved one's numbers
+to another process."""
+
+from move import LOG, SHIM, moving
+
+ENOTUNIQ = 76
+REM_ACCESS_ERR = 10
+
+
+class Dialog:
+    """A process that does verbs as it is told."""
+
+    def __init__(self, guest, name, env=SHIM):
+        self.guest, self.name = guest, f"/tmp/{name}"
+        guest.run(f"mkfifo {self.name}.in")
+        self.job = guest.start(f"exec env {env} dialog <>{self.name}.in >{self.name}.out 2>&1")
+        self.said = 0
+        self._answer("ready")
+        self.gid = self.ask("address")[0]
+
+    def _answer(self, word):
+        self.said += 1
+        self.guest.wait_until(f"[ $(wc -l <{self.name}.out) -ge {self.said} ]", 60)
+        line = self.guest.run(f"tail -n +{self.said} {self.name}.out").split()
+        assert line[0] == word, f"{self.name}: {line}"
+        return line[1:]
+
+    def ask(self, command):
+        self.guest.run(f"echo '{command}' >{self.name}.in")
+        return self._answer(command.split()[0])
+
+    def qp(self):
+        number, qpn = self.ask("qp")
+        return number, qpn
+
+    def connect(self, qp, gid, far):
+        return int(self.ask(f"connect {qp[0]} {gid} {far[1]}")[0])
+
+    def write(self, qp, key, text):
+        return int(self.ask(f"write {qp[0]} {key[1]} {key[2]} {text}")[0])
+
+    def kill(self):
+        self.job.kill(9)
+        self.job.wait(30, check=False)
+
+
+def joined(one, qp, other, far, gid, other_gid):
+    """Both connect, each by what it was told: @gid of @other, @other_gid of @one."""
+    assert one.connect(qp, gid, far) == 0
+    assert other.connect(far, other_gid, qp) == 0
+
+
+def check(one, qp, other, key, text):
+    assert one.write(qp, key, text) == 0
+    assert other.ask("text") == [text]
+
+
+def test(bed):
+    a, b = bed.guests("a", "b")
+    with moving(a, b, comm="dialog") as mover:
+        mine, knew, strange = Dialog(a, "mine"), Dialog(b, "knew"), Dialog(b, "strange")
+        key, doomed = mine.ask("key"), mine.ask("key")
+        first, idle, spare = mine.qp(), mine.qp(), mine.qp()
+        theirs = knew.qp()
+        joined(knew, theirs, mine, first, mine.gid, knew.gid)
+        check(knew, theirs, mine, key, "before")
+
+        # Another process is faster on the new device: its numbers are the moved one's, by name.
+        op = mover.suspend(a)
+        mover.release(a)
+        mover.moves += 1
+        a.rxe_add("rxe0", a.plug("rdma", ip=f"10.0.0.{a.number + 10}"))
+        taker = Dialog(a, "taker", env="A=1")
+        taken = [taker.qp() for _ in range(3)]
+        assert [qp[1] for qp in taken] == [qp[1] for qp in (first, idle, spare)], (taken, first)
+        mover.resume(a, op)
+        check(knew, theirs, mine, key, "moved")
+        new_gid = a.gid()
+        assert new_gid != mine.gid
+
+        # By the address alone nobody can say which of the two is meant: neither is connected.
+        third = strange.qp()
+        assert strange.connect(third, new_gid, spare) == ENOTUNIQ
+        log = b.run(f"cat {LOG}")
+        assert "two queue pairs may be meant" in log, log
+        # Who knew the process means that one, by the address that it has left.
+        other = knew.qp()
+        joined(knew, other, mine, idle, mine.gid, knew.gid)
+        check(knew, other, mine, key, "knew")
+        taker.kill()
+        # A stranger, by the address that it has now, with a key that somebody told it
+        joined(strange, third, mine, spare, new_gid, strange.gid)
+        check(strange, third, mine, key, "passed-on")
+        # Made after the move
+        made, ours = mine.qp(), knew.qp()
+        joined(knew, ours, mine, made, mine.gid, knew.gid)
+        check(knew, ours, mine, key, "made")
+
+        # Taken back: the key is nobody's, whatever the device has under that number.
+        assert mine.ask("unkey " + doomed[0]) == ["0"]
+        assert knew.write(ours, doomed, "wrong") == REM_ACCESS_ERR
+        assert mine.ask("text") == ["made"]
+
+        # Both have moved: each by what it was told first.
+        mover.swap(b, inflight=False)
+        check(knew, theirs, mine, key, "both")
+        fresh, last = mine.qp(), knew.qp()
+        joined(knew, last, mine, fresh, mine.gid, knew.gid)
+        check(knew, last, mine, key, "anew")
+        for each in (mine, knew, strange):
+            each.kill()

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""One of each kind of object, checked all the time: an SRQ with its limit, an extended CQ, memory
+windows of both types, atomics, UC, UD with address handles, multicast. Each end moves, twice."""
+
+from move import SHIM, moving
+from traffic import Pair, json_lines, last_json
+
+PENDING = "multicast between guests is not received"
+
+
+class Vcheck:
+    """A vcheck server and its client."""
+
+    def __init__(self, server, client):
+        self.jobs = [server.start(f"exec env {SHIM} vcheck"),
+                     client.start(f"exec env {SHIM} vcheck {server.mgmt_ip}")]
+        Pair.jobs_made += self.jobs
+
+    def told(self):
+        """What each has reported last."""
+        return [(json_lines(job.output(), "rounds") or [{}])[-1] for job in self.jobs]
+
+    def more(self, rounds=30, timeout=90):
+        """That many more rounds at both ends; datagrams have come both ways meanwhile."""
+        before = self.told()
+        goal = before[0].get("rounds", 0) + rounds
+        for job in self.jobs:
+            job.wait_for("|".join(f'"rounds":{n},' for n in range(goal, goal + 11)), timeout)
+        after = self.told()
+        print(f"  {after}", flush=True)
+        for old, new in zip(before, after):
+            for kind in ("uc", "ud", "mc"):
+                gain = new[kind] - old.get(kind, 0)
+                assert gain >= rounds // 2, f"{kind}: {gain} of {rounds}: {old} {new}"
+            assert new["limits"] > old.get("limits", 0), f"no limit event: {old} {new}"
+
+    def finish(self):
+        self.jobs[1].kill(15)
+        for job in self.jobs:
+            job.wait(60)
+            assert last_json(job.output())["ok"], job.output()
+
+
+def test(bed):
+    a, b = bed.guests("a", "b")
+    with moving(a, b, comm="vcheck") as mover:
+        check = Vcheck(a, b)
+        check.more()
+        for guest in (a, b, b, a):
+            mover.swap(guest, inflight=False)
+            check.more()
+        check.finish()

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""A guest is moved while the MPI job in it still connects its ranks, and then all three guests of
+eight ranks at once."""
+
+import mpi
+from move import moving, repath
+from test_move_both_guests import swap_all
+
+TIMEOUT = 290
+PENDING = "it has not run to its end"
+TRIES = 4
+
+
+def suspend_soon(guest, job):
+    """Suspend @guest as soon as its ranks have queue pairs: the operation."""
+    guest.wait_until("repath qp | grep -q 'comm mpicheck'")
+    while True:
+        status, op, text = repath(guest, "suspend rxe0 timeout 30")
+        if status == 0:
+            return op
+        # Somebody has just connected, or has not yet: then nothing is touched.
+        assert status == 4, text
+        assert job.job.running, job.job.output()
+
+
+def during_init(mover, guests, moved):
+    """Move the guest @moved before MPI_Init has returned: the job."""
+    for _ in range(TRIES):
+        job = mpi.start(guests, [2, 3, 3], mpi.RC)
+        op = suspend_soon(moved, job)
+        early = not job.begun
+        mover.release(moved)
+        moved.migrate()
+        mover.new_device(moved)
+        mover.resume(moved, op)
+        if early:
+            return job
+        job.finish()
+    raise AssertionError(f"MPI_Init was over before the suspend was, {TRIES} times")
+
+
+def test(bed):
+    mpi.bring(bed)
+    guests = bed.guests("a", "b", "c", memory=512)
+    with moving(*guests, comm="mpicheck") as mover:
+        job = during_init(mover, guests, guests[1])
+        job.wait_rounds(12)
+        mpi.move_in_the_middle(job, lambda: swap_all(mover, guests, guests))
+        print(f"  {job.finish()}", flush=True)

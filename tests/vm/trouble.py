@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Trouble at exact points of a move, for tests: see tests/apps/stopper.c.
+
+    case = Case(a, b, 3, "a", "before msg INFO")    # a pair; the process in a ends, or stops, there
+    case.start(); case.arm("kill")
+"""
+
+import re
+import time
+
+from move import repath
+from traffic import Pair, last_json
+
+STAGES = {name: number for number, name in enumerate(
+    "none check gate drain release open recreate connect replay abort".split())}
+MESSAGES = {name: number for number, name in enumerate(
+    "none HELLO PREPARE PREPARED GATE DRAINED READY INFO CONNECTED ABORT ABORTED KEYS KEYS_ACK "
+    "GONE".split())}
+_LIBRARIES = "/usr/bin/libstopper.so /usr/lib/x86_64-linux-gnu/libibrepath.so"
+# Few requests ask for a completion: what is under way can only be known by a marker, so that GATE
+# crosses GATE before READY.
+OPTIONS = "-q 2 -n 16 -k 16 -s 256 -b -r 100"
+FINAL = ("suspended", "resumed", "failed", "parked", "checked")
+# What the verbs API has for requests whose peer is not there any more.
+GONE_ERROR = r"transport retry counter exceeded|Work Request Flushed Error"
+
+
+class Case:
+    """A pair of rcheck and a point at which one of the two comes to grief.
+
+    who: "mover", the client in @b, or "peer", the server in @a; point: "before reply gate",
+    "after msg INFO" ...; None: nothing happens to this pair.
+    """
+
+    def __init__(self, a, b, number, who=None, point=None, options=OPTIONS, stall=60, env=""):
+        self.number = number
+        self.who = who
+        self.point = point
+        self.server_guest, self.client_guest = a, b
+        self.pair = Pair(a, b, options, f"-i 0.3 --stall {stall} --alone",
+                         env=f'STOPPER={self.trap} {env} LD_PRELOAD="{_LIBRARIES}" '
+                             f"REPATH_LOG=info:{self.log}", port=18700 + number)
+
+    def __repr__(self):
+        return f"{self.who} {self.point}" if self.who else "witness"
+
+    @property
+    def trap(self):
+        return f"/tmp/stopper.{self.number}"
+
+    @property
+    def log(self):
+        return f"/tmp/shim.{self.number}.log"
+
+    @property
+    def guest(self):
+        return self.client_guest if self.who == "mover" else self.server_guest
+
+    @property
+    def other_guest(self):
+        return self.server_guest if self.who == "mover" else self.client_guest
+
+    @property
+    def victim(self):
+        return self.pair.client if self.who == "mover" else self.pair.server
+
+    @property
+    def survivor(self):
+        return self.pair.server if self.who == "mover" else self.pair.client
+
+    def arm(self, what):
+        """@what: "kill" or "stop"."""
+        when, kind, name = self.point.split()
+        number = (STAGES if kind == "reply" else MESSAGES)[name]
+        self.guest.run(f"echo {what} {when} {kind} {number} > {self.trap}.new;"
+                       f"mv {self.trap}.new {self.trap}")
+
+    def wait_hit(self, timeout=60):
+        """The point was reached."""
+        self.guest.wait_until(f"[ ! -e {self.trap} ]", timeout)
+
+    def signal(self, sig):
+        """To the process itself."""
+        self.victim.kill(sig)
+
+    def log_of(self, guest):
+        return guest.run(f"cat {self.log}", check=False)
+
+    def check_dead(self, open_gate=False):
+        """The victim was killed at its point; the survivor got the error that verbs define.
+        @open_gate: its queue pair was not suspended then, so it learns of it as without us: from
+        a request that is not answered, if it has one; the module knows in any case."""
+        self.victim.wait(30, check=False)
+        assert self.victim.status == 128 + 9, f"{self}: {self.victim.status}"
+        assert self.guest.status(f"[ ! -e {self.trap} ]") == 0, f"{self}: not at its point"
+        self.survivor.wait(60, check=False)
+        text = self.survivor.output()
+        assert self.survivor.status == 1, f"{self}: survivor {self.survivor.status}\n{text[-2000:]}"
+        error = last_json(text)["error"]
+        if open_gate and ("no progress" in error or "no completion" in error):
+            return "idle, and not suspended"
+        assert re.search(GONE_ERROR, error), f"{self}: survivor says {error!r}"
+        if not open_gate:
+            log = self.log_of(self.other_guest)
+            assert "the peer's end is gone" in log, f"{self}: the survivor's log:\n{log}"
+        return error
+
+
+def wait_final(guest, op, timeout=60):
+    """The operation comes to an end: its state and all that `repath status` says."""
+    end = time.monotonic() + timeout
+    while True:
+        status, found, text = repath(guest, f"status {op}")
+        if status or (found and found["state"] in FINAL):
+            return (found["state"] if found else None), text
+        assert time.monotonic() < end, f"operation {op} hangs:\n{text}"
+        time.sleep(0.05)
+
+
+def start(guest, words):
+    """Begin an operation, do not wait for it: its number."""
+    status, op, text = repath(guest, f"{words} nowait")
+    assert status == 0, text
+    return op["op"]
+
+
+def kernel_says(guest, pattern):
+    """The kernel's log says why."""
+    log = guest.run("dmesg | grep repath: || true")
+    assert re.search(pattern, log), f"{guest}: no {pattern!r} in its log:\n{log}"
