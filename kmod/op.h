@@ -80,7 +80,7 @@ struct repath_op_proc {
  * @helloed: HELLO was said again to peers that are not READY
  * @asked: EV_CHECK was sent
  * @killed: with @force: who has the device open without the shim got SIGKILL
- * @pinned: the module is held while processes are suspended
+ * @pinned: the module is held while processes are suspended; with nobody in it, it may go
  * @dev_gone: @dev was removed
  * @unplug: begun because @dev was being removed, by nobody's request
  * @auto_tries: how often it was resumed by nobody's request
@@ -174,6 +174,7 @@ bool repath_op_is_final(const struct repath_op *op);
 const char *repath_op_state_name(u8 state);
 const char *repath_op_stage_name(u8 stage);
 void repath_op_set_state(struct repath_op *op, u8 state);
+void repath_op_unpin(struct repath_op *op);
 void repath_op_unsay(struct repath_op *op);
 void repath_op_say(struct repath_op *op, u32 err, const char *fmt, ...) __printf(3, 4);
 

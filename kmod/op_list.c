@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Operations and the processes in them: the list, what is kept of what has ended. */
 #include <linux/ktime.h>
-#include <linux/module.h>
 #include <linux/pid_namespace.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
@@ -26,7 +25,8 @@ void repath_op_proc_free(struct repath_op *op, struct repath_op_proc *p)
 {
 	lockdep_assert_held(&repath_op_mutex);
 	list_del(&p->node);
-	op->nprocs--;
+	if (!--op->nprocs)
+		repath_op_unpin(op);
 	repath_proc_put(p->proc);
 	put_pid(p->tgid);
 	kfree(p);
@@ -38,8 +38,6 @@ static void op_free(struct repath_op *op)
 
 	list_for_each_entry_safe(p, next, &op->procs, node)
 		repath_op_proc_free(op, p);
-	if (op->pinned)
-		module_put(THIS_MODULE);
 	if (op->new_dev)
 		repath_device_put(op->new_dev);
 	repath_device_put(op->dev);

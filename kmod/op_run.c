@@ -175,7 +175,7 @@ static void advance_checking(struct repath_op *op)
 		return repath_op_set_state(op, REPATH_OP_CHECKED);
 	}
 	repath_op_set_state(op, REPATH_OP_SUSPENDING);
-	if (!op->pinned) {
+	if (op->nprocs && !op->pinned) {
 		repath_op_say(op, ESHUTDOWN, "the module is being unloaded");
 		return repath_op_refuse(op);
 	}

@@ -124,6 +124,17 @@ static void count_state(const struct repath_op *op, u8 was)
 }
 
 /**
+ * repath_op_unpin - no process waits for this operation: the module may go
+ * @op: operation
+ */
+void repath_op_unpin(struct repath_op *op)
+{
+	if (op->pinned)
+		module_put(THIS_MODULE);
+	op->pinned = false;
+}
+
+/**
  * repath_op_set_state - go on to another state
  * @op: operation
  * @state: enum repath_op_state
@@ -142,12 +153,10 @@ void repath_op_set_state(struct repath_op *op, u8 state)
 	count_state(op, was);
 	trace_op(op->id, op->dev_name, was, state, op->err);
 	/* Without the module nobody could wake the processes that wait: it stays as long as they do. */
-	if (suspends && !op->pinned)
+	if (suspends && op->nprocs && !op->pinned)
 		op->pinned = try_module_get(THIS_MODULE);
-	if (!suspends && op->pinned) {
-		op->pinned = false;
-		module_put(THIS_MODULE);
-	}
+	if (!suspends)
+		repath_op_unpin(op);
 	op->deadline = jiffies + msecs_to_jiffies(op->timeout_ms);
 	log_state(op);
 	repath_op_event(op);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 16 */
+/* kunit-cases: 17 */
 /* kunit-objs: ../op.o ../op_list.o ../op_run.o ../op_state.o ../stat.o ../trace.o */
 /* The order of an operation, with processes that are only structs. */
 #include <kunit/test.h>
@@ -488,6 +488,28 @@ static void t_processes_die(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, op->pinned);
 }
 
+/* A suspended device that nobody waits for must not keep the module loaded. */
+static void t_unpinned_with_nobody(struct kunit *test)
+{
+	struct repath_op *op = suspended(test);
+
+	repath_op_proc_left(&fake.procs[0]);
+	KUNIT_EXPECT_TRUE(test, op->pinned);
+	repath_op_proc_left(&fake.procs[1]);
+	run();
+	EXPECT_STATE(op, REPATH_OP_SUSPENDED);
+	KUNIT_EXPECT_FALSE(test, op->pinned);
+	KUNIT_EXPECT_EQ(test, resume(test), 0);
+	EXPECT_STATE(op, REPATH_OP_RESUMED);
+
+	fake.nprocs = 0;
+	op = start(test, false, false);
+	EXPECT_STATE(op, REPATH_OP_SUSPENDED);
+	KUNIT_EXPECT_FALSE(test, op->pinned);
+	KUNIT_EXPECT_EQ(test, resume(test), 0);
+	EXPECT_STATE(op, REPATH_OP_RESUMED);
+}
+
 static void t_history_is_bounded(struct kunit *test)
 {
 	struct repath_op *op;
@@ -533,6 +555,7 @@ static struct kunit_case op_cases[] = {
 	KUNIT_CASE(t_abort_while_resuming),
 	KUNIT_CASE(t_settled),
 	KUNIT_CASE(t_processes_die),
+	KUNIT_CASE(t_unpinned_with_nobody),
 	KUNIT_CASE(t_history_is_bounded),
 	{}
 };
