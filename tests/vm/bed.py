@@ -103,6 +103,7 @@ class Bed:
         self.last_words = {}            # of killed guests: name -> complaints
         self.expected_log_patterns = []
         self.files = {}
+        self.at_end = []                # what a test has running outside of guests: called
         self._macs = 0
         self._vmlinux = self._initrd = None
 
@@ -208,6 +209,8 @@ class Bed:
             guest.close()
         for qemu in self.qemus:
             qemu.quit()
+        for end in self.at_end:
+            end()
         self.networks.close()
         shutil.rmtree(self.directory, ignore_errors=True)
 

@@ -12,11 +12,14 @@ Everything runs inside the guest: vfabric and the HCAs talk over its own lo. Wit
 
     fabric = bed.fabric("mesh:3x2", guests={"a": ("H1", "H2"), "b": ("H3",)})
 
-they talk to vfabric in the first one over the management network, which a migration keeps.
+vfabric runs outside of them, and they talk to it over the management network, which a migration
+keeps; OpenSM runs in the first one.
 """
 
 import os
 import re
+import shlex
+import subprocess
 
 import image
 import kernel as kernels
@@ -31,9 +34,12 @@ MODULES = ("rdmavt", "ib_ipoib")
 GUID = 0x0002c90200000000
 
 
+VFABRIC = os.path.join(image.TOP, "build/vfabric/vfabric")
+
+
 def files(kernel, directory):
     """What a guest needs beyond the base image, as {path there: path here}."""
-    found = {"usr/bin/vfabric": os.path.join(image.TOP, "build/vfabric/vfabric"),
+    found = {"usr/bin/vfabric": VFABRIC,
              f"{image.LIBRARIES}/{PROVIDER}": f"/{image.LIBRARIES}/{PROVIDER}",
              "etc/libibverbs.d/ipathverbs.driver": "/etc/libibverbs.d/ipathverbs.driver"}
     for tool in TOOLS:
@@ -53,8 +59,8 @@ def files(kernel, directory):
 class Fabric:
     """A running fabric.
 
-    guest: the first guest, where vfabric and OpenSM run; hosts: {host of the topology: its HCA}, in
-    the topology's order; place: {host: the guest that has that HCA}.
+    guest: the first guest, where OpenSM runs, and vfabric if it is the only one; hosts: {host of
+    the topology: its HCA}, in the topology's order; place: {host: the guest that has that HCA}.
     A topology is what vfabric takes by name, or the text of a file. HCAs are at all its hosts, or
     only at those in @hosts; with @guests, {name: hosts}, they are in several guests.
     """
@@ -66,13 +72,20 @@ class Fabric:
         bed.files.update(files(bed.kernel, os.path.join(bed.directory, "vhca")))
         self.guests = bed.guests(*(guests or ["a"]), rdma=False, memory=memory)
         self.guest = self.guests[0]
-        self.address = self.guest.mgmt_ip if guests else "127.0.0.1"
+        self.address = bed.networks.host_address("mgmt") if guests else "127.0.0.1"
+        self._outside = bed.directory if guests else None
         self.hosts, self.place = {}, {}
         self.sm_jobs = []
         if "\n" in topology:
-            self.guest.run("cat > /run/topology", stdin=topology.encode())
-            topology = "/run/topology"
-        self._start(topology, options)
+            path = os.path.join(bed.directory, "topology")
+            with open(path, "w") as f:
+                f.write(topology)
+            self.guest.push(path, "/run/topology")
+            topology = path if guests else "/run/topology"
+        if guests:
+            bed.at_end.append(self._start_outside(topology, options))
+        else:
+            self._start(topology, options)
         for guest in self.guests:
             self.load(module, ipoib, guest)
         wanted = guests or {"a": hosts}
@@ -85,11 +98,24 @@ class Fabric:
             self.wait_active()
 
     def _start(self, topology, options):
-        network = "udp" if self.address.startswith("127.") else "net"
-        self.job = self.guest.start(
-            f"exec vfabric -q -r -c {CONTROL} -x {network}:{self.address}:{PORT} {options} "
+        self.guest.start(
+            f"exec vfabric -q -r -c {CONTROL} -x udp:{self.address}:{PORT} {options} "
             f"'{topology}' >/run/vfabric.out 2>&1")
         self.guest.wait_until("grep -q 'vfabric ready' /run/vfabric.out || ! pidof vfabric")
+
+    def _start_outside(self, topology, options):
+        """Returns what ends it."""
+        out = open(os.path.join(self._outside, "vfabric.out"), "w+")
+        vfabric = subprocess.Popen(
+            [VFABRIC, "-q", "-r", "-c", os.path.join(self._outside, "vfabric"),
+             "-x", f"net:{self.address}:{PORT}", *options.split(), topology],
+            stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+
+        def end():
+            vfabric.kill()
+            vfabric.wait()
+            out.close()
+        return end
 
     def load(self, parameters="", ipoib=False, guest=None):
         """Load the driver and what it needs."""
@@ -103,7 +129,14 @@ class Fabric:
         """The topology's hosts with their numbers of ports, by vfabric's own word."""
         return [(name, int(ports)) for ports, name in
                 re.findall(r'^Hca\s+(\d+)\s+"([^"]+)"',
-                           self.guest.run(f"vfabric -w '{topology}'"), re.M)]
+                           self._vfabric("-w", topology), re.M)]
+
+    def _vfabric(self, option, *words, timeout=30):
+        """What vfabric says where it runs."""
+        if self._outside:
+            return subprocess.run([VFABRIC, option, *words], timeout=timeout, check=True,
+                                  capture_output=True, text=True).stdout
+        return self.guest.run(shlex.join(["vfabric", option, *words]), timeout)
 
     def add(self, host, ports=1, name=None, guest=None):
         """Hot-add an HCA in a host's place: its name."""
@@ -147,6 +180,9 @@ class Fabric:
                 print(self.place[host].run(f"grep . {states}; dmesg | tail -n 20", check=False),
                       self.guest.run("tail -n 30 /run/opensm-*/log; tail -n 20 /run/vfabric.out",
                                      check=False), flush=True)
+                if self._outside:
+                    with open(os.path.join(self._outside, "vfabric.out")) as f:
+                        print(f.read()[-2000:], flush=True)
                 raise
 
     def lid(self, host, port=1):
@@ -155,5 +191,14 @@ class Fabric:
 
     def command(self, line, timeout=30):
         """Run a line on vfabric's console; what it printed. Raises if it failed."""
-        quoted = line.replace("'", "'\\''")
-        return self.guest.run(f"vfabric -k {CONTROL} '{quoted}'", timeout)
+        control = os.path.join(self._outside, "vfabric") if self._outside else CONTROL
+        return self._vfabric("-k", control, line, timeout=timeout)
+
+    def play(self, script):
+        """Run a script of qpscript's; what it said is shown if a line fails."""
+        job = self.guest.start("exec qpscript", stdin=script.encode())
+        try:
+            job.wait(120)
+        except Exception:
+            print(job.output(), self.guest.run("dmesg | tail -n 20"), flush=True)
+            raise

@@ -67,6 +67,11 @@ class Networks:
         options = self.backend(netdev, network)
         return options.pop("type") + "," + ",".join(f"{k}={v}" for k, v in options.items())
 
+    def host_address(self, network):
+        """Give the host an address on @network, reached by all its guests: it."""
+        _ip(f"address replace {_PREFIX[network]}.254/24 dev {self._bridge(network)}")
+        return address(network, 254)
+
     def close(self):
         """Remove bridges and taps; no QEMU uses them any more."""
         for link in [*self._taps, *self._bridges.values()]:

@@ -160,20 +160,10 @@ WITHOUT = OPEN + """
 """
 
 
-def play(fabric, script):
-    """Run a script of qpscript's; what it said is shown if a line fails."""
-    job = fabric.guest.start("exec qpscript", stdin=script.encode())
-    try:
-        job.wait(120)
-    except Exception:
-        print(job.output(), fabric.guest.run("dmesg | tail -n 20"), flush=True)
-        raise
-
-
 def test(bed):
     fabric = bed.fabric(TOPOLOGY)
     for script in (MIGRATE, OTHER, DRAIN, LOSSY):
-        play(fabric, script)
+        fabric.play(script)
         fabric.wait_active()
     resends = int(fabric.guest.run("cat /sys/class/infiniband/vhca1/ports/1/vhca/rc_resends"))
     assert resends > 0, "nothing was lost: it proves nothing"
@@ -187,4 +177,4 @@ def test(bed):
     fabric.start_opensm()
     fabric.wait_active()
     assert "AUTO_PATH_MIG" not in fabric.guest.run("ibv_devinfo -v -d vhca1")
-    play(fabric, WITHOUT)
+    fabric.play(WITHOUT)
