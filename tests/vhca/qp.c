@@ -242,11 +242,26 @@ static unsigned int free_all_qps(struct rvt_dev_info *rdi)
 	return 0;
 }
 
+/* rdmavt leaves them where they are; a queue pair in RESET has none (IBA 1.2.1 vol 1, 10.3.1.1). */
+static void forget_receives(struct rvt_rq *rq)
+{
+	if (rq->wq) {
+		RDMA_WRITE_UAPI_ATOMIC(rq->wq->head, 0);
+		RDMA_WRITE_UAPI_ATOMIC(rq->wq->tail, 0);
+	}
+	if (rq->kwq) {
+		rq->kwq->head = 0;
+		rq->kwq->tail = 0;
+		rq->kwq->count = 0;
+	}
+}
+
 static void reset(struct rvt_qp *qp)
 {
 	struct vhca_qp *vqp = to_vhca_qp(qp);
 	u32 i;
 
+	forget_receives(&qp->r_rq);
 	for (i = 0; qp->s_ack_queue && i < rvt_max_atomic(ib_to_rvt(qp->ibqp.device)); i++)
 		qp->s_ack_queue[i].opcode = 0;
 	vqp->events = 0;
@@ -259,6 +274,7 @@ static void reset(struct rvt_qp *qp)
 	vqp->ack_pending = false;
 	vqp->nak_sent = false;
 	vqp->ack_syndrome = 0;
+	vqp->refusing = false;
 	vqp->reply_active = false;
 }
 
@@ -286,6 +302,7 @@ static void error(struct rvt_qp *qp)
 	vhca_lane_leave(vqp);
 	vqp->reply_active = false;
 	vqp->ack_pending = false;
+	vqp->refusing = false;
 	qp->s_flags &= ~RVT_S_WAIT_PIO;
 	hrtimer_try_to_cancel(&qp->s_rnr_timer);
 	vhca_qp_schedule(qp);

@@ -9,6 +9,7 @@
  *					both to RTS; alt: the alternate path, port of both
  *	recv Q COUNT			post receives
  *	send Q COUNT BYTES		post sends
+ *	read|write Q COUNT BYTES [badkey]	post them, to where the peer's memory is
  *	done Q send|recv COUNT STATUS [MS]	wait for completions, the last with that status
  *					(as libibverbs words it, with _ for a space)
  *	quiet Q MS			no completion comes
@@ -18,6 +19,7 @@
  *	mig Q rearm|migrated
  *	sqd Q [notify]			drain the send queue
  *	rts Q				go on
+ *	reset Q				take it to RESET; connect takes it on
  *	sl Q N				in SQD: another service level
  *	is Q mig|state|port|sl|draining VALUE [MS]	wait until ibv_query_qp says so
  *	fails COMMAND...		the command that follows must fail
@@ -28,6 +30,7 @@
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +39,7 @@
 
 #define ROOM (1 << 20)
 #define DEPTH 1024
+#define ROOM_STATUS (2 * DEPTH)
 #define QPS 8
 #define PATIENCE 60000
 
@@ -46,8 +50,8 @@ struct queue {
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
 	struct queue *peer;
-	unsigned int early[2];		/* completions that another command saw: sends, receives */
-	enum ibv_wc_status status[2];
+	unsigned int seen[2], taken[2];	/* completions of sends and receives; those of done */
+	enum ibv_wc_status status[2][ROOM_STATUS];
 	int type, port;
 	char *memory;
 };
@@ -154,7 +158,9 @@ static void set_path(struct ibv_ah_attr *ah, const struct queue *to, int port, i
 static int to_rts(struct queue *q, char **w)
 {
 	int alt = option(w, "alt", 0), rc = q->type == IBV_QPT_RC ? -1 : 0;
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = q->port };
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = q->port,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
+			(rc & IBV_ACCESS_REMOTE_READ) };
 
 	if (ibv_modify_qp(q->qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 			  IBV_QP_ACCESS_FLAGS))
@@ -188,17 +194,33 @@ static int connect_queues(char **w)
 	return to_rts(q, w) || to_rts(r, w);
 }
 
-static int post(struct queue *q, int n, int bytes, int receive)
+static int post_recv(struct queue *q, int n)
 {
-	for (int i = 0; i < n; i++) {
-		struct ibv_sge sge = { (uintptr_t)q->memory, receive ? ROOM : bytes, q->mr->lkey };
-		struct ibv_recv_wr rwr = { .sg_list = &sge, .num_sge = 1 }, *bad_recv;
-		struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
-			.send_flags = IBV_SEND_SIGNALED, .wr_id = 1 }, *bad;
+	struct ibv_sge sge = { (uintptr_t)q->memory, ROOM, q->mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
 
-		if (receive ? ibv_post_recv(q->qp, &rwr, &bad_recv) : ibv_post_send(q->qp, &wr, &bad))
+	while (n--)
+		if (ibv_post_recv(q->qp, &wr, &bad))
 			return -1;
+	return 0;
+}
+
+static int post_send(char **w, enum ibv_wr_opcode opcode)
+{
+	struct queue *q = find(w[0]);
+	int n = number(w[1], 1), bytes = w[1] ? number(w[2], 64) : 64;
+	bool bad_key = w[1] && w[2] && w[3] && !strcmp(w[3], "badkey");
+	struct ibv_sge sge = { (uintptr_t)q->memory, bytes, q->mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = opcode,
+		.send_flags = IBV_SEND_SIGNALED, .wr_id = 1 }, *bad;
+
+	if (opcode != IBV_WR_SEND) {
+		wr.wr.rdma.remote_addr = (uintptr_t)q->peer->memory;
+		wr.wr.rdma.rkey = q->peer->mr->rkey ^ (bad_key ? 0x55 : 0);
 	}
+	while (n--)
+		if (ibv_post_send(q->qp, &wr, &bad))
+			return -1;
 	return 0;
 }
 
@@ -211,8 +233,7 @@ static int look(struct queue *q)
 	while (ibv_poll_cq(q->cq, 1, &wc) == 1) {
 		int receive = !wc.wr_id;
 
-		q->early[receive]++;
-		q->status[receive] = wc.status;
+		q->status[receive][q->seen[receive]++ % ROOM_STATUS] = wc.status;
 		n++;
 	}
 	return n;
@@ -226,19 +247,23 @@ static int done(char **w)
 	double end = now() + number(w[4], PATIENCE);
 	char status[64];
 
-	while (q->early[receive] < want) {
+	while (q->seen[receive] - q->taken[receive] < want) {
 		look(q);
 		if (now() > end) {
-			fprintf(stderr, "%u of %u completions\n", q->early[receive], want);
+			fprintf(stderr, "%u of %u completions\n",
+				q->seen[receive] - q->taken[receive], want);
 			return -1;
 		}
 		usleep(1000);
 	}
-	q->early[receive] -= want;
-	snprintf(status, sizeof(status), "%s", ibv_wc_status_str(q->status[receive]));
+	if (!want)
+		return 0;
+	q->taken[receive] += want;
+	snprintf(status, sizeof(status), "%s",
+		 ibv_wc_status_str(q->status[receive][(q->taken[receive] - 1) % ROOM_STATUS]));
 	for (char *c = status; *c; c++)
 		*c = *c == ' ' ? '_' : *c;
-	if (want && strcasecmp(status, w[3])) {
+	if (strcasecmp(status, w[3])) {
 		fprintf(stderr, "the last completion says: %s\n", status);
 		return -1;
 	}
@@ -332,6 +357,13 @@ static int set_state(const char *command, char **w)
 	return modify(find(w[0]), &a, IBV_QP_STATE | (sqd ? IBV_QP_EN_SQD_ASYNC_NOTIFY : 0));
 }
 
+static int reset(struct queue *q)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RESET };
+
+	return modify(q, &a, IBV_QP_STATE);
+}
+
 static int set_sl(char **w)
 {
 	struct queue *q = find(w[0]);
@@ -388,9 +420,13 @@ static int run(char **w)
 	if (!strcmp(c, "connect"))
 		return connect_queues(w);
 	if (!strcmp(c, "recv"))
-		return post(find(w[0]), number(w[1], 1), 0, 1);
+		return post_recv(find(w[0]), number(w[1], 1));
 	if (!strcmp(c, "send"))
-		return post(find(w[0]), number(w[1], 1), w[1] ? number(w[2], 64) : 64, 0);
+		return post_send(w, IBV_WR_SEND);
+	if (!strcmp(c, "read"))
+		return post_send(w, IBV_WR_RDMA_READ);
+	if (!strcmp(c, "write"))
+		return post_send(w, IBV_WR_RDMA_WRITE);
 	if (!strcmp(c, "done"))
 		return done(w);
 	if (!strcmp(c, "quiet"))
@@ -405,6 +441,8 @@ static int run(char **w)
 		return set_mig(w);
 	if (!strcmp(c, "sqd") || !strcmp(c, "rts"))
 		return set_state(c, w);
+	if (!strcmp(c, "reset"))
+		return reset(find(w[0]));
 	if (!strcmp(c, "sl"))
 		return set_sl(w);
 	if (!strcmp(c, "is"))

@@ -34,6 +34,12 @@ static inline bool vhca_is_read_or_atomic(const struct rvt_swqe *wqe)
 	       wqe->wr.opcode == IB_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+/* Ring of read and atomic requests: rdmavt's s_ack_queue, kept for replay until it comes around. */
+static inline u32 vhca_rc_next_entry(struct rvt_qp *qp, u32 i)
+{
+	return i >= rvt_size_atomic(ib_to_rvt(qp->ibqp.device)) ? 0 : i + 1;
+}
+
 /* All of these: r_lock and s_lock held. */
 enum vhca_step vhca_rc_request(struct rvt_qp *qp);
 enum vhca_step vhca_rc_reply(struct rvt_qp *qp);
@@ -56,7 +62,14 @@ void vhca_rc_timeout(struct rvt_qp *qp, u32 psn, int wait);
 /* The oldest request fails, and with it the queue pair. */
 void vhca_rc_fail(struct rvt_qp *qp, enum ib_wc_status status);
 
-/* Sends a NAK at once, full lane or not: the queue pair will be in ERR and can not later. */
-void vhca_rc_nak_now(struct rvt_qp *qp, u32 syndrome, u32 psn);
+/**
+ * vhca_rc_refuse() - a NAK that ends the connection (9.7.5.2.1)
+ * @syndrome: AETH of the NAK
+ * @psn: of the request that is not executed, nor is anything after it
+ * @status: of the receive that is under way
+ *
+ * What was asked before is answered before: the queue pair goes to ERR when the NAK has been sent.
+ */
+void vhca_rc_refuse(struct rvt_qp *qp, u32 syndrome, u32 psn, enum ib_wc_status status);
 
 #endif

@@ -3,12 +3,6 @@
 #include "rc.h"
 #include "recv_sge.h"
 
-/* Ring of read and atomic requests: rdmavt's s_ack_queue, kept for replay until it comes around. */
-static u32 next_entry(struct rvt_qp *qp, u32 i)
-{
-	return i >= rvt_size_atomic(ib_to_rvt(qp->ibqp.device)) ? 0 : i + 1;
-}
-
 static void acknowledge(struct rvt_qp *qp, u32 psn)
 {
 	struct vhca_qp *vqp = to_vhca_qp(qp);
@@ -32,20 +26,9 @@ static void nak(struct rvt_qp *qp, u32 syndrome, u32 psn)
 	vqp->nak_sent = true;
 }
 
-/* A NAK that ends the connection (9.7.5.2.1). */
-static void fatal(struct rvt_qp *qp, u32 syndrome, u32 psn, enum ib_wc_status status)
-{
-	vhca_rc_nak_now(qp, syndrome, psn);
-	if (syndrome == IB_NAK_REMOTE_ACCESS_ERROR)
-		vhca_qp_event(qp, IB_EVENT_QP_ACCESS_ERR);
-	else if (syndrome == IB_NAK_INVALID_REQUEST)
-		vhca_qp_event(qp, IB_EVENT_QP_REQ_ERR);
-	vhca_qp_error(qp, status);
-}
-
 static void invalid(struct rvt_qp *qp, u32 psn, enum ib_wc_status status)
 {
-	fatal(qp, IB_NAK_INVALID_REQUEST, psn, status);
+	vhca_rc_refuse(qp, IB_NAK_INVALID_REQUEST, psn, status);
 }
 
 /* Takes a receive. Return: false after RNR or a local error. */
@@ -56,7 +39,7 @@ static bool take_receive(struct rvt_qp *qp, u32 psn, bool only_id)
 	if (!got)
 		nak(qp, IB_RNR_NAK | qp->r_min_rnr_timer, psn);
 	else if (got < 0)
-		fatal(qp, IB_NAK_REMOTE_OPERATIONAL_ERROR, psn, IB_WC_LOC_QP_OP_ERR);
+		vhca_rc_refuse(qp, IB_NAK_REMOTE_OPERATIONAL_ERROR, psn, IB_WC_LOC_QP_OP_ERR);
 	return got > 0;
 }
 
@@ -138,7 +121,7 @@ static void receive_write(struct rvt_qp *qp, const struct vhca_rx *rx, u32 psn)
 		   op == IB_OPCODE_RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE;
 
 	if (begins(op) && !vhca_recv_reth(qp, rx->ext, IB_ACCESS_REMOTE_WRITE)) {
-		fatal(qp, IB_NAK_REMOTE_ACCESS_ERROR, psn, IB_WC_LOC_QP_OP_ERR);
+		vhca_rc_refuse(qp, IB_NAK_REMOTE_ACCESS_ERROR, psn, IB_WC_LOC_QP_OP_ERR);
 		return;
 	}
 	if ((!last && rx->length != qp->pmtu) || rx->length > qp->pmtu ||
@@ -171,15 +154,15 @@ static struct rvt_ack_entry *new_entry(struct rvt_qp *qp, u32 psn)
 	u32 i, pending = 0;
 
 	/* Replays do not count: the requester may have had those answers meanwhile. */
-	for (i = qp->s_tail_ack_queue; i != qp->r_head_ack_queue; i = next_entry(qp, i))
+	for (i = qp->s_tail_ack_queue; i != qp->r_head_ack_queue; i = vhca_rc_next_entry(qp, i))
 		pending += qp->s_ack_queue[i].sent == VHCA_REPLY_DUE;
 	if (pending >= qp->r_max_rd_atomic) {
 		invalid(qp, psn, IB_WC_LOC_QP_OP_ERR);
 		return NULL;
 	}
 	/* The oldest one may still be replayed right now: its last answers were sent long ago. */
-	if (next_entry(qp, qp->r_head_ack_queue) == qp->s_tail_ack_queue) {
-		qp->s_tail_ack_queue = next_entry(qp, qp->s_tail_ack_queue);
+	if (vhca_rc_next_entry(qp, qp->r_head_ack_queue) == qp->s_tail_ack_queue) {
+		qp->s_tail_ack_queue = vhca_rc_next_entry(qp, qp->s_tail_ack_queue);
 		to_vhca_qp(qp)->reply_active = false;
 	}
 	if (e->rdma_sge.mr) {
@@ -213,7 +196,7 @@ static void push(struct rvt_qp *qp, struct rvt_ack_entry *e, const struct vhca_r
 	e->opcode = rx->bth.opcode;
 	e->psn = psn;
 	e->sent = VHCA_REPLY_DUE;
-	qp->r_head_ack_queue = next_entry(qp, qp->r_head_ack_queue);
+	qp->r_head_ack_queue = vhca_rc_next_entry(qp, qp->r_head_ack_queue);
 	qp->r_msn++;
 	qp->r_psn = e->lpsn + 1;
 	qp->r_state = rx->bth.opcode;
@@ -235,7 +218,7 @@ static void receive_read(struct rvt_qp *qp, const struct vhca_rx *rx, u32 psn)
 	if (!e)
 		return;
 	if (!read_sge(qp, e, rx->ext)) {
-		fatal(qp, IB_NAK_REMOTE_ACCESS_ERROR, psn, IB_WC_LOC_QP_OP_ERR);
+		vhca_rc_refuse(qp, IB_NAK_REMOTE_ACCESS_ERROR, psn, IB_WC_LOC_QP_OP_ERR);
 		return;
 	}
 	e->lpsn = psn + (length ? (length - 1) >> qp->log_pmtu : 0);
@@ -259,7 +242,7 @@ static void receive_atomic(struct rvt_qp *qp, const struct vhca_rx *rx, u32 psn)
 	if (!(qp->qp_access_flags & IB_ACCESS_REMOTE_ATOMIC) ||
 	    !rvt_rkey_ok(qp, &sge, sizeof(u64), address, get_unaligned_be32(rx->ext + 8),
 			 IB_ACCESS_REMOTE_ATOMIC)) {
-		fatal(qp, IB_NAK_REMOTE_ACCESS_ERROR, psn, IB_WC_LOC_QP_OP_ERR);
+		vhca_rc_refuse(qp, IB_NAK_REMOTE_ACCESS_ERROR, psn, IB_WC_LOC_QP_OP_ERR);
 		return;
 	}
 	memory = sge.vaddr;
@@ -297,7 +280,7 @@ static bool is_older(struct rvt_qp *qp, u32 a, u32 b)
 {
 	u32 i;
 
-	for (i = a; i != qp->r_head_ack_queue; i = next_entry(qp, i))
+	for (i = a; i != qp->r_head_ack_queue; i = vhca_rc_next_entry(qp, i))
 		if (i == b)
 			return true;
 	return false;
@@ -374,6 +357,9 @@ static void request(struct rvt_qp *qp, const struct vhca_rx *rx)
 		duplicate(qp, rx, psn);
 		return;
 	}
+	/* The NAK waits for what was asked before: it is the last word. */
+	if (to_vhca_qp(qp)->refusing)
+		return;
 	if (ahead > 0) {
 		/* One NAK a gap: the requester goes back once, what is on its way is in vain. */
 		vhca_qp_port(qp)->ibp.n_rc_seqnak++;

@@ -24,9 +24,42 @@ static bool send_ack(struct rvt_qp *qp, u32 syndrome, u32 psn)
 	return true;
 }
 
-void vhca_rc_nak_now(struct rvt_qp *qp, u32 syndrome, u32 psn)
+/* The NAK that refuses a request is on its way. */
+static void refused(struct rvt_qp *qp)
 {
+	struct vhca_qp *vqp = to_vhca_qp(qp);
+
+	if (vqp->ack_syndrome == IB_NAK_REMOTE_ACCESS_ERROR)
+		vhca_qp_event(qp, IB_EVENT_QP_ACCESS_ERR);
+	else if (vqp->ack_syndrome == IB_NAK_INVALID_REQUEST)
+		vhca_qp_event(qp, IB_EVENT_QP_REQ_ERR);
+	vhca_qp_error(qp, vqp->refused_as);
+}
+
+static bool reply_due(struct rvt_qp *qp)
+{
+	u32 i;
+
+	for (i = qp->s_tail_ack_queue; i != qp->r_head_ack_queue; i = vhca_rc_next_entry(qp, i))
+		if (qp->s_ack_queue[i].sent != VHCA_REPLY_SENT)
+			return true;
+	return false;
+}
+
+void vhca_rc_refuse(struct rvt_qp *qp, u32 syndrome, u32 psn, enum ib_wc_status status)
+{
+	struct vhca_qp *vqp = to_vhca_qp(qp);
+
+	vqp->ack_pending = true;
+	vqp->ack_syndrome = syndrome;
+	vqp->ack_psn = psn;
+	vqp->refusing = true;
+	vqp->refused_as = status;
+	if (reply_due(qp))
+		return;
+	/* Full lane or not, and whether there is memory or not. */
 	send_ack(qp, syndrome, psn);
+	refused(qp);
 }
 
 /* An entry was answered in full; a replay checks the key anew, the region may go. */
@@ -116,7 +149,6 @@ static enum vhca_step send_atomic(struct rvt_qp *qp, struct rvt_ack_entry *e)
 enum vhca_step vhca_rc_reply(struct rvt_qp *qp)
 {
 	struct vhca_qp *vqp = to_vhca_qp(qp);
-	u32 size = rvt_size_atomic(ib_to_rvt(qp->ibqp.device));
 
 	while (qp->s_tail_ack_queue != qp->r_head_ack_queue) {
 		struct rvt_ack_entry *e = &qp->s_ack_queue[qp->s_tail_ack_queue];
@@ -127,13 +159,16 @@ enum vhca_step vhca_rc_reply(struct rvt_qp *qp)
 			return e->opcode == IB_OPCODE_RC_RDMA_READ_REQUEST ?
 				send_read(qp, e) : send_atomic(qp, e);
 		}
-		qp->s_tail_ack_queue = qp->s_tail_ack_queue >= size ? 0 :
-			qp->s_tail_ack_queue + 1;
+		qp->s_tail_ack_queue = vhca_rc_next_entry(qp, qp->s_tail_ack_queue);
 	}
 	if (!vqp->ack_pending || !vhca_qp_room(qp))
 		return VHCA_IDLE;
 	if (!send_ack(qp, vqp->ack_syndrome, vqp->ack_psn))
 		return VHCA_IDLE;	/* lost: the requester asks again */
+	if (vqp->refusing) {
+		refused(qp);
+		return VHCA_BUSY;
+	}
 	vqp->ack_pending = false;
 	vqp->ack_syndrome = 0;
 	return VHCA_BUSY;

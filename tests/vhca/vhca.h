@@ -155,6 +155,8 @@ struct vhca_qp {
 	bool ack_pending, nak_sent;
 	u32 ack_psn;
 	u32 ack_syndrome;		/* AETH of a NAK in place of the ACK, or 0 */
+	bool refusing;			/* that NAK ends the connection when it is sent */
+	enum ib_wc_status refused_as;	/* of the receive that is under way then */
 	u32 reply_psn;			/* the next read response, if reply_active */
 	bool reply_active;
 	struct rvt_sge_state uc_sge;	/* UC: how far a receive was filled */

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Ends of connections: a request that is refused ends one when what was asked before it has been
+answered; after RESET nothing is left of it, and the queue pair can be used anew."""
+
+# The fabric is as busy as a guest: alone.
+GUESTS = 2
+
+# The write with a wrong key arrives while the answers to the reads, 100 packets, are on their way.
+REFUSED = """
+    open a vhca1 1
+    open b vhca2 1
+    connect a b
+    read a 3 65536
+    write a 1 64 badkey
+    read a 2 64
+    done a send 3 success
+    done a send 1 remote_access_error
+    done a send 2 work_request_flushed_error
+    is a state err
+    event b qp_access_err
+    is b state err
+"""
+
+# The receive that is under way ends, too; the other way requests go on as long as there is a way.
+BOTH = """
+    open a vhca1 1
+    open b vhca2 1
+    connect a b
+    recv b 2
+    read a 2 65536
+    send a 1 5000
+    write a 1 64 badkey
+    done a send 3 success
+    done a send 1 remote_access_error
+    done b recv 1 success
+    done b recv 1 work_request_flushed_error
+"""
+
+# Of 1024 receives that there is room for 1000 are there: gone, or these would not fit.
+RESET = """
+    open a vhca1 1
+    open b vhca2 1
+    connect a b
+    recv b 1000
+    send a 10 64
+    done b recv 10 success
+    done a send 10 success
+    reset a
+    reset b
+    connect a b
+    recv b 1024
+    send a 1024 64
+    done a send 1024 success
+    done b recv 1024 success
+    # Not one more: the sender waits.
+    send a 1 64
+    quiet b 300
+    recv b 1
+    done b recv 1 success
+    done a send 1 success
+"""
+
+
+def test(bed):
+    fabric = bed.fabric("mesh:2")
+    for _ in range(5):
+        for script in (REFUSED, BOTH, RESET):
+            fabric.play(script)
