@@ -66,13 +66,22 @@ class Mover:
         self.suspended = []     # the operations as `repath` told them, in order
         self.resumed = []
 
-    def suspend(self, guest, device="rxe0", timeout=30):
+    def device(self, guest):
+        """The one that a move takes away, and the one that comes."""
+        return "rxe0"
+
+    def numbers(self, guest):
+        return numbers(guest, self.comm, self.device(guest))
+
+    def suspend(self, guest, device=None, timeout=30):
+        device = device or self.device(guest)
         status, op, text = repath(guest, f"suspend {device} timeout {timeout}", timeout + 30)
         assert status == 0 and op["state"] == "suspended", f"suspend: {status}\n{text}"
         self.suspended.append(op)
         return op
 
-    def resume(self, guest, op, device="rxe0", timeout=30):
+    def resume(self, guest, op, device=None, timeout=30):
+        device = device or self.device(guest)
         status, op, text = repath(guest, f"resume {op['op']} on {device} timeout {timeout}",
                                   timeout + 30)
         assert status == 0 and op["state"] == "resumed", f"resume: {status}\n{text}"
@@ -94,7 +103,7 @@ class Mover:
     def burn(self, guest):
         """Queue pairs and regions of no use: what comes after has numbers never seen before."""
         count = 40 * self.moves + 1
-        guest.run(f"holdqp -b -d rxe0 -q {count} -m {2 * count}")
+        guest.run(f"holdqp -b -d {self.device(guest)} -q {count} -m {2 * count}")
 
     def swap(self, guest, inflight=True):
         """Within one guest: NIC and rxe deleted, others added."""
@@ -105,7 +114,7 @@ class Mover:
         return self._move(guest, guest.migrate, inflight)
 
     def _move(self, guest, between, inflight):
-        before = numbers(guest, self.comm)
+        before = self.numbers(guest)
         op = self.suspend(guest)
         if inflight:
             self.check_inflight(op)
@@ -113,7 +122,7 @@ class Mover:
         between()
         self.new_device(guest)
         op = self.resume(guest, op)
-        self.check_numbers(before, numbers(guest, self.comm))
+        self.check_numbers(before, self.numbers(guest))
         return op
 
     def check_inflight(self, op):
@@ -136,11 +145,11 @@ class Mover:
 
 
 @contextlib.contextmanager
-def moving(*guests, comm="rcheck"):
+def moving(*guests, comm="rcheck", mover=None, module=""):
     """The module in all guests; on failure, what everybody says about it is printed."""
     for guest in guests:
-        guest.load_repath()
-    mover = Mover(comm)
+        guest.load_repath(module)
+    mover = mover or Mover(comm)
     try:
         yield mover
         mover.report()

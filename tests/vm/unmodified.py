@@ -4,14 +4,14 @@
 from move import SHIM
 
 
-def packets(guest):
-    return int(guest.run("cat /sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_pkts"))
+# Of the one device there is, rxe or an InfiniBand one.
+PACKETS = ("cat $(ls /sys/class/infiniband/*/ports/1/hw_counters/rcvd_pkts"
+           " /sys/class/infiniband/*/ports/1/counters/port_rcv_packets 2>/dev/null | head -n 1)")
 
 
 def wait_traffic(guest, count=200):
-    goal = packets(guest) + count
-    guest.wait_until(f"[ $(cat /sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_pkts)"
-                     f" -gt {goal} ]")
+    goal = int(guest.run(PACKETS)) + count
+    guest.wait_until(f"[ $({PACKETS}) -gt {goal} ]")
 
 
 def start(server, client, command):
