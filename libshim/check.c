@@ -21,7 +21,7 @@ static void say(char *text, size_t room, const char *fmt, ...)
 	va_end(ap);
 }
 
-void rp_move_check_context(struct rp_context *ctx, char *why, size_t room)
+void rp_move_check_context(struct rp_context *ctx, bool force, char *why, size_t room)
 {
 	struct rp_qp *qp;
 	int what, n;
@@ -39,11 +39,10 @@ void rp_move_check_context(struct rp_context *ctx, char *why, size_t room)
 		if (!qp->conn)
 			say(why, room, "QP 0x%x: the module knows no connection of it",
 			    qp->qp.qp_num);
-		else if (qp->conn->known == REPATH_CONN_NO_SHIM)
-			say(why, room, "QP 0x%x: its peer has no libibrepath.so", qp->qp.qp_num);
-		else if (qp->conn->known != REPATH_CONN_READY &&
-			 qp->conn->known != REPATH_CONN_GONE)
-			say(why, room, "QP 0x%x: its peer's host does not answer", qp->qp.qp_num);
+		else if (!force && !rp_conn_peer_moves(qp->conn))
+			say(why, room, "QP 0x%x: its peer%s", qp->qp.qp_num,
+			    qp->conn->known == REPATH_CONN_NO_SHIM ? " has no libibrepath.so" :
+								     "'s host does not answer");
 	}
 	rp_unlock(&ctx->objects);
 }
@@ -71,7 +70,7 @@ static bool peers_pending(void)
 	return false;
 }
 
-void rp_move_check(uint32_t op, uint32_t dev_index, const char *name)
+void rp_move_check(uint32_t op, uint32_t dev_index, const char *name, bool force)
 {
 	char why[REPATH_REASON_MAX] = "";
 	struct rp_context *ctx;
@@ -110,7 +109,7 @@ void rp_move_check(uint32_t op, uint32_t dev_index, const char *name)
 	list_for_each(ctx, &rp_contexts, node)
 		if (ctx->real && ctx->dev_index == (int)dev_index) {
 			n++;
-			rp_move_check_context(ctx, why, sizeof(why));
+			rp_move_check_context(ctx, force, why, sizeof(why));
 		}
 	rp_unlock(&rp_contexts_lock);
 	if (ret)
@@ -130,6 +129,7 @@ void rp_move_check(uint32_t op, uint32_t dev_index, const char *name)
 	m->op = op;
 	m->dev_index = dev_index;
 	snprintf(m->name, sizeof(m->name), "%s", name);
+	m->force = force;
 	m->state = MOVE_CHECK;
 	list_add_tail(&rp_moves, &m->node);
 	rp_lock(&rp_contexts_lock);

@@ -67,7 +67,7 @@ void rp_conn_begin(struct rp_conn *c, bool mover)
 	c->peer_mover = c->peer_gated = c->drained = c->stuck = c->peer_drained = false;
 	c->quiet = c->peer_quiet = c->flushing = c->reset = c->usable = false;
 	c->inited = c->psn_chosen = c->early = c->informed = c->in_rts = false;
-	c->connected = c->peer_connected = c->aborting = c->dead = false;
+	c->connected = c->peer_connected = c->aborting = c->dead = c->given_up = false;
 	c->peer_to_qpn = c->peer_to_psn = 0;
 	c->marker_old = c->marker_out;
 	c->due = 0;
@@ -368,6 +368,8 @@ static void conn_bury(struct rp_conn *c)
 	qp->gate = false;
 	rp_unlock(&qp->lock);
 	c->due &= 1u << REPATH_MSG_GONE;
+	if (c->given_up)	/* the module forgot it with the queue pair */
+		c->known = REPATH_CONN_GONE;
 	conn_end(c);
 }
 
@@ -403,6 +405,15 @@ void rp_conn_kill(struct rp_conn *c)
 	/* Without a device there is nothing to bury it in yet. */
 	if (!c->mover || c->usable)
 		conn_bury(c);
+}
+
+void rp_conn_give_up(struct rp_conn *c)
+{
+	if (c->dead)
+		return;
+	c->given_up = c->dead = true;
+	c->due = 0;
+	rp_log(RP_LOG_ERR, "QP 0x%x: its connection is given up by force", c->qp->qp.qp_num);
 }
 
 /* Nothing comes from here any more: the device has nothing, and the gate is closed. */

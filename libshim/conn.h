@@ -50,6 +50,7 @@ struct rp_peer {
  *	left that since
  * @aborting: ABORT was sent and is not answered
  * @dead: the peer has no such end any more
+ * @given_up: by force, since the peer can not be moved with; the queue pair is as it was until released
  * @round: how often this end has begun, modulo 2^16; @peer_round: the peer's, as last heard
  * @peer_over: the peer's round that has ended here: messages up to it are late ones
  * @abort_round: the peer's round whose ABORT is to be answered
@@ -69,7 +70,7 @@ struct rp_conn {
 	bool drained, stuck, peer_drained;
 	bool quiet, peer_quiet, flushing, was_error, reset, inited, usable, psn_chosen;
 	bool early, informed, in_rts, connected, peer_connected;
-	bool aborting, dead, control;
+	bool aborting, dead, given_up, control;
 	unsigned int keys_epoch;
 	uint16_t round, peer_round, peer_over, abort_round;
 	unsigned int due;
@@ -112,10 +113,18 @@ static inline bool rp_round_after(uint16_t a, uint16_t b)
 {
 	return (int16_t)(a - b) > 0;
 }
+/* Can it be moved: does the peer move with it, or is there none any more? */
+static inline bool rp_conn_peer_moves(const struct rp_conn *c)
+{
+	return c->known == REPATH_CONN_READY || c->known == REPATH_CONN_GONE;
+}
+
 /* Before: is the queue pair in error? */
 void rp_conn_look(struct rp_conn *c);
 /* Closes the gate. A peer's end also keeps the application from modifying the queue pair. */
 void rp_conn_begin(struct rp_conn *c, bool mover);
+/* Moves a queue pair without its peer, which hears nothing: it comes back as one whose peer has gone. */
+void rp_conn_give_up(struct rp_conn *c);
 /* Opens the gate of a queue pair that never left RTS. */
 void rp_conn_cancel(struct rp_conn *c);
 /* Takes a queue pair that is not released through RESET, to be connected by INFO. */
@@ -136,7 +145,6 @@ bool rp_conn_work(struct rp_conn *c);
 /* From now on an end that keeps its queue pair, for a move of the peer. */
 void rp_conn_stay(struct rp_conn *c);
 void rp_conn_kill(struct rp_conn *c);		/* the peer is gone */
-bool rp_conn_connectable(const struct rp_qp *qp);	/* has it been in RTR? */
 /* Gives kept sends to the device and lets new ones through. */
 void rp_qp_open_gate(struct rp_qp *qp);
 /* Puts a recreated queue pair without a connection into the state that it had. */

@@ -97,7 +97,7 @@ void rp_ctl_wake(void);
 
 /* What the control thread calls (move.c, peer.c). */
 void rp_move_event(int cmd, uint32_t op, uint32_t dev_index, const char *dev_name,
-		   uint32_t timeout_ms);
+		   uint32_t timeout_ms, bool force);
 void rp_move_lost_module(void);
 /* In a child of fork, which has no part in its parent's moves. */
 void rp_move_forked(void);

@@ -35,7 +35,8 @@ int rp_ctl_event_in(struct nl_msg *msg, void *arg)
 			nla_strlcpy(dev, tb[REPATH_A_DEV_NAME], sizeof(dev));
 		rp_move_event(g->cmd, nla_get_u32(tb[REPATH_A_OP_ID]),
 			      nla_get_u32(tb[REPATH_A_DEV_INDEX]), dev,
-			      tb[REPATH_A_TIMEOUT_MS] ? nla_get_u32(tb[REPATH_A_TIMEOUT_MS]) : 0);
+			      tb[REPATH_A_TIMEOUT_MS] ? nla_get_u32(tb[REPATH_A_TIMEOUT_MS]) : 0,
+			      tb[REPATH_A_FORCE]);
 		break;
 	case REPATH_CMD_EV_PEER_MSG:
 		if (!tb[REPATH_A_PEER_ID] || !tb[REPATH_A_MSG_TYPE] || !tb[REPATH_A_CONNS])

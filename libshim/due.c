@@ -155,10 +155,13 @@ void rp_peer_flush(void)
 	}
 }
 
-/* A peer that is on the move itself has stopped already, and may be where nobody can ask it. */
+/*
+ * A peer that is on the move itself has stopped already, and may be where nobody can ask it. Those
+ * that are not READY have gone, or can not answer and are given up by force.
+ */
 static bool is_asked(const struct rp_conn *c, const struct rp_context *ctx)
 {
-	return c->ctx == ctx && !(c->moving && c->peer_mover);
+	return c->ctx == ctx && c->known == REPATH_CONN_READY && !(c->moving && c->peer_mover);
 }
 
 void rp_peer_prepare(struct rp_peer *peer, struct rp_context *ctx)

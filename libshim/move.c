@@ -91,6 +91,8 @@ static void close_gates(struct rp_move *m)
 			m->counters.qps++;
 			if (qp->conn && rp_conn_connectable(qp))
 				rp_conn_begin(qp->conn, true);
+			if (qp->conn && qp->conn->moving && !rp_conn_peer_moves(qp->conn))
+				rp_conn_give_up(qp->conn);
 		}
 		list_for_each(mr, &ctx->mrs, node) {
 			m->counters.mrs++;
@@ -120,7 +122,7 @@ static bool still_movable(struct rp_move *m)
 
 	rp_conns_refresh();
 	for (i = 0; i < m->nctxs; i++)
-		rp_move_check_context(m->ctxs[i], why, sizeof(why));
+		rp_move_check_context(m->ctxs[i], m->force, why, sizeof(why));
 	if (!why[0])
 		return true;
 	rp_ctl_reply(m->op, REPATH_STAGE_GATE, EOPNOTSUPP, why, NULL);
@@ -307,7 +309,9 @@ static void ev_abort(uint32_t op)
 		list_for_each(c, &rp_conns, node) {
 			if (!rp_move_has(m, c->ctx) || !c->moving)
 				continue;
-			if (c->dead) {
+			if (c->given_up) {
+				rp_conn_cancel(c);
+			} else if (c->dead) {
 				rp_conn_usable(c);	/* buried at the next step */
 				c->due = 0;
 			} else if ((c->quiet && c->peer_quiet) || c->flushing) {
@@ -333,14 +337,16 @@ static void ev_abort(uint32_t op)
 	}
 }
 
-void rp_move_event(int cmd, uint32_t op, uint32_t dev_index, const char *name, uint32_t timeout_ms)
+void rp_move_event(int cmd, uint32_t op, uint32_t dev_index, const char *name, uint32_t timeout_ms,
+		   bool force)
 {
-	rp_log(RP_LOG_INFO, "op %u: %s %s, %u ms", op,
+	rp_log(RP_LOG_INFO, "op %u: %s %s, %u ms%s", op,
 	       cmd == REPATH_CMD_EV_CHECK ? "check" : cmd == REPATH_CMD_EV_SUSPEND ? "suspend" :
-	       cmd == REPATH_CMD_EV_RESUME ? "resume on" : "abort", name, timeout_ms);
+	       cmd == REPATH_CMD_EV_RESUME ? "resume on" : "abort", name, timeout_ms,
+	       force ? ", by force" : "");
 	switch (cmd) {
 	case REPATH_CMD_EV_CHECK:
-		rp_move_check(op, dev_index, name);
+		rp_move_check(op, dev_index, name, force);
 		break;
 	case REPATH_CMD_EV_SUSPEND:
 		ev_suspend(op);

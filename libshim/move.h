@@ -24,6 +24,7 @@ enum move_state {
  * @counters: what is told of it
  * @ctxs, @nctxs: contexts whose verbs are locked for writing
  * @waiting: connections whose peers were to be told, when the device was opened
+ * @force: connections whose peers can not be moved with are given up
  * @connect_told: CONNECT was replied
  * @datagrams: UD queue pairs have not sent all that they were given
  */
@@ -36,7 +37,7 @@ struct rp_move {
 	struct repath_counters counters;
 	struct rp_context **ctxs;	/* locked ones */
 	unsigned int nctxs, waiting;
-	bool connect_told, datagrams;
+	bool force, connect_told, datagrams;
 };
 
 extern struct list_head rp_moves;
@@ -50,9 +51,9 @@ static inline bool rp_move_has(const struct rp_move *m, const struct rp_context 
 void rp_move_end(struct rp_move *m);	/* unlocks, and frees it */
 
 /* check.c */
-void rp_move_check(uint32_t op, uint32_t dev_index, const char *name);
-/* Adds what forbids the move of @ctx to @why. */
-void rp_move_check_context(struct rp_context *ctx, char *why, size_t room);
+void rp_move_check(uint32_t op, uint32_t dev_index, const char *name, bool force);
+/* Adds what forbids the move of @ctx to @why. @force: no peer does. */
+void rp_move_check_context(struct rp_context *ctx, bool force, char *why, size_t room);
 
 /* rdmacm.c: how many IDs of rdma_cm this process has on a device, or -errno */
 int rp_rdmacm_ids(uint32_t dev_index);

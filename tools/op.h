@@ -22,7 +22,7 @@ struct json_object *op_all(struct door *door, int *err);
  * @on: resume: where to, or NULL for the same name
  * @id: resume and abort: the operation, 0 when @dev names it
  * @timeout_ms: 0: the module's own
- * @force: suspend also what can not be moved
+ * @force: kill processes without the shim, break connections whose peers can not be moved with
  * @dry_run: ask everything, do nothing
  */
 struct op_request {

@@ -120,6 +120,7 @@ static void add_processes(struct json_object *plan, struct json_object *op,
 		struct json_object *process = at(procs, i), *shim;
 		const char *pid = op_text(process, "pid");
 		char *why = NULL;
+		bool refuses;
 
 		if (!json_object_object_get_ex(process, "shim", &shim) ||
 		    !json_object_get_boolean(shim)) {
@@ -127,9 +128,12 @@ static void add_processes(struct json_object *plan, struct json_object *op,
 			continue;
 		}
 		say_shim(&why, op, pid);
-		if (!why)
+		refuses = why;
+		if (!why) {
 			say_peers(&why, conns, pid);
-		add(plan, process, why ? REFUSE : MOVE, why);
+			refuses = why && !force;	/* else it loses these */
+		}
+		add(plan, process, refuses ? REFUSE : MOVE, why);
 		free(why);
 	}
 }

@@ -38,6 +38,8 @@ static struct {
 	int moving;
 	struct list_head kept;
 	uint32_t known_number;	/* others know a queue pair by it */
+	uint32_t unready_qpn;	/* whose peer can not be moved with */
+	int unready;
 	int refuse;		/* what the next connection is refused with */
 } fake = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -125,7 +127,10 @@ static void census_take(struct census *s)
 			s->row[s->n].number = qp->qp.qp_num;
 			s->row[s->n].epoch = ctx->epoch;
 			s->row[s->n].real = qp->real ? qp->real->qp_num : 0;
-			s->row[s->n].connectable = rp_conn_connectable(qp);
+			/* Nothing is known of one whose peer has said nothing that outlives it. */
+			s->row[s->n].connectable = rp_conn_connectable(qp) &&
+				!(qp->qp.qp_num == fake.unready_qpn && qp->real &&
+				  qp->real->qp_num != fake.unready_qpn);
 			s->row[s->n].dest = s->row[s->n].connectable ? qp->attr.dest_qp_num : 0;
 			s->n++;
 		}
@@ -188,6 +193,8 @@ int rp_ctl_conns(void (*fn)(const struct rp_ctl_conn *c, void *arg), void *arg)
 		other = partner(&s, i);
 		if (other < 0)
 			continue;
+		if (s.row[i].number == fake.unready_qpn)
+			row.state = fake.unready;
 		row.conn_id = conn_id(s.row[i].qp);
 		row.peer_id = s.row[other].ctx;
 		row.dev_index = s.row[i].dev_index;
@@ -439,7 +446,7 @@ static void run(struct work *w)
 
 	switch (w->kind) {
 	case W_EVENT:
-		rp_move_event(w->cmd, w->op, w->dev_index, w->dev, 10000);
+		rp_move_event(w->cmd, w->op, w->dev_index, w->dev, 10000, w->force);
 		break;
 	case W_MSG:
 		if (!address(w))
@@ -618,12 +625,13 @@ static int await(int stage, const char **text)
 	return ret ? ret : fake.op[op].err;
 }
 
-static int event(int cmd, const char *dev, int until, const char **text)
+static int event_by(int cmd, const char *dev, bool force, int until, const char **text)
 {
 	struct work *w = fake_work_new(W_EVENT);
 	int ret = 0;
 
 	w->cmd = cmd;
+	w->force = force;
 	w->dev_index = index_of(dev);
 	snprintf(w->dev, sizeof(w->dev), "%s", dev);
 	pthread_mutex_lock(&fake.lock);
@@ -639,6 +647,11 @@ static int event(int cmd, const char *dev, int until, const char **text)
 		ret = await(until, text);
 	pthread_mutex_unlock(&fake.lock);
 	return ret;
+}
+
+static int event(int cmd, const char *dev, int until, const char **text)
+{
+	return event_by(cmd, dev, false, until, text);
 }
 
 void fake_use_op(unsigned int op)
@@ -668,6 +681,11 @@ int fake_check(const char *dev, const char **text)
 	return event(REPATH_CMD_EV_CHECK, dev, REPATH_STAGE_CHECK, text);
 }
 
+int fake_check_force(const char *dev, const char **text)
+{
+	return event_by(REPATH_CMD_EV_CHECK, dev, true, REPATH_STAGE_CHECK, text);
+}
+
 int fake_suspend(const char *dev)
 {
 	return event(REPATH_CMD_EV_SUSPEND, dev, REPATH_STAGE_RELEASE, NULL);
@@ -695,6 +713,14 @@ void fake_gone(const char *dev)
 	w->dev_index = index_of(dev);
 	pthread_mutex_lock(&fake.lock);
 	fake_enqueue(w, 0);
+	pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_unready(uint32_t qpn, int state)
+{
+	pthread_mutex_lock(&fake.lock);
+	fake.unready_qpn = qpn;
+	fake.unready = state;
 	pthread_mutex_unlock(&fake.lock);
 }
 

@@ -71,6 +71,7 @@ void fake_tap_get(unsigned int *touched, unsigned int *delivered);
  * errno that it carried; *text, if given, is the reason (static).
  */
 int fake_check(const char *dev, const char **text);
+int fake_check_force(const char *dev, const char **text);
 int fake_suspend(const char *dev);			/* after fake_check; until RELEASE */
 int fake_suspend_start(const char *dev);		/* does not wait */
 int fake_abort(void);					/* until ABORT */
@@ -81,6 +82,8 @@ int fake_resume_start(const char *dev);			/* does not wait */
 int fake_wait(int stage);				/* enum repath_stage */
 /* The peers of a context's connections are said to have died. */
 void fake_gone(const char *dev);
+/* The peer of an unmoved queue pair is no READY one: enum repath_conn_state. */
+void fake_unready(uint32_t qpn, int state);
 /* The module goes; the next event is that of a new one. */
 void fake_unload(void);
 /* Waits until no connection is moving: the peers' ends finish a little later than the mover's. */

@@ -11,6 +11,7 @@ struct work {
 	uint64_t at_ns;
 	enum { W_EVENT, W_MSG, W_SENT, W_CALL, W_GONE, W_UNLOAD, W_RESOLVE } kind;
 	int cmd;
+	bool force;
 	unsigned int op;
 	char dev[64];
 	uint32_t dev_index, peer_id;
