@@ -228,16 +228,10 @@ void rp_conn_unusable(struct rp_conn *c)
 	rp_message_forget(c, REPATH_MSG_INFO);
 }
 
-static int to_init(struct rp_qp *qp)
+int rp_qp_replay_recvs(struct rp_qp *qp)
 {
-	struct ibv_qp_attr attr = qp->attr;
 	int ret;
 
-	attr.qp_state = IBV_QPS_INIT;
-	ret = rp_qp_modify_real(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				IBV_QP_ACCESS_FLAGS);
-	if (ret)
-		return ret;
 	rp_lock(&qp->lock);
 	if (rp_counters)
 		rp_counters->replayed_recvs += qp->rq.head - qp->rq.submitted;
@@ -246,6 +240,17 @@ static int to_init(struct rp_qp *qp)
 		qp->recv_gate = false;
 	rp_unlock(&qp->lock);
 	return ret;
+}
+
+static int to_init(struct rp_qp *qp)
+{
+	struct ibv_qp_attr attr = qp->attr;
+	int ret;
+
+	attr.qp_state = IBV_QPS_INIT;
+	ret = rp_qp_modify_real(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				IBV_QP_ACCESS_FLAGS);
+	return ret ? ret : rp_qp_replay_recvs(qp);
 }
 
 static enum ibv_mtu min_mtu(enum ibv_mtu a, enum ibv_mtu b)

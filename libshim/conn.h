@@ -145,6 +145,8 @@ bool rp_conn_work(struct rp_conn *c);
 /* From now on an end that keeps its queue pair, for a move of the peer. */
 void rp_conn_stay(struct rp_conn *c);
 void rp_conn_kill(struct rp_conn *c);		/* the peer is gone */
+/* Gives kept receives to the device and lets new ones through; 0 or -errno. */
+int rp_qp_replay_recvs(struct rp_qp *qp);
 /* Gives kept sends to the device and lets new ones through. */
 void rp_qp_open_gate(struct rp_qp *qp);
 /* Puts a recreated queue pair without a connection into the state that it had. */

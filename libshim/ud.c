@@ -243,20 +243,6 @@ static int to_state(struct rp_qp *qp, enum ibv_qp_state state, int mask)
 	return rp_qp_modify_real(qp, &attr, IBV_QP_STATE | mask);
 }
 
-static int post_receives(struct rp_qp *qp)
-{
-	int ret;
-
-	rp_lock(&qp->lock);
-	if (rp_counters)
-		rp_counters->replayed_recvs += qp->rq.head - qp->rq.submitted;
-	ret = -rp_qp_submit_recvs(qp);
-	if (!ret)
-		qp->recv_gate = false;
-	rp_unlock(&qp->lock);
-	return ret;
-}
-
 int rp_ud_restore(struct rp_qp *qp)
 {
 	enum ibv_qp_state state = qp->qp.state;
@@ -268,7 +254,7 @@ int rp_ud_restore(struct rp_qp *qp)
 	if (!ret)
 		ret = attach_again(qp);
 	if (!ret && state != IBV_QPS_ERR && state != IBV_QPS_SQE)
-		ret = post_receives(qp);
+		ret = rp_qp_replay_recvs(qp);
 	if (!ret && (state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD))
 		ret = to_state(qp, IBV_QPS_RTR, 0);
 	if (!ret && (state == IBV_QPS_RTS || state == IBV_QPS_SQD))
@@ -281,7 +267,7 @@ int rp_ud_restore(struct rp_qp *qp)
 		rp_async_take(to_rp_context(qp->qp.context));
 		qp->swallow = false;
 		if (!ret)
-			ret = post_receives(qp);
+			ret = rp_qp_replay_recvs(qp);
 	}
 	return ret;
 }
