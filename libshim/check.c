@@ -138,14 +138,13 @@ void rp_move_check(uint32_t op, uint32_t dev_index, const char *name, bool force
 			ask_peers(ctx);
 	rp_unlock(&rp_contexts_lock);
 	if (!peers_pending())
-		rp_move_prepared(NULL, NULL);
+		rp_move_prepared(NULL);
 }
 
-void rp_move_prepared(struct rp_peer *peer, const char *reason)
+void rp_move_prepared(const char *reason)
 {
 	struct rp_move *m, *tmp;
 
-	(void)peer;
 	list_for_each_safe(m, tmp, &rp_moves, node) {
 		if (m->state != MOVE_CHECK)
 			continue;

@@ -156,7 +156,6 @@ int rp_qp_restore(struct rp_qp *qp);
 void rp_drain_harvest(struct rp_context *ctx);
 void rp_drain_step(struct rp_conn *c);
 bool rp_drain_flush(struct rp_conn *c);		/* stuck work taken back; true when done */
-uint64_t rp_drain_sends_done(const struct rp_qp *qp);
 void rp_drain_settle(struct rp_conn *c);
 /* Completes everything that is kept: the first send with @first, the rest as flushed. */
 void rp_drain_fail_all(struct rp_qp *qp, enum ibv_wc_status first);
@@ -178,7 +177,7 @@ void rp_keys_failed(struct rp_qp *qp);	/* one that had a wrong key has completed
 void rp_keys_reset(struct rp_qp *qp);	/* all requests are gone; caller holds qp->lock */
 
 /* check.c, move.c */
-void rp_move_prepared(struct rp_peer *peer, const char *reason);	/* NULL: yes */
+void rp_move_prepared(const char *reason);	/* NULL: yes */
 extern struct repath_counters *rp_counters;	/* of the move that is worked on, or NULL */
 
 #endif /* RP_CONN_H */

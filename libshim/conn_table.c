@@ -94,7 +94,7 @@ static void peer_put(struct rp_peer *peer)
 	list_del(&peer->node);
 	free(peer);
 	if (asked)
-		rp_move_prepared(NULL, NULL);
+		rp_move_prepared(NULL);
 }
 
 void rp_conn_forget(struct rp_conn *c)

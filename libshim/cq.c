@@ -253,7 +253,7 @@ bool rp_cq_soft_pop(struct rp_cq *cq, struct ibv_wc *wc)
 	return true;
 }
 
-int rp_cq_take(struct rp_cq *cq)
+static int take(struct rp_cq *cq)
 {
 	struct ibv_wc wc[TAKE_BATCH];
 	int n, i, total = 0;
@@ -275,7 +275,7 @@ int rp_cq_take(struct rp_cq *cq)
 void rp_cq_sweep(struct rp_cq *cq)
 {
 	rp_lock(&cq->lock);
-	rp_cq_take(cq);
+	take(cq);
 	rp_unlock(&cq->lock);
 }
 
@@ -284,7 +284,7 @@ int rp_cq_harvest(struct rp_cq *cq)
 	int n;
 
 	rp_lock(&cq->lock);
-	n = rp_cq_take(cq);
+	n = take(cq);
 	if (n)
 		rp_cq_soft_notify(cq, true);
 	rp_unlock(&cq->lock);

@@ -104,7 +104,7 @@ void rp_move_forked(void);
 /* Does what is due; returns milliseconds until it wants to be called again, -1: not at all. */
 int rp_move_tick(void);
 void rp_peer_msg_in(const struct rp_ctl_peer_msg *m);
-void rp_peer_sent(uint32_t peer_id, uint64_t msg_id, int err);
+void rp_peer_sent(uint64_t msg_id, int err);
 void rp_peer_resend(void);	/* events were lost: rp_peer_sent() may not be called any more */
 
 /* resolve.c, keys_stream.c, numbers.c. @place: NULL with an error. */

@@ -56,10 +56,9 @@ int rp_ctl_event_in(struct nl_msg *msg, void *arg)
 		rp_peer_msg_in(&m);
 		break;
 	case REPATH_CMD_EV_PEER_SENT:
-		if (!tb[REPATH_A_PEER_ID] || !tb[REPATH_A_MSG_ID] || !tb[REPATH_A_ERRNO])
+		if (!tb[REPATH_A_MSG_ID] || !tb[REPATH_A_ERRNO])
 			return NL_SKIP;
-		rp_peer_sent(nla_get_u32(tb[REPATH_A_PEER_ID]), nla_get_u64(tb[REPATH_A_MSG_ID]),
-			     nla_get_u32(tb[REPATH_A_ERRNO]));
+		rp_peer_sent(nla_get_u64(tb[REPATH_A_MSG_ID]), nla_get_u32(tb[REPATH_A_ERRNO]));
 		break;
 	case REPATH_CMD_EV_RESOLVED:
 		if (!tb[REPATH_A_MSG_ID] || !tb[REPATH_A_ERRNO])
@@ -96,6 +95,6 @@ int rp_ctl_event_error(struct sockaddr_nl *nla, struct nlmsgerr *err, void *arg)
 	if (err->error && err->msg.nlmsg_seq & RP_RESOLVE_ID)
 		rp_resolved(err->msg.nlmsg_seq, -err->error, NULL);
 	else if (err->error)
-		rp_peer_sent(0, err->msg.nlmsg_seq, -err->error);
+		rp_peer_sent(err->msg.nlmsg_seq, -err->error);
 	return NL_SKIP;
 }

@@ -19,14 +19,13 @@ static int memcpy_from_dm(void *host, struct ibv_dm *dm, uint64_t offset, size_t
 	return real_dm(dm)->memcpy_from_dm(host, real_dm(dm), offset, length);
 }
 
-static struct ibv_dm *wrap(struct rp_context *ctx, struct ibv_dm *real, bool imported)
+static struct ibv_dm *wrap(struct rp_context *ctx, struct ibv_dm *real)
 {
 	struct rp_dm *dm = calloc(1, sizeof(*dm));
 
 	if (!dm)
 		return NULL;
 	dm->real = real;
-	dm->imported = imported;
 	dm->dm.context = &ctx->vctx.context;
 	dm->dm.comp_mask = real->comp_mask;
 	dm->dm.handle = real->handle;
@@ -44,7 +43,7 @@ struct ibv_dm *rp_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr
 	rp_verbs_enter(ctx);
 	real = RP_REAL(RP_SLOT(ctx, alloc_dm)(ctx->real, attr));
 	if (real) {
-		ret = wrap(ctx, real, false);
+		ret = wrap(ctx, real);
 		if (!ret)
 			RP_REAL(RP_SLOT(ctx, free_dm)(real));
 	}
@@ -77,7 +76,7 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)
 	rp_verbs_enter(ctx);
 	real = RP_REAL(rp_real.ibv_import_dm(ctx->real, handle));
 	if (real) {
-		ret = wrap(ctx, real, true);
+		ret = wrap(ctx, real);
 		if (!ret)
 			RP_REAL_VOID(rp_real.ibv_unimport_dm(real));
 	}

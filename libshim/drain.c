@@ -181,7 +181,7 @@ bool rp_drain_flush(struct rp_conn *c)
 	return true;
 }
 
-uint64_t rp_drain_sends_done(const struct rp_qp *qp)
+static uint64_t sends_done(const struct rp_qp *qp)
 {
 	uint64_t retired = atomic_load(&qp->sq.retired);
 
@@ -196,7 +196,7 @@ void rp_drain_settle(struct rp_conn *c)
 {
 	struct rp_qp *qp = c->qp;
 	struct rp_cq *cq = send_cq(qp);
-	uint64_t i, last = 0, done = rp_drain_sends_done(qp);
+	uint64_t i, last = 0, done = sends_done(qp);
 	bool any = false;
 
 	if (c->peer_count <= done)

@@ -176,7 +176,7 @@ void rp_peer_prepare(struct rp_peer *peer, struct rp_context *ctx)
 		return;
 	m = rp_message_new(peer, REPATH_MSG_PREPARE, n, NULL, 0);
 	if (!m) {
-		rp_move_prepared(peer, "out of memory");
+		rp_move_prepared("out of memory");
 		return;
 	}
 	list_for_each(c, &peer->conns, in_peer)
@@ -184,7 +184,7 @@ void rp_peer_prepare(struct rp_peer *peer, struct rp_context *ctx)
 			rp_message_record(&m->recs[m->nrecs++], c, REPATH_MSG_PREPARE);
 	if (!rp_message_ask(m, &peer->prepares)) {
 		rp_message_free(m);
-		rp_move_prepared(peer, "out of memory");
+		rp_move_prepared("out of memory");
 		return;
 	}
 	rp_message_try(m);

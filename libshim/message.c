@@ -147,7 +147,7 @@ void rp_peer_expire(void)
 			rp_keys_lost(peer, q->id);
 		rp_message_answered(peer, q->id);
 		if (prepare)
-			rp_move_prepared(peer, "its peer does not answer");
+			rp_move_prepared("its peer does not answer");
 	}
 }
 
@@ -254,7 +254,7 @@ static void give_up(struct rp_message *m, int err)
 		snprintf(why, sizeof(why), "its peer's host does not answer (%s)", strerror(err));
 		rp_message_answered(peer, m->id);
 		rp_message_free(m);
-		rp_move_prepared(peer, why);
+		rp_move_prepared(why);
 		return;
 	}
 	if (m->type == REPATH_MSG_KEYS) {
@@ -284,11 +284,10 @@ static void forget_missing(struct rp_message *m)
 	m->nrecs = n;
 }
 
-void rp_peer_sent(uint32_t peer_id, uint64_t msg_id, int err)
+void rp_peer_sent(uint64_t msg_id, int err)
 {
 	struct rp_message *m;
 
-	(void)peer_id;	/* an error of the request itself tells only the number */
 	list_for_each(m, &messages, node)
 		if (m->id == (uint32_t)msg_id)
 			break;

@@ -103,7 +103,7 @@ struct rp_keymap *rp_context_lkeys(struct rp_context *ctx)
 	return map;
 }
 
-int rp_lkeys_publish(struct rp_context *ctx)
+static int publish_lkeys(struct rp_context *ctx)
 {
 	static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 	struct rp_keymap *map, *old;
@@ -156,7 +156,7 @@ static struct ibv_mr *finish(struct rp_context *ctx, struct rp_mr *mr, struct ib
 	mr->mr.lkey = real->lkey;
 	mr->mr.rkey = real->rkey;
 	rp_keys_add_mr(ctx, mr);
-	if (rp_lkeys_publish(ctx)) {
+	if (publish_lkeys(ctx)) {
 		rp_keys_del_mr(ctx, mr);
 		RP_REAL(rp_real.ibv_dereg_mr(real));
 		mr->real = NULL;
@@ -352,7 +352,7 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 	if (!ctx->epoch) {
 		mr->mr.lkey = mr->real->lkey;
 		mr->mr.rkey = mr->real->rkey;
-	} else if (lkey != mr->real->lkey && rp_lkeys_publish(ctx)) {
+	} else if (lkey != mr->real->lkey && publish_lkeys(ctx)) {
 		ret = IBV_REREG_MR_ERR_CMD;
 	}
 	rkey ^= mr->real->rkey;
@@ -383,7 +383,7 @@ int ibv_dereg_mr(struct ibv_mr *ibmr)
 	if (ret) {
 		rp_keys_add_mr(ctx, mr);
 	} else {
-		rp_lkeys_publish(ctx);
+		publish_lkeys(ctx);
 		if (mr->how == RP_MR_OTHER && mr->pin >= 0)
 			rp_unpin(ctx, mr->pin);
 	}

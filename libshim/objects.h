@@ -132,7 +132,6 @@ struct rp_xrcd {
 struct rp_dm {
 	struct ibv_dm dm;
 	struct ibv_dm *real;
-	bool imported;
 };
 
 struct rp_counters_obj {
@@ -179,7 +178,6 @@ int rp_srq_refill(struct rp_srq *srq);	/* posts again what the device has not; k
 
 /* query.c: GID indexes are the application's on one side, the device's on the other */
 int rp_real_sgid(const struct rp_context *ctx, int port, int index);
-int rp_virtual_sgid(const struct rp_context *ctx, int port, int index);
 
 /* channel.c */
 void rp_channel_take_events(struct rp_channel *ch);	/* real events become soft ones */
@@ -187,7 +185,6 @@ void rp_channel_forget_cq(struct rp_cq *cq);		/* before it is freed */
 
 /* cq.c; the caller holds cq->lock */
 bool rp_wc_translate(struct ibv_wc *wc);	/* false: not for the application */
-int rp_cq_take(struct rp_cq *cq);	/* harvest without telling the channel */
 bool rp_cq_soft_pop(struct rp_cq *cq, struct ibv_wc *wc);
 /* Takes the completions of a queue pair that is destroyed or reset. */
 void rp_cq_sweep(struct rp_cq *cq);
@@ -200,11 +197,10 @@ void rp_cq_ex_free(struct rp_cq *cq);
 int rp_td_release(struct rp_td *td);
 int rp_td_recreate(struct rp_td *td);
 
-/* ud.c: what rp_qp_free() frees besides */
+/* ud.c: what is freed with a queue pair */
 void rp_ud_free(struct rp_qp *qp);
 
 /* qp.c */
-void rp_qp_free(struct rp_qp *qp);
 void rp_qp_sweep(struct rp_qp *qp);	/* its CQs, see rp_cq_sweep() */
 /* A receive from an SRQ: counts it, and gives the completion our number; true: flushed by a move. */
 bool rp_qp_srq_completion(struct rp_context *ctx, struct ibv_wc *wc);
@@ -229,9 +225,6 @@ void rp_keys_add_mw(struct rp_context *ctx, struct rp_mw *mw);
 void rp_keys_del_mw(struct rp_context *ctx, struct rp_mw *mw);
 void rp_keys_renumber(struct rp_context *ctx);		/* all of them are new */
 void rp_keys_changes_free(struct rp_context *ctx);
-
-/* mr.c: after a change in the set of keys while ctx->epoch > 0 */
-int rp_lkeys_publish(struct rp_context *ctx);
 
 /* The functions behind the inline verbs, in the slots of every context that we hand out. */
 struct ibv_mw *rp_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);

@@ -58,7 +58,7 @@ static void prepared_in(struct rp_peer *peer, const struct rp_ctl_peer_msg *in)
 			if (why[n] < ' ' || why[n] > '~')
 				why[n] = '?';
 	}
-	rp_move_prepared(peer, why[0] ? why : NULL);
+	rp_move_prepared(why[0] ? why : NULL);
 }
 
 /*
@@ -274,6 +274,6 @@ void rp_peer_msg_in(const struct rp_ctl_peer_msg *m)
 		rp_peer_drop(peer);
 		rp_request_keys_acked();
 		if (asked)
-			rp_move_prepared(peer, NULL);
+			rp_move_prepared(NULL);
 	}
 }

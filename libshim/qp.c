@@ -183,7 +183,7 @@ bool rp_qp_srq_completion(struct rp_context *ctx, struct ibv_wc *wc)
 	return ours;
 }
 
-void rp_qp_free(struct rp_qp *qp)
+static void qp_free(struct rp_qp *qp)
 {
 	rp_keys_reset(qp);
 	free(qp->sq.slots);
@@ -276,7 +276,7 @@ static struct ibv_qp *create(struct rp_context *ctx, struct ibv_pd *pd,
 	rp_verbs_leave(ctx);
 	if (!ret)
 		return &qp->qp;
-	rp_qp_free(qp);
+	qp_free(qp);
 	errno = -ret;
 	return NULL;
 }
@@ -338,7 +338,7 @@ struct ibv_qp *rp_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *
 	if (qp->real)
 		return &qp->qp;
 	saved = errno;
-	rp_qp_free(qp);
+	qp_free(qp);
 	errno = saved;
 	return NULL;
 }
@@ -386,7 +386,7 @@ int ibv_destroy_qp(struct ibv_qp *ibqp)
 		rp_unpin(ctx, RP_IMM_RDMACM);
 	rp_verbs_leave(ctx);
 	rp_wait_acked(&ibqp->mutex, &ibqp->cond, &qp->async_events_unacked);
-	rp_qp_free(qp);
+	qp_free(qp);
 	return 0;
 }
 

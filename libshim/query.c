@@ -12,7 +12,7 @@ int rp_real_sgid(const struct rp_context *ctx, int port, int index)
 	return ctx->sgid_map[port - 1][index];
 }
 
-int rp_virtual_sgid(const struct rp_context *ctx, int port, int index)
+static int virtual_sgid(const struct rp_context *ctx, int port, int index)
 {
 	int i;
 
@@ -111,7 +111,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 	for (i = 0; i < ret; i++) {
 		struct ibv_gid_entry *e = (void *)((char *)entries + i * size);
 
-		e->gid_index = rp_virtual_sgid(ctx, e->port_num, e->gid_index);
+		e->gid_index = virtual_sgid(ctx, e->port_num, e->gid_index);
 	}
 	return ret;
 }
@@ -152,6 +152,6 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc
 		return rp_real.ibv_init_ah_from_wc(context, port, wc, grh, attr);
 	QUERY(context, rp_real.ibv_init_ah_from_wc(ctx->real, port, wc, grh, attr));
 	if (!ret && attr->is_global)
-		attr->grh.sgid_index = rp_virtual_sgid(ctx, port, attr->grh.sgid_index);
+		attr->grh.sgid_index = virtual_sgid(ctx, port, attr->grh.sgid_index);
 	return ret;
 }

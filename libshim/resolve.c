@@ -115,7 +115,7 @@ static void deadline_in(struct timespec *t, int seconds)
 	t->tv_sec += seconds;
 }
 
-int rp_resolve(struct rp_context *ctx, const struct ibv_ah_attr *av, enum ibv_qp_type type,
+static int resolve(struct rp_context *ctx, const struct ibv_ah_attr *av, enum ibv_qp_type type,
 	       uint32_t qpn, uint32_t src_qpn, struct rp_place *now)
 {
 	struct question q = { .done = false };
@@ -182,7 +182,7 @@ int rp_resolve_rtr(struct rp_qp *qp, struct ibv_qp_attr *attr, int mask, bool *m
 	av = attr->ah_attr;
 	if (!av.port_num)
 		av.port_num = qp->attr.port_num;
-	ret = rp_resolve(ctx, &av, qp->qp.qp_type, attr->dest_qp_num, qp->real->qp_num, &now);
+	ret = resolve(ctx, &av, qp->qp.qp_type, attr->dest_qp_num, qp->real->qp_num, &now);
 	if (ret) {
 		rp_log(RP_LOG_ERR, "QP 0x%x: not connected to QP 0x%x: %s", qp->qp.qp_num,
 		       attr->dest_qp_num, reason(ret));

@@ -11,21 +11,6 @@
 #include "shim.h"
 
 /**
- * rp_resolve() - ask, and wait for the answer
- * @ctx: own device; the caller is inside a verb of it
- * @av: the address that the application was given, its own GID index
- * @type: of both queue pairs
- * @qpn: the number that the application was given
- * @src_qpn: the own queue pair's real number
- * @now: where it is; what was asked for, if there is no module
- *
- * Return: 0; or as modify_qp: EADDRNOTAVAIL (no such queue pair there, nor where those are that were
- * there), ENOTUNIQ (two may be meant), EADDRINUSE (it is connected to somebody else), ETIMEDOUT.
- */
-int rp_resolve(struct rp_context *ctx, const struct ibv_ah_attr *av, enum ibv_qp_type type,
-	       uint32_t qpn, uint32_t src_qpn, struct rp_place *now);
-
-/**
  * struct rp_dest - a UD address that is kept resolved
  * @ctx: own device
  * @av: the address as the application gave it
@@ -60,7 +45,11 @@ void rp_dest_av(struct rp_context *ctx, const struct ibv_ah_attr *av, const stru
 /* On the control thread, when @ctx is on another device: all of its addresses are asked for anew. */
 void rp_dests_again(struct rp_context *ctx);
 
-/* Before a queue pair goes to RTR: the real destination into @attr. 0 or what rp_resolve() says. */
+/*
+ * Before a queue pair goes to RTR: the real destination into @attr. 0, or as modify_qp:
+ * EADDRNOTAVAIL (no such queue pair there, nor where those are that were there), ENOTUNIQ (two may be
+ * meant), EADDRINUSE (it is connected to somebody else), ETIMEDOUT.
+ */
 int rp_resolve_rtr(struct rp_qp *qp, struct ibv_qp_attr *attr, int mask, bool *moved);
 
 /* In a child of fork. */

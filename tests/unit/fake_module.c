@@ -456,7 +456,7 @@ static void run(struct work *w)
 		rp_peer_msg_in(&w->msg);
 		break;
 	case W_SENT:
-		rp_peer_sent(w->peer_id, w->msg_id, w->err);
+		rp_peer_sent(w->msg_id, w->err);
 		break;
 	case W_GONE:
 		list_for_each(c, &rp_conns, node)
