@@ -27,7 +27,6 @@ struct late {
 
 struct cable {
 	uint32_t port;			/* of the switch */
-	uint32_t host_port;		/* of the modelled host whose place it is */
 	struct sockaddr_storage to;
 	socklen_t to_size;
 	uint32_t session, sequence;
@@ -226,7 +225,6 @@ static void hello(struct fabric *f, const struct vhca_header *h, const uint8_t *
 	*c = *from;
 	c->used = 1;
 	c->port = port;
-	c->host_port = host;
 	c->hca_port = h->port;
 	c->heard_ms = f->ext->now_ms;
 	if (f->ports[port].up)

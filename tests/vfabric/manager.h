@@ -54,7 +54,7 @@ struct manager {
 	char name[64];		/* prefix of the socket names */
 	struct pending *pending;
 	uint32_t npending;
-	uint64_t smps, gmps;
+	uint64_t smps;
 	uint64_t lost;		/* MADs that got nowhere */
 	uint64_t gone;		/* to real HCAs */
 	/* The answers that our own hosts wait for: sa.c */

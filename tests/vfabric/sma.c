@@ -139,8 +139,6 @@ void sma_state_changed(struct fabric *f, uint32_t at, enum port_state old)
 
 	if (!sma)
 		return;
-	if (port->state == PORT_INIT && old == PORT_DOWN && !port->is_switch)
-		f->port_sma[at].client_reregister = 0;
 	if (!port->is_switch)
 		return;
 	/* What the SM does itself (to armed, to active) is no news to it. */

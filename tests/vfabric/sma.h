@@ -24,7 +24,6 @@
 struct port_sma {
 	uint8_t info[64];	/* PortInfo as set; what the model knows is filled in on Get */
 	uint16_t *pkeys;	/* big endian */
-	uint8_t client_reregister;
 	uint8_t is_sm;
 	uint64_t guids[8];	/* GUIDInfo block 0, big endian; 0 is the port's */
 };

@@ -117,8 +117,6 @@ static unsigned int set(struct fabric *f, uint32_t at, const uint8_t *data)
 		set_lid(f, at, lid, lmc);
 		port->smlid = be16_at(data + 18);
 		info[36] = (info[36] & 0xf0) | (data[36] & 15);
-		if (data[51] & 0x80)
-			ps->client_reregister = 1;
 	}
 	if (port->is_switch && !port->num)
 		return 0;

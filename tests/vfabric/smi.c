@@ -185,7 +185,6 @@ static void lid_follow(struct fabric *f, uint32_t at, int came_in,
 {
 	struct mad_address a = *address;
 
-	f->manager->gmps++;
 	for (int hops = 0; at != NONE && hops < 2 * MAX_HOPS; hops++) {
 		struct node *node = &f->nodes[f->ports[at].node];
 		uint32_t self = node->type == NET_SWITCH ? node->first : at;

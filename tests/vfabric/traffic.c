@@ -362,7 +362,6 @@ int traffic_measure(struct fabric *f, uint64_t interval)
 	t->nsamples = 0;
 	t->deadlock_at = 0;
 	t->deadlock_length = 0;
-	t->series_flows = t->nflows < MAX_SERIES ? t->nflows : MAX_SERIES;
 	memset(&t->latency, 0, sizeof(t->latency));
 	memset(f->drops, 0, sizeof(f->drops));
 	for (uint32_t i = 0; i < t->nflows; i++) {

@@ -54,7 +54,7 @@ struct traffic {
 	uint64_t *sample_time, *sample_bytes;
 	float *series;			/* [sample * nflows + flow], Gbit/s */
 	uint32_t *occupancy;		/* [sample * vls + vl], blocks in input queues */
-	uint32_t nsamples, sample_room, series_flows;
+	uint32_t nsamples, sample_room;
 	uint64_t deadlock_at;		/* first seen by a sample; 0: never */
 	uint32_t deadlock[64];
 	unsigned int deadlock_length;
