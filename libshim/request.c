@@ -56,13 +56,13 @@ void rp_peer_new_key(struct rp_context *ctx, uint32_t serial)
 
 	if (!rp_ctl_call(push, &a))
 		return;
-	clock_gettime(CLOCK_REALTIME, &end);
+	clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_sec += KEYS_WAIT_S;
 	for (;;) {
 		rp_ctl_call(look, &a);
 		if (a.known)
 			return;
-		clock_gettime(CLOCK_REALTIME, &step);
+		clock_gettime(CLOCK_MONOTONIC, &step);
 		if (after(&step, &end)) {
 			rp_log(RP_LOG_ERR, "a peer did not acknowledge a new key in time");
 			return;
@@ -74,7 +74,7 @@ void rp_peer_new_key(struct rp_context *ctx, uint32_t serial)
 			step.tv_sec++;
 		}
 		pthread_mutex_lock(&keys_lock);
-		pthread_cond_timedwait(&keys_done, &keys_lock, &step);
+		pthread_cond_clockwait(&keys_done, &keys_lock, CLOCK_MONOTONIC, &step);
 		pthread_mutex_unlock(&keys_lock);
 	}
 }

@@ -111,8 +111,14 @@ static void send_question(void *arg)
 
 static void deadline_in(struct timespec *t, int seconds)
 {
-	clock_gettime(CLOCK_REALTIME, t);
+	clock_gettime(CLOCK_MONOTONIC, t);
 	t->tv_sec += seconds;
+}
+
+/* The time of day may be set while it waits, as after a move of the machine. */
+static int wait_answer(const struct timespec *end)
+{
+	return pthread_cond_clockwait(&answered, &lock, CLOCK_MONOTONIC, end);
 }
 
 static int resolve(struct rp_context *ctx, const struct ibv_ah_attr *av, enum ibv_qp_type type,
@@ -137,7 +143,7 @@ static int resolve(struct rp_context *ctx, const struct ibv_ah_attr *av, enum ib
 		}
 		deadline_in(&end, ANSWER_S);
 		pthread_mutex_lock(&lock);
-		while (!q.done && pthread_cond_timedwait(&answered, &lock, &end) != ETIMEDOUT)
+		while (!q.done && !wait_answer(&end))
 			;
 	}
 	list_del(&q.node);
@@ -269,13 +275,12 @@ struct rp_dest *rp_dest_get(struct rp_context *ctx, const struct ibv_ah_attr *av
 	if (!rp_ctl_call(send_dest, d))
 		return d;
 	/* A datagram may be lost, but its sender is not kept for as long as one who connects. */
-	clock_gettime(CLOCK_REALTIME, &end);
+	clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_nsec += UD_ANSWER_MS * 1000000l;
 	end.tv_sec += end.tv_nsec / 1000000000;
 	end.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&lock);
-	while (!d->answered &&
-	       pthread_cond_timedwait(&answered, &lock, &end) != ETIMEDOUT)
+	while (!d->answered && !wait_answer(&end))
 		;
 	pthread_mutex_unlock(&lock);
 	return d;
