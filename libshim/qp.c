@@ -403,6 +403,7 @@ int rp_qp_release(struct rp_qp *qp)
 {
 	int ret;
 
+	rp_ud_leave(qp);
 	rp_lock(&qp->lock);
 	ret = RP_REAL(rp_real.ibv_destroy_qp(qp->real));
 	if (!ret)

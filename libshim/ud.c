@@ -220,6 +220,15 @@ void rp_ud_free(struct rp_qp *qp)
 	free(qp->ud_drain);
 }
 
+void rp_ud_leave(struct rp_qp *qp)
+{
+	struct rp_mcast *m;
+
+	/* Of a resume that failed half-way it is not in all of them. */
+	list_for_each(m, &qp->mcasts, node)
+		RP_REAL(rp_real.ibv_detach_mcast(qp->real, &m->gid, m->lid));
+}
+
 static int attach_again(struct rp_qp *qp)
 {
 	struct rp_mcast *m;

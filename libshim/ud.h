@@ -74,6 +74,8 @@ bool rp_ud_drained(struct rp_context *ctx);
 void rp_ud_drain_end(struct rp_qp *qp);
 /* The device is not left after all; a marker may still be on its way. */
 void rp_ud_drain_cancel(struct rp_qp *qp);
+/* Takes a queue pair out of its groups, without which it can not be destroyed. */
+void rp_ud_leave(struct rp_qp *qp);
 /* Puts a queue pair that was made anew into the state that it had; 0 or -errno. */
 int rp_ud_restore(struct rp_qp *qp);
 

@@ -125,6 +125,8 @@ int ibv_destroy_qp(struct ibv_qp *ibqp)
 
 	mock_lock();
 	err = mock_failing("ibv_destroy_qp");
+	if (!err && qp->groups)
+		err = EBUSY;
 	if (err) {
 		mock_unlock();
 		return err;
@@ -139,13 +141,6 @@ int ibv_destroy_qp(struct ibv_qp *ibqp)
 		((struct mock_srq *)ibqp->srq)->users--;
 	mock_async_drop(ibqp->context, qp);
 	mock.live[MOCK_QP]--;
-	while (qp->groups) {	/* as the kernel does with those of a queue pair that goes */
-		struct mock_group *g = qp->groups;
-
-		qp->groups = g->next;
-		free(g);
-		mock.live[MOCK_GROUP]--;
-	}
 	mock_unlock();
 	free(qp->sq.ring);
 	free(qp->rq.ring);

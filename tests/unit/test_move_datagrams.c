@@ -164,6 +164,10 @@ static void multicast(void)
 	CHECK_EQ(fake_resume("mock0", NULL), ENOMEM);
 	CHECK_EQ(fake_resume("mock0", NULL), 0);
 	CHECK_EQ(mock_live(MOCK_GROUP), 2);
+	/* A member is not destroyed, and goes on. */
+	CHECK_EQ(ibv_destroy_qp(e[0].qp), EBUSY);
+	for (k = 0; k < 2; k++)
+		CHECK_EQ(ibv_detach_mcast(e[k].qp, &group, 0), 0);
 	CHECK_EQ(ibv_destroy_ah(ah), 0);
 	pair_close(e);
 	CHECK_EQ(mock_live_total(), 0);
