@@ -76,7 +76,7 @@ struct ibv_mw *rp_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	rp_verbs_enter(ctx);
 	mw->real = alloc_real(mw);
 	if (mw->real) {
-		mw->mw.rkey = mw->real->rkey;
+		mw->mw.rkey = mw->now.key = mw->real->rkey;
 		mw->mw.handle = mw->real->handle;
 		mw->index = mw->mw.rkey & ~RP_MW_TAG;
 		rp_keys_add_mw(ctx, mw);
@@ -303,7 +303,7 @@ int rp_mw_release(struct rp_mw *mw)
 	rp_lock(&ctx->mws_lock);
 	mw->real = NULL;
 	settle(mw);
-	mw->rebind = mw->now.bound;
+	mw->rebind = mw->now.bound || mw->mw.type == IBV_MW_TYPE_1;
 	rp_unlock(&ctx->mws_lock);
 	return 0;
 }
@@ -334,6 +334,33 @@ static bool binds(const struct rp_qp *qp, const struct rp_mw *mw)
 	return mw->now.qp ? mw->now.qp == qp : qp->qp.pd == mw->mw.pd;
 }
 
+/* A bind to nothing names a region all the same. */
+static struct ibv_mr *any_mr(const struct rp_mw *mw)
+{
+	struct rp_mr *mr;
+
+	list_for_each(mr, &ctx_of(mw)->mrs, node)
+		if (mr->mr.pd == mw->mw.pd)
+			return &mr->mr;
+	return NULL;
+}
+
+/*
+ * How many binds a window is away from what it was. One of type 1 counts its tag up, bind by
+ * bind, from that which the device has given it; a device may refuse one that says to be elsewhere.
+ * It must be there even if it is not bound: the application's next bind goes on from there.
+ */
+static unsigned int binds_left(const struct rp_mw *mw)
+{
+	unsigned int n = (mw->now.key - mw->real->rkey) & RP_MW_TAG;
+
+	if (mw->mw.type != IBV_MW_TYPE_1)
+		return 1;
+	if (mw->now.bound)
+		return n ? n : RP_MW_TAG + 1;
+	return any_mr(mw) ? n : 0;
+}
+
 static int rebind(struct rp_qp *qp, struct rp_mw *mw, unsigned int flags)
 {
 	struct rp_slot s = { .send = {
@@ -343,8 +370,12 @@ static int rebind(struct rp_qp *qp, struct rp_mw *mw, unsigned int flags)
 	struct ibv_send_wr *bad;
 	int ret;
 
-	if (mw->mw.type == IBV_MW_TYPE_1)
+	if (mw->mw.type == IBV_MW_TYPE_1) {
+		s.send.bind_mw.rkey = ibv_inc_rkey(mw->real->rkey);
+		if (!mw->now.bound)
+			s.send.bind_mw.bind_info = (struct ibv_mw_bind_info){ .mr = any_mr(mw) };
 		return rp_mw_bind_type1(qp, &s);
+	}
 	rp_mw_real_bind(&s.send);
 	ret = qp->real->context->ops.post_send(qp->real, &s.send, &bad);
 	if (!ret)
@@ -356,8 +387,9 @@ bool rp_mw_rebound(struct rp_qp *qp)
 {
 	struct rp_context *ctx = rp_qp_context(qp);
 	unsigned int n = 0, max = qp->sq.size - 1 < REBIND_BATCH ? qp->sq.size - 1 : REBIND_BATCH;
-	struct rp_mw *mw, *last = NULL;
-	int ret;
+	unsigned int left;
+	struct rp_mw *mw;
+	int ret = 0;
 
 	if (qp->rebinding) {
 		rp_drain_harvest(ctx);
@@ -371,8 +403,10 @@ bool rp_mw_rebound(struct rp_qp *qp)
 	rp_lock(&qp->lock);
 	rp_lock(&ctx->mws_lock);
 	list_for_each(mw, &ctx->mws, node)
-		if (mw->rebind && binds(qp, mw) && ++n <= max)
-			last = mw;
+		if (mw->rebind && binds(qp, mw))
+			n += binds_left(mw);
+	/* The marker is back with the last, or, where each is signalled, with the first. */
+	n = qp->sig_all && n ? 1 : n < max ? n : max;
 	if (n) {
 		qp->marker.kind = RP_SLOT_MARKER;
 		qp->marker.owner = qp;
@@ -381,16 +415,16 @@ bool rp_mw_rebound(struct rp_qp *qp)
 	list_for_each(mw, &ctx->mws, node) {
 		if (!mw->rebind || !binds(qp, mw))
 			continue;
-		mw->rebind = false;
-		/* The marker is back with the last, or, where each is signalled, with the first. */
-		ret = rebind(qp, mw, mw == last || qp->sig_all ? IBV_SEND_SIGNALED : 0);
+		for (left = binds_left(mw); left && n && !ret; left--) {
+			ret = rebind(qp, mw, n == 1 ? IBV_SEND_SIGNALED : 0);
+			n -= !ret;
+			qp->rebinding = !n;
+		}
 		if (ret)
 			rp_log(RP_LOG_ERR, "memory window 0x%x is not bound again: %d",
 			       mw->now.key, ret);
-		else
-			qp->rebinding = mw == last || qp->sig_all;
-		if (mw == last || qp->sig_all)
-			break;
+		mw->rebind = left && !ret;
+		ret = 0;
 	}
 	rp_unlock(&ctx->mws_lock);
 	rp_unlock(&qp->lock);

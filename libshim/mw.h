@@ -27,7 +27,7 @@ struct rp_mw_state {
  * @mw: rkey as the application knows it; @index: upper 24 bits of that, for ever
  * @now: what all requests that are executed have made of it
  * @posted: struct rp_mw_request, requests that may not have been, oldest first
- * @rebind: @now is not true on the device that is there
+ * @rebind: @now, or its key, is not true on the device that is there
  */
 struct rp_mw {
 	struct ibv_mw mw;

@@ -75,6 +75,8 @@ static int keep(struct mock_qp *qp, const struct ibv_send_wr *wr)
 		w->qkey = wr->wr.ud.remote_qkey;
 		w->dgid = ((struct mock_ah *)wr->wr.ud.ah)->attr.grh.dgid;
 	}
+	if (wr->opcode == IBV_WR_BIND_MW)
+		w->window_key = wr->bind_mw.mw->rkey;
 	sq->head++;
 	return 0;
 }

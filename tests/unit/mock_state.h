@@ -130,6 +130,7 @@ struct mock_wqe {
 	uint64_t at_ns;
 	uint32_t dest_qpn, qkey;
 	union ibv_gid dgid;
+	uint32_t window_key;		/* the handle's, before it is bound */
 	uint32_t bytes;
 	char data[MOCK_INLINE];
 };
@@ -311,7 +312,7 @@ struct ibv_mw *mock_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int mock_dealloc_mw(struct ibv_mw *mw);
 int mock_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 /* What the worker does with them: false, NULL: not allowed. */
-bool mock_bind_window(struct mock_qp *qp, const struct ibv_send_wr *wr);
+bool mock_bind_window(struct mock_qp *qp, const struct ibv_send_wr *wr, uint32_t handle_key);
 bool mock_invalidate_window(struct mock_qp *qp, uint32_t key);
 char *mock_window_at(struct mock_qp *qp, uint32_t key, uint64_t addr, uint64_t len,
 		     unsigned int access);

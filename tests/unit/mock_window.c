@@ -65,14 +65,16 @@ int mock_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 	return ret;
 }
 
-bool mock_bind_window(struct mock_qp *qp, const struct ibv_send_wr *wr)
+/* @handle_key: what the handle said when it was posted */
+bool mock_bind_window(struct mock_qp *qp, const struct ibv_send_wr *wr, uint32_t handle_key)
 {
 	struct mock_mw *mw = (struct mock_mw *)wr->bind_mw.mw;
 	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
 	struct mock_mr *mr = (struct mock_mr *)info->mr;
 	bool type2 = mw->mw.type == IBV_MW_TYPE_2;
 
-	if (!mock_same_pd(mw->mw.pd, qp->qp.pd) || (wr->bind_mw.rkey ^ mw->key) >> 8)
+	if (!mock_same_pd(mw->mw.pd, qp->qp.pd) || handle_key != mw->key ||
+	    (wr->bind_mw.rkey ^ mw->key) >> 8)
 		return false;
 	if (type2 && (mw->mr || !((wr->bind_mw.rkey ^ mw->key) & 0xff)))
 		return false;

@@ -362,7 +362,8 @@ static enum outcome execute(struct mock_qp *qp, struct mock_wqe *w)
 		return DONE;
 	}
 	if (w->wr.opcode == IBV_WR_BIND_MW)
-		return mock_bind_window(qp, &w->wr) ? DONE : fail(qp, IBV_WC_MW_BIND_ERR);
+		return mock_bind_window(qp, &w->wr, w->window_key) ? DONE :
+		       fail(qp, IBV_WC_MW_BIND_ERR);
 	d = responder(qp);
 	if (!d)
 		return unanswered(qp, mock.retry_ms * 1000000ull, IBV_WC_RETRY_EXC_ERR);
