@@ -160,15 +160,16 @@ static void report(const struct rail *rails, unsigned int n)
 
 static void register_more(struct rail *r)
 {
-	struct ibv_mr *mr = ibv_reg_mr(r->pd, r->out, sizeof(*r->out), IBV_ACCESS_LOCAL_WRITE |
-				       IBV_ACCESS_REMOTE_WRITE);
+	struct ibv_mr *mr;
 
+	new_region = 0;		/* a signal that comes from here on means another one */
+	mr = ibv_reg_mr(r->pd, r->out, sizeof(*r->out), IBV_ACCESS_LOCAL_WRITE |
+			IBV_ACCESS_REMOTE_WRITE);
 	if (!mr)
 		err(1, "reg_mr");
 	printf("{\"registered\":%u}\n", mr->rkey);
 	if (ibv_dereg_mr(mr))
 		err(1, "dereg_mr");
-	new_region = 0;
 }
 
 static double seconds(void)
