@@ -5,8 +5,6 @@ windows of both types, atomics, UC, UD with address handles, multicast. Each end
 from move import SHIM, moving
 from traffic import Pair, json_lines, last_json
 
-PENDING = "multicast between guests is not received"
-
 
 class Vcheck:
     """A vcheck server and its client."""
