@@ -6,7 +6,6 @@ from move import moving
 from test_move_both_guests import swap_all
 
 TIMEOUT = 280
-PENDING = "it has not run to its end"
 
 
 def test(bed):

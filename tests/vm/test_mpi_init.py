@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """A guest is moved while the MPI job in it still connects its ranks, and then all three guests of
-eight ranks at once."""
+eight ranks at once. The addresses go along: who has not been connected yet has nothing else to find
+his peers by."""
 
 import mpi
 from move import moving, repath
-from test_move_both_guests import swap_all
+from test_move_both_guests import new_device, release, swap_all
 
 TIMEOUT = 290
 PENDING = "it has not run to its end"
@@ -29,9 +30,9 @@ def during_init(mover, guests, moved):
         job = mpi.start(guests, [2, 3, 3], mpi.RC)
         op = suspend_soon(moved, job)
         early = not job.begun
-        mover.release(moved)
+        release(mover, moved)
         moved.migrate()
-        mover.new_device(moved)
+        new_device(mover, moved, True)
         mover.resume(moved, op)
         if early:
             return job

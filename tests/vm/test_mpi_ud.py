@@ -6,7 +6,6 @@ import mpi
 from move import moving
 
 TIMEOUT = 280
-PENDING = "a job over UD is not moved yet"
 
 
 def test(bed):
