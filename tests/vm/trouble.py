@@ -68,16 +68,16 @@ class Case:
     def survivor(self):
         return self.pair.server if self.who == "mover" else self.pair.client
 
-    def arm(self, what):
-        """@what: "kill" or "stop"."""
-        when, kind, name = self.point.split()
+    def arm(self, what, point=None, guest=None):
+        """@what: "kill" or "stop"; its own point of the victim, or @point of the process in @guest."""
+        when, kind, name = (point or self.point).split()
         number = (STAGES if kind == "reply" else MESSAGES)[name]
-        self.guest.run(f"echo {what} {when} {kind} {number} > {self.trap}.new;"
-                       f"mv {self.trap}.new {self.trap}")
+        (guest or self.guest).run(f"echo {what} {when} {kind} {number} > {self.trap}.new;"
+                                  f"mv {self.trap}.new {self.trap}")
 
-    def wait_hit(self, timeout=60):
+    def wait_hit(self, guest=None, timeout=60):
         """The point was reached."""
-        self.guest.wait_until(f"[ ! -e {self.trap} ]", timeout)
+        (guest or self.guest).wait_until(f"[ ! -e {self.trap} ]", timeout)
 
     def signal(self, sig):
         """To the process itself."""

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""A message between guests is damaged, said by a stranger, or cut short."""
+
+from disturbed import disturb
+
+GUESTS = 2
+PENDING = "HELLO and GONE, and what is forged, have not been reached"
+
+
+def test(bed):
+    disturb(bed, "guests-forged", ["altered", "forged", "truncated"])

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""A peer is killed, exactly before each word that it says in a move, and either end while everything is
+suspended, or when a move is given up: all others go on, and their data are right."""
+
+from move import moving
+from test_trouble_killed import armed, running, settle
+from trouble import Case, kernel_says, start, wait_final
+
+GUESTS = 2
+PENDING = "it has not run to its end"
+PEERS = [("peer", "before msg PREPARED"), ("peer", "before msg GATE"),
+         ("peer", "before msg READY"), ("peer", "before msg INFO")]
+ABORTING = [("mover", "before msg ABORT"), ("mover", "before reply abort"),
+            ("peer", "before msg ABORTED")]
+
+
+def killed_in_a_move(mover, a, b):
+    victims, witness = armed(a, b, 0, PEERS)
+    parked = [Case(a, b, 20 + i, who, "before reply none")
+              for i, who in enumerate(("mover", "peer"))]
+    for case in parked:
+        case.pair.wait_running()
+    op = mover.suspend(b, timeout=60)
+    for case in parked:
+        case.signal(9)
+        case.victim.wait(check=False)
+    mover.resume(b, op, timeout=60)
+    settle(victims + parked, witness)
+
+
+def killed_going_back(a, b):
+    """Nobody's peer has said READY when the move is given up: all have to ask for that."""
+    victims, witness = running(a, b, 30, ABORTING)
+    everybody = [*victims, witness]
+    for case in everybody:
+        case.arm("stop", "before msg READY", a)
+        if case.who == "mover":
+            case.arm("kill")
+    op = start(b, "suspend rxe0 timeout 60")
+    for case in everybody:
+        case.wait_hit(a)
+        if case.who == "peer":
+            case.arm("kill")
+    b.run(f"repath abort {op} nowait")
+    victims[0].wait_hit()
+    for case in everybody:
+        case.pair.server.kill(18)
+    for case in victims:
+        case.wait_hit()
+    state, text = wait_final(b, op)
+    assert state == "failed", text
+    settle(victims, witness)
+    kernel_says(b, r"failed: aborted by the administrator")
+
+
+def test(bed):
+    a, b = bed.guests("a", "b")
+    with moving(a, b) as mover:
+        killed_in_a_move(mover, a, b)
+        killed_going_back(a, b)
+        for guest in (a, b):
+            guest.rxe_del("rxe0")       # nobody holds it

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""A message between guests comes twice, late, or after those that follow it; and all that was said in
+a move is said again in the next."""
+
+from disturbed import disturb
+
+GUESTS = 2
+PENDING = "HELLO and GONE, and what is forged, have not been reached"
+
+
+def test(bed):
+    disturb(bed, "guests-repeated", ["doubled", "delayed", "reordered"], replay=True)
