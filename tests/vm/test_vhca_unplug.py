@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""An InfiniBand HCA in full run is just removed, and another one comes at another place of the
+fabric, with no command to repath: programs leave the one in time and go on with the other. A program
+without the library holds it up for nobody: then the loss is told."""
+
+import unplug
+from move import SHIM, moving
+from move_fabric import FabricMover
+from traffic import Pair
+from trouble import kernel_says
+from unmodified import start, wait_traffic
+
+ROUNDS = 3
+
+
+def replace(mover, guest):
+    """Remove and add the HCA; what must change has changed."""
+    before = mover.numbers(guest)
+    mover.release(guest)
+    op = unplug.last(guest)
+    assert op["state"] == "suspended", op
+    mover.check_inflight(op)
+    mover.add_elsewhere(guest)
+    op = unplug.wait_state(guest, op["op"], "resumed")
+    after = mover.numbers(guest)
+    mover.check_numbers({kind: before[kind] for kind in ("lid", "gid")}, after)
+    mover.suspended.append(op)
+
+
+def test(bed):
+    fabric = bed.fabric("mesh:3", guests={"a": ["H1"], "b": ["H2"]})
+    a, b = fabric.guests
+    with moving(a, b, mover=FabricMover(fabric, spare=["H3"]), module=unplug.LOADED) as mover:
+        pair = Pair(a, b, "-q 4 -n 8 -b -k 4 -m all --vary -s 20000", env=SHIM)
+        pair.wait_running()
+        for _ in range(ROUNDS):
+            replace(mover, b)
+            pair.wait_progress(50)
+        pair.finish()
+
+        mover.comm = "ib_write_bw"
+        jobs = start(a, b, "ib_write_bw -s 4096 -t 16 -D 15 -F -b")
+        wait_traffic(a)
+        replace(mover, b)
+        wait_traffic(b)
+        for job in jobs:
+            job.wait(120)
+
+        mover.comm = "rcheck"
+
+        # Who can not leave does not make the others wait: all lose it, as without us.
+        pair = Pair(a, b, "-q 2 -n 8 -b", env=SHIM)
+        pair.wait_running()
+        foreign = b.start("exec holdqp")
+        foreign.wait_for("qpns")
+        mover.release(b)
+        op = unplug.last(b)
+        assert op["state"] == "failed" and "unplanned" in op["reason"], op
+        assert "without libibrepath.so" in op["reason"], op
+        kernel_says(b, r"vhca2 was removed while in use; what used it has lost it")
+        for job in pair.jobs:
+            job.wait(90, check=False)
+            assert job.status == 1, f"{job.status}: {job.output()[-2000:]}"
+        foreign.kill(9)
+
+        # And a new one is as good as ever.
+        mover.add_elsewhere(b)
+        pair = Pair(a, b, "-q 2 -n 8 -b", env=SHIM)
+        pair.wait_running()
+        replace(mover, b)
+        pair.wait_progress(50)
+        pair.finish()
