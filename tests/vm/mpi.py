@@ -120,9 +120,11 @@ def listen(guests):
             guest.wait_until("netstat -ltn | grep -q :7000")
 
 
-def start(guests, ranks, transports, options="", under="repath run --", plain=False):
+def start(guests, ranks, transports, options="", under="repath run --", plain=False,
+          device="rxe0"):
     """Start mpicheck over UCX @transports, with @ranks in each of @guests, or a list of how many;
-    @plain: without repath, with the least that UCX needs on rxe."""
+    @plain: without repath, with the least that UCX needs on rxe; @device: may be a shell's text, to
+    be read by each rank."""
     if isinstance(ranks, int):
         ranks = [ranks] * len(guests)
     listen(guests[1:])
@@ -134,9 +136,13 @@ def start(guests, ranks, transports, options="", under="repath run --", plain=Fa
                "--mca pml ucx --mca osc ucx")
     else:
         own = f"-x UCX_TLS={transports} -x REPATH_LOG=info:{LOG}"
+    if "$" in device:
+        program = f"sh -c 'UCX_NET_DEVICES={device}:1 exec mpicheck \"$@\"' sh"
+    else:
+        program = f"-x UCX_NET_DEVICES={device}:1 mpicheck"
     return Job(guests, f"""
         export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
         exec nice -n 10 {under} mpirun -H {hosts} -n {sum(ranks)} \\
             --mca plm_rsh_agent /usr/bin/mpi-launch --mca oob_tcp_if_include mgmt \\
             --mca mpi_yield_when_idle 1 --bind-to none \\
-            -x UCX_NET_DEVICES=rxe0:1 {own} mpicheck -s {STOP} {options}""")
+            {own} {program} -s {STOP} {options}""")
