@@ -415,6 +415,7 @@ bool rp_mw_rebound(struct rp_qp *qp)
 	list_for_each(mw, &ctx->mws, node) {
 		if (!mw->rebind || !binds(qp, mw))
 			continue;
+		mw->now.qp = qp;	/* what is still to be done is this one's */
 		for (left = binds_left(mw); left && n && !ret; left--) {
 			ret = rebind(qp, mw, n == 1 ? IBV_SEND_SIGNALED : 0);
 			n -= !ret;

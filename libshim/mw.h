@@ -12,7 +12,7 @@
 
 /**
  * struct rp_mw_state - what a bind or an invalidation makes of a window
- * @qp: by which it was bound; NULL when that is gone
+ * @qp: by which it was bound last; NULL when that is gone
  * @key: as the application knows it
  */
 struct rp_mw_state {

@@ -229,6 +229,43 @@ static void many(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/* Not bound before the move, and any of three queue pairs may have brought its key to where it was. */
+static void never_bound(void)
+{
+	struct pair_how how = { .access = ACCESS };
+	struct ibv_qp *qp[3][2];
+	struct ibv_mw *mw;
+	int i, k;
+
+	pair_open(e, &how);
+	for (i = 0; i < 3; i++) {
+		for (k = 0; k < 2; k++) {
+			if (i)
+				e[k].qp = end_create_qp(&e[k], &how);
+			qp[i][k] = e[k].qp;
+		}
+		if (i)
+			pair_connect(e);
+	}
+	mw = ibv_alloc_mw(e[0].pd, IBV_MW_TYPE_1);
+	for (i = 0; i < 3; i++) {
+		move(0);
+		bind1(&e[0], mw, 128, IBV_SEND_SIGNALED);
+		expect(&e[0], 700, IBV_WC_SUCCESS);
+		write_by(&e[1], &e[0], mw->rkey, 128, "bound", IBV_WC_SUCCESS);
+		CHECK_EQ(ibv_dealloc_mw(mw), 0);
+		mw = ibv_alloc_mw(e[0].pd, IBV_MW_TYPE_1);
+	}
+	CHECK_EQ(ibv_dealloc_mw(mw), 0);
+	for (i = 1; i < 3; i++)
+		for (k = 0; k < 2; k++)
+			CHECK_EQ(ibv_destroy_qp(qp[i][k]), 0);
+	for (k = 0; k < 2; k++)
+		e[k].qp = qp[0][k];
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
 	alarm(110);
@@ -239,5 +276,6 @@ int main(void)
 	invalidated_from_afar(false);
 	invalidated_from_afar(true);
 	many();
+	never_bound();
 	return 0;
 }
