@@ -3,7 +3,7 @@
 unloaded and loaded, the device is suspended, deleted, or its NIC taken out of its slot. After each round
 the module tracks what the kernel has, no more and no less; and it can always be unloaded.
 
-STRESS_ROUNDS=n plays more rounds than the 15 of a run of all tests, STRESS_SEED=n the same again.
+STRESS_ROUNDS=n plays another number of rounds than 15, STRESS_SEED=n the same again.
 """
 
 import os
@@ -14,6 +14,8 @@ from types import SimpleNamespace
 import tracking
 from move import SHIM
 
+# Once on 6.12, in the first round: RTS, and no DQPN.
+PENDING = "a queue pair that is connected just while the module is loaded may lack its destination"
 GUESTS = 1
 TIMEOUT = 3600
 ROUNDS = int(os.environ.get("STRESS_ROUNDS") or 15)
