@@ -356,8 +356,11 @@ static void conn_bury(struct rp_conn *c)
 {
 	struct rp_qp *qp = c->qp;
 
-	/* Its flushed completions are hidden: the device must have none left when they are made. */
-	if (c->stuck && !c->reset)
+	/*
+	 * Its flushed completions are hidden, or it is connected again, with its receives: the device
+	 * must have none left when all are made.
+	 */
+	if (c->stuck || c->reset)
 		rp_conn_reset(c);
 	if (to_error(qp))
 		rp_log(RP_LOG_ERR, "QP 0x%x does not go to ERR", qp->qp.qp_num);

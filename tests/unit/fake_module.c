@@ -205,13 +205,104 @@ int rp_ctl_conns(void (*fn)(const struct rp_ctl_conn *c, void *arg), void *arg)
 	return 0;
 }
 
+/* On the control thread, so that the device stays. */
+static void address_now(struct rp_qp *qp, uint8_t to[16])
+{
+	struct ibv_context *real = rp_qp_context(qp)->real;
+	union ibv_gid gid;
+	int i;
+
+	for (i = 0; real && i < 16; i++)
+		if (!RP_REAL(rp_real.ibv_query_gid(real, 1, i, &gid)) && gid.raw[0]) {
+			memcpy(to, &gid, sizeof(gid));
+			return;
+		}
+}
+
+static bool is_plugged(const char *name)
+{
+	struct ibv_device **list = RP_REAL(rp_real.ibv_get_device_list(NULL));
+	bool found = false;
+	int i;
+
+	for (i = 0; list && list[i]; i++)
+		found |= !strcmp(list[i]->name, name);
+	if (list)
+		RP_REAL_VOID(rp_real.ibv_free_device_list(list));
+	return found;
+}
+
+/*
+ * Devices of two names are of two hosts. While its device is away nobody reaches one, and it
+ * reaches nobody. 0 or the errno that a message ends with.
+ */
+static int way_of(const struct work *w)
+{
+	int err = EACCES;	/* the module there knows no such connection (any more) */
+	struct census s;
+	unsigned int i, k;
+
+	census_take(&s);
+	for (i = 0; i < w->msg.nrecs; i++)
+		for (k = 0; k < s.n; k++) {
+			const char *to = rp_qp_context(s.row[k].qp)->name;
+
+			if (s.row[k].number != w->end[i].dest ||
+			    s.row[k].dest != w->end[i].number)
+				continue;
+			err = strcmp(to, w->from->name) &&
+			      (w->unplugged || !is_plugged(to)) ? EHOSTUNREACH : 0;
+			i = w->msg.nrecs;
+			break;
+		}
+	free(s.row);
+	return err;
+}
+
+static void carry(struct work *w)
+{
+	struct work *sent = fake_work_new(W_SENT);
+	const int type = w->msg.type;
+	const int err = way_of(w);
+	unsigned int late_us;
+	int copies;
+
+	sent->peer_id = w->peer_id;
+	sent->msg_id = w->msg_id;
+	w->kind = W_MSG;
+	pthread_mutex_lock(&fake.lock);
+	copies = chance(fake.faults.lost) ? 0 : chance(fake.faults.twice) ? 2 : 1;
+	/* Lost messages are reported; delivered ones sometimes too, since the answer may get lost. */
+	sent->err = !copies || chance(fake.faults.lost) ? ETIMEDOUT : 0;
+	late_us = fake.faults.late_us;
+	if (err) {
+		copies = 0;
+		sent->err = err;
+	} else {
+		copies = fake_tap_send(w, copies, &sent->err, &late_us);
+	}
+	while (copies--) {
+		struct work *c = fake_work_copy(w);
+
+		fake_enqueue(c, 0);
+		if (late_us)
+			c->at_ns += rand_r(&fake.faults.seed) % late_us * 1000ull;
+		if (type == fake.faults.slow)
+			c->at_ns += fake.faults.slow_us * 1000ull;
+	}
+	fake_enqueue(sent, fake.faults.late_us);
+	if (type == fake.faults.slow)
+		sent->at_ns += fake.faults.slow_us * 1000ull;
+	pthread_mutex_unlock(&fake.lock);
+}
+
+/* Its sender may hold locks that must be had to see who gets it. */
 int rp_ctl_peer_send(uint32_t peer_id, enum repath_msg type, uint64_t msg_id,
 		     const struct repath_conn_rec *recs, unsigned int nrecs,
 		     const struct rp_ctl_bind *bind, const void *blob, unsigned int blob_len)
 {
-	struct work *w = fake_work_new(W_MSG), *sent = fake_work_new(W_SENT);
-	unsigned int i, n = 0, late_us;
-	int copies;
+	struct work *w = fake_work_new(W_SEND), *copy;
+	unsigned int i, n = 0;
 
 	(void)bind;
 	for (i = 0; i < nrecs; i++) {
@@ -223,39 +314,21 @@ int rp_ctl_peer_send(uint32_t peer_id, enum repath_msg type, uint64_t msg_id,
 		w->end[n].number = qp->qp.qp_num;
 		w->end[n++].dest = qp->attr.dest_qp_num;
 		w->from = rp_qp_context(qp);
+		address_now(qp, w->msg.gid);
 	}
+	w->unplugged = w->from && !is_plugged(w->from->name);
+	w->peer_id = peer_id;
+	w->msg_id = msg_id;
 	w->msg.type = type;
 	w->msg.recs = w->recs;
 	w->msg.nrecs = n;
-	w->msg.gid[15] = 1;
-	sent->peer_id = peer_id;
-	sent->msg_id = msg_id;
-
-	pthread_mutex_lock(&fake.lock);
-	copies = chance(fake.faults.lost) ? 0 : chance(fake.faults.twice) ? 2 : 1;
-	/* Lost messages are reported; delivered ones sometimes too, since the answer may get lost. */
-	sent->err = !copies || chance(fake.faults.lost) ? ETIMEDOUT : 0;
-	if (!n)
-		copies = 0;
 	w->blob = (char *)blob;
 	w->msg.blob_len = blob_len;
-	late_us = fake.faults.late_us;
-	if (n)
-		copies = fake_tap_send(w, copies, &sent->err, &late_us);
-	while (copies--) {
-		struct work *c = fake_work_copy(w);
-
-		fake_enqueue(c, 0);
-		if (late_us)
-			c->at_ns += rand_r(&fake.faults.seed) % late_us * 1000ull;
-		if ((int)type == fake.faults.slow)
-			c->at_ns += fake.faults.slow_us * 1000ull;
-	}
-	fake_enqueue(sent, fake.faults.late_us);
-	if ((int)type == fake.faults.slow)
-		sent->at_ns += fake.faults.slow_us * 1000ull;
-	pthread_mutex_unlock(&fake.lock);
+	copy = fake_work_copy(w);
 	free(w);
+	pthread_mutex_lock(&fake.lock);
+	fake_enqueue(copy, 0);
+	pthread_mutex_unlock(&fake.lock);
 	return 0;
 }
 
@@ -330,20 +403,6 @@ int rp_ctl_number_check(uint32_t dev_index, uint32_t qpn)
 	return qpn == fake.known_number ? -EADDRINUSE : 0;
 }
 
-/* On the control thread, so that the device stays. */
-static void address_now(struct rp_qp *qp, struct rp_place *place)
-{
-	struct ibv_context *real = rp_qp_context(qp)->real;
-	union ibv_gid gid;
-	int i;
-
-	for (i = 0; real && i < 16; i++)
-		if (!RP_REAL(rp_real.ibv_query_gid(real, 1, i, &gid)) && gid.raw[0]) {
-			memcpy(place->gid, &gid, sizeof(place->gid));
-			return;
-		}
-}
-
 /* Who is known by that number; of all contexts, since all have the same address here. */
 static void resolve(uint32_t id, const struct rp_ctl_address *a)
 {
@@ -371,7 +430,7 @@ static void resolve(uint32_t id, const struct rp_ctl_address *a)
 			place.qpn = s.row[i].real;
 		place.moved = s.row[i].epoch;
 		if (a->qp_type == IBV_QPT_UD && s.row[i].epoch)
-			address_now(s.row[i].qp, &place);
+			address_now(s.row[i].qp, place.gid);
 	}
 	free(s.row);
 	if (a->qp_type == IBV_QPT_UD)
@@ -447,6 +506,9 @@ static void run(struct work *w)
 	switch (w->kind) {
 	case W_EVENT:
 		rp_move_event(w->cmd, w->op, w->dev_index, w->dev, 10000, w->force);
+		break;
+	case W_SEND:
+		carry(w);
 		break;
 	case W_MSG:
 		if (!address(w))

@@ -9,7 +9,7 @@
 struct work {
 	struct list_node node;
 	uint64_t at_ns;
-	enum { W_EVENT, W_MSG, W_SENT, W_CALL, W_GONE, W_UNLOAD, W_RESOLVE } kind;
+	enum { W_EVENT, W_SEND, W_MSG, W_SENT, W_CALL, W_GONE, W_UNLOAD, W_RESOLVE } kind;
 	int cmd;
 	bool force;
 	unsigned int op;
@@ -19,6 +19,7 @@ struct work {
 	int err;
 	struct rp_ctl_peer_msg msg;
 	struct rp_context *from;
+	bool unplugged;		/* the sender's device was away */
 	struct {
 		uint32_t number, dest;
 	} end[REPATH_CONNS_MAX];	/* the sender's */

@@ -197,6 +197,19 @@ static void take(struct mock_qp *qp, const struct ibv_qp_attr *a, int mask)
 #undef TAKE
 }
 
+/* Does a port that is there have the address? The kernel looks for its MAC, on RoCE. */
+static bool somebody_has(const union ibv_gid *gid)
+{
+	struct mock_device *d;
+	int i;
+
+	for (d = mock.devices; d; d = d->next)
+		for (i = 0; d->plugged && i < d->ngids; i++)
+			if (!memcmp(&d->gids[i].gid, gid, sizeof(*gid)))
+				return true;
+	return false;
+}
+
 static int check_values(struct mock_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
 	struct mock_device *d = mock_context(qp->qp.context)->device;
@@ -218,7 +231,7 @@ static int check_values(struct mock_qp *qp, const struct ibv_qp_attr *a, int mas
 	if (i == d->ngids)
 		return EINVAL;
 	d->last_sgid = a->ah_attr.grh.sgid_index;
-	return 0;
+	return somebody_has(&a->ah_attr.grh.dgid) ? 0 : ETIMEDOUT;
 }
 
 static void reset(struct mock_qp *qp)

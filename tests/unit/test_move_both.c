@@ -33,8 +33,9 @@ static void at_once(struct traffic *t, unsigned int round)
 		fake_use_op(i);
 		ret = fake_wait(REPATH_STAGE_RELEASE);
 		CHECK(!ret, "round %u: suspend of %s: %d", round, dev[i], ret);
-		CHECK_EQ(mock_unplug(dev[i]), 0);
 	}
+	for (i = 0; i < 2; i++)
+		CHECK_EQ(mock_unplug(dev[i]), 0);
 	for (i = 0; i < 2; i++) {
 		int which = (i + round) % 2;
 

@@ -95,6 +95,7 @@ static void half_move(void)
 /* The peer destroys its end while this one is away: the error that verbs have for that. */
 static void gone(const struct fake_tap *tap)
 {
+	unsigned int touched, delivered;
 	const char *why = "";
 	struct end e[2];
 	int ret;
@@ -103,9 +104,17 @@ static void gone(const struct fake_tap *tap)
 	fake_tap_set(tap);
 	CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, 1, 0, 0, 8), 0);
 	CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, 2, 0, 0, 8), 0);
-	move_away("mock2");
+	ret = fake_check("mock2", &why);
+	CHECK(!ret, "check: %d, %s", ret, why);
+	CHECK_EQ(fake_suspend("mock2"), 0);
 	CHECK_EQ(ibv_destroy_qp(e[1].qp), 0);
 	e[1].qp = NULL;
+	/* This host hears it as long as it has the device. */
+	do {
+		usleep(1000);
+		fake_tap_get(&touched, &delivered);
+	} while (!touched);
+	CHECK_EQ(mock_unplug("mock2"), 0);
 	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = "mock2" }), 0);
 	ret = fake_resume("mock2", &why);
 	CHECK(!ret, "%d, %s", ret, why);
