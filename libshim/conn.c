@@ -66,7 +66,7 @@ void rp_conn_begin(struct rp_conn *c, bool mover)
 	c->mover = mover;
 	c->peer_mover = c->peer_gated = c->drained = c->stuck = c->peer_drained = false;
 	c->quiet = c->peer_quiet = c->flushing = c->reset = c->usable = false;
-	c->inited = c->psn_chosen = c->early = c->informed = c->in_rts = false;
+	c->inited = c->psn_chosen = c->told = c->early = c->informed = c->in_rts = false;
 	c->connected = c->peer_connected = c->aborting = c->dead = c->given_up = false;
 	c->peer_to_qpn = c->peer_to_psn = 0;
 	c->marker_old = c->marker_out;
@@ -222,7 +222,7 @@ void rp_conn_inform(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
 
 void rp_conn_unusable(struct rp_conn *c)
 {
-	c->usable = c->in_rts = c->connected = c->peer_connected = false;
+	c->usable = c->told = c->in_rts = c->connected = c->peer_connected = false;
 	c->psn_chosen = false;	/* an answer to the INFO that has gone out is to be known as such */
 	c->due &= ~(1u << REPATH_MSG_INFO | 1u << REPATH_MSG_CONNECTED);
 	rp_message_forget(c, REPATH_MSG_INFO);
@@ -302,6 +302,14 @@ static void conn_connect(struct rp_conn *c)
 		ret = to_rtr(c);
 	if (!ret)
 		ret = to_rts(c);
+	if (ret && !c->informed) {
+		/* It may have left the place that its READY told: its INFO will say. */
+		rp_log(RP_LOG_INFO, "QP 0x%x: QP 0x%x is not there any more: %s",
+		       c->qp->qp.qp_num, c->peer_qpn, strerror(-ret));
+		rp_conn_reset(c);
+		c->early = false;
+		return;
+	}
 	if (ret) {
 		rp_log(RP_LOG_ERR, "QP 0x%x: can not be connected to QP 0x%x again: %s",
 		       c->qp->qp.qp_num, c->peer_qpn, strerror(-ret));
@@ -483,10 +491,12 @@ bool rp_conn_work(struct rp_conn *c)
 	/*
 	 * Not before the own INFO is out, which binds the connection to this queue pair: the module
 	 * would take one that reaches RTR without for a new connection. INFO of a peer that moves as
-	 * well may have been here long before. Windows are bound once, to the queue pair that stays.
+	 * well may have been here long before. Where its READY says that it is, a peer is looked for
+	 * only after it was reached there: on RoCE a modify_qp() that finds nobody takes a second.
+	 * Windows are bound once, to the queue pair that stays.
 	 */
 	if (c->usable && !c->in_rts && !(c->due & 1u << REPATH_MSG_INFO) &&
-	    (c->informed || (c->early && list_empty(&c->ctx->mws)))) {
+	    (c->informed || (c->told && c->early && list_empty(&c->ctx->mws)))) {
 		conn_connect(c);
 		return true;
 	}

@@ -43,6 +43,7 @@ struct rp_peer {
  * @inited: in INIT already, receives posted
  * @usable: there is a queue pair in RESET that may be connected
  * @psn_chosen: @psn is that of this move
+ * @told: the peer's module has this end's INFO
  * @early: the peer's READY has told @peer_qpn ... @peer_gid; its INFO confirms them, or not
  * @informed: the peer's INFO is in @peer_qpn ... @peer_count
  * @in_rts: with the peer's address; @connected: and with all memory windows; @peer_connected
@@ -69,7 +70,7 @@ struct rp_conn {
 	bool moving, mover, peer_mover, peer_gated, marker_out, marker_old;
 	bool drained, stuck, peer_drained;
 	bool quiet, peer_quiet, flushing, was_error, reset, inited, usable, psn_chosen;
-	bool early, informed, in_rts, connected, peer_connected;
+	bool told, early, informed, in_rts, connected, peer_connected;
 	bool aborting, dead, given_up, control;
 	unsigned int keys_epoch;
 	uint16_t round, peer_round, peer_over, abort_round;

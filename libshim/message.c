@@ -284,6 +284,19 @@ static void forget_missing(struct rp_message *m)
 	m->nrecs = n;
 }
 
+/* What the connections are now connected to, or will be, is known there. */
+static void note_told(const struct rp_message *m)
+{
+	struct rp_conn *c;
+	unsigned int i;
+
+	for (i = 0; m->type == REPATH_MSG_INFO && i < m->nrecs; i++) {
+		c = rp_conn_find(m->recs[i].conn_id);
+		if (c)
+			c->told = c->usable;
+	}
+}
+
 void rp_peer_sent(uint64_t msg_id, int err)
 {
 	struct rp_message *m;
@@ -295,6 +308,7 @@ void rp_peer_sent(uint64_t msg_id, int err)
 		return;
 	rp_log(RP_LOG_DEBUG, "message number %u: %s", m->id, err ? strerror(err) : "there");
 	if (!err) {
+		note_told(m);
 		rp_message_free(m);
 		return;
 	}

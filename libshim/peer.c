@@ -131,7 +131,9 @@ static void rec_in(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
 		rp_conn_begin(c, false);
 		c->peer_gated = c->peer_drained = c->peer_quiet = true;
 		c->peer_mover |= !!(r->flags & REPATH_REC_MOVER);
-		if (r->flags & REPATH_REC_STAYS)
+		if (c->peer_mover && !c->in_rts)
+			c->early = false;	/* it has left, or will, what it told as one that stays */
+		else if (r->flags & REPATH_REC_STAYS)
 			rp_conn_inform(c, m, r, true);
 		break;
 	case REPATH_MSG_INFO:

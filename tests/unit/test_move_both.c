@@ -54,6 +54,32 @@ static void at_once(struct traffic *t, unsigned int round)
 	traffic_flows(t, 5);
 }
 
+/* One leaves while the other is away; it is not there yet when the first comes back. */
+static void one_by_one(struct traffic *t, unsigned int round)
+{
+	int first = round % 2, second = !first, back = round / 2 % 2 ? first : second;
+	int last = !back, i, ret;
+
+	fake_use_op(first);
+	move_away(dev[first]);
+	fake_use_op(second);
+	move_away(dev[second]);
+	plug(back);
+	fake_use_op(back);
+	CHECK_EQ(fake_resume_start(dev[back]), 0);
+	usleep(100000);		/* longer than it takes to try what comes to nothing */
+	plug(last);
+	fake_use_op(last);
+	CHECK_EQ(fake_resume_start(dev[last]), 0);
+	for (i = 0; i < 2; i++) {
+		fake_use_op(i);
+		ret = fake_wait(REPATH_STAGE_REPLAY);
+		CHECK(!ret, "round %u: resume of %s: %d", round, dev[i], ret);
+	}
+	fake_use_op(0);
+	traffic_flows(t, 5);
+}
+
 /* No look at whether the peer has finished. */
 static void no_pause(struct traffic *t, unsigned int round)
 {
@@ -85,11 +111,18 @@ int main(void)
 		at_once(t, i);
 	for (i = 0; i < TIMES(20); i++)
 		no_pause(t, i);
+	for (i = 0; i < 4; i++)
+		one_by_one(t, i);
 	fake_faults_set(&f);
 	for (i = 0; i < TIMES(20); i++)
 		at_once(t, i);
 	for (i = 0; i < TIMES(20); i++)
 		no_pause(t, i);
+	/* Who leaves has been heard: the module waits for the answers to its last words. */
+	f.lost = 0;
+	fake_faults_set(&f);
+	for (i = 0; i < 4; i++)
+		one_by_one(t, i);
 	CHECK_EQ(fake_settled(), 0);
 	traffic_stop(t);
 	fake_faults_set(&(struct fake_faults){ .seed = 1 });
