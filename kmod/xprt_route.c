@@ -9,7 +9,12 @@
 
 #include "xprt_route.h"
 
-#define RESOLVE_MS 2000
+/*
+ * ib_core may miss that the answer has come (it looks, and then begins to wait to be told), and sees
+ * it when the time that it was given is over: it is asked again and again for a short one.
+ */
+#define RESOLVE_MS	2000
+#define RESOLVE_STEP_MS	100
 
 /**
  * repath_route_begin - a route that has not been looked for
@@ -30,14 +35,17 @@ static bool has_gid(const struct repath_addr *addr)
 static void resolved(int status, struct sockaddr *src, struct rdma_dev_addr *dev_addr, void *context)
 {
 	struct repath_route *route = context;
+	int state = status ? REPATH_ROUTE_FAILED : REPATH_ROUTE_READY;
 
 	if (!status) {
 		ether_addr_copy(route->addr.dmac, dev_addr->dst_dev_addr);
 		route->addr.has_dmac = true;
 	}
+	if (status == -ETIMEDOUT && time_before(jiffies, route->deadline))
+		state = REPATH_ROUTE_NEW;
 	route->err = status == -ETIMEDOUT || status == -ENODATA ? -EHOSTUNREACH : status;
 	/* The MAC and the error are there before the state says so: see repath_route_find(). */
-	smp_store_release(&route->state, status ? REPATH_ROUTE_FAILED : REPATH_ROUTE_READY);
+	smp_store_release(&route->state, state);
 	route->ready(route->arg);
 }
 
@@ -46,13 +54,18 @@ static int ask(struct repath_route *route)
 	struct sockaddr_storage src, dst;
 	int err;
 
+	/* The request before this one may still be on its way out of the callback. */
+	if (route->asked)
+		rdma_addr_cancel(&route->resolve);
+	else
+		route->deadline = jiffies + msecs_to_jiffies(RESOLVE_MS);
 	rdma_gid2ip((struct sockaddr *)&src, &route->sgid_attr->gid);
 	rdma_gid2ip((struct sockaddr *)&dst, &route->addr.dgid);
 	route->resolve.net = &init_net;
 	route->resolve.sgid_attr = route->sgid_attr;
 	route->state = REPATH_ROUTE_ASKED;
 	err = rdma_resolve_ip((struct sockaddr *)&src, (struct sockaddr *)&dst, &route->resolve,
-			      RESOLVE_MS, resolved, true, route);
+			      RESOLVE_STEP_MS, resolved, true, route);
 	if (err)
 		return err == -ENODATA ? -EHOSTUNREACH : err;
 	route->asked = true;

@@ -23,6 +23,7 @@ enum repath_route_state {
  * @sgid_attr: own GID; held from repath_route_find() to repath_route_end()
  * @resolve: the request to the neighbour table
  * @asked: @resolve is to be cancelled
+ * @deadline: jiffies; it is not asked again after that
  * @state: enum repath_route_state; written by the resolver
  * @err: if it is REPATH_ROUTE_FAILED
  * @ready: called when @state changes
@@ -34,6 +35,7 @@ struct repath_route {
 	const struct ib_gid_attr *sgid_attr;
 	struct rdma_dev_addr resolve;
 	bool asked;
+	unsigned long deadline;
 	int state;
 	int err;
 	void (*ready)(void *arg);
