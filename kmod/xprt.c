@@ -307,6 +307,13 @@ static bool is_finished(const struct out_msg *msg)
 	return !msg->inflight && (msg->err || msg->status || msg->next >= msg->len);
 }
 
+/* Where a process has left is not asked long before it is told where it is now. */
+static bool same_port(const struct out_msg *a, const struct out_msg *b)
+{
+	return a->route.addr.dlid == b->route.addr.dlid &&
+	       !memcmp(&a->route.addr.dgid, &b->route.addr.dgid, sizeof(a->route.addr.dgid));
+}
+
 /* A message waits for the one before it to the same process. */
 static bool must_wait(struct repath_xprt *xprt, const struct out_msg *msg)
 {
@@ -318,7 +325,7 @@ static bool must_wait(struct repath_xprt *xprt, const struct out_msg *msg)
 	list_for_each_entry(other, &xprt->msgs, node) {
 		if (other == msg)
 			return false;
-		if (other->order == msg->order)
+		if (other->order == msg->order && same_port(other, msg))
 			return true;
 	}
 	return false;

@@ -59,7 +59,7 @@ void repath_xprt_remove_device(struct repath_device *dev);
  * repath_xprt_send - send a message
  * @dev: the device to send from
  * @to: the port to send to
- * @order: messages with the same non-zero number arrive in the order of sending
+ * @order: messages with the same non-zero number to the same port arrive in the order of sending
  * @type: enum repath_msg
  * @data: the message, allocated with kvmalloc; taken over in every case
  * @len: its length, at most REPATH_WIRE_MAX

@@ -167,6 +167,7 @@ int rp_peer_wait_ms(void);			/* until a message wants to be repeated; -1: none *
 void rp_peer_prepare(struct rp_peer *peer, struct rp_context *ctx);
 void rp_message_forget(const struct rp_conn *c, enum repath_msg type);
 void rp_peer_drop(struct rp_peer *peer);	/* forget messages of a peer without connections */
+void rp_peer_back(struct rp_peer *peer);	/* what waits for it goes out now, where it is now */
 void rp_peer_forked(void);			/* forget all, without freeing */
 void rp_peer_expire(void);			/* what a peer has had and not answered in time */
 

@@ -337,6 +337,21 @@ void rp_peer_resend(void)
 	}
 }
 
+/*
+ * The module may still be looking for it where it was. What is said twice, the one time there and
+ * the other time here, is known by its round.
+ */
+void rp_peer_back(struct rp_peer *peer)
+{
+	struct rp_message *m;
+
+	list_for_each(m, &messages, node)
+		if (m->peer == peer) {
+			m->inflight = false;
+			m->next_ns = 0;
+		}
+}
+
 void rp_message_retry(void)
 {
 	uint64_t now = rp_now_ns();

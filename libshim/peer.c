@@ -215,6 +215,21 @@ static bool all_gone(const struct rp_peer *peer)
 	return true;
 }
 
+/* It was on the move, too, and has not had this end's INFO: that may not have found it. */
+static bool is_looked_for(const struct rp_peer *peer, const struct rp_ctl_peer_msg *m)
+{
+	unsigned int i;
+
+	for (i = 0; i < m->nrecs; i++) {
+		const struct rp_conn *c = rp_conn_find(m->recs[i].conn_id);
+
+		if (c && c->peer == peer && c->moving && c->usable && !c->told && !c->informed &&
+		    (!c->early || memcmp(&c->peer_gid, m->gid, sizeof(c->peer_gid))))
+			return true;
+	}
+	return false;
+}
+
 void rp_peer_msg_in(const struct rp_ctl_peer_msg *m)
 {
 	struct rp_keys_ack ack;
@@ -262,6 +277,8 @@ void rp_peer_msg_in(const struct rp_ctl_peer_msg *m)
 		/* Before the gate opens with them. */
 		if (m->blob_len)
 			rp_keys_take(peer, m, &ack);
+		if (is_looked_for(peer, m))
+			rp_peer_back(peer);
 		break;
 	}
 	for (i = 0; i < m->nrecs; i++) {

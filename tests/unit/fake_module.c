@@ -291,6 +291,8 @@ static void carry(struct work *w)
 			c->at_ns += fake.faults.slow_us * 1000ull;
 	}
 	fake_enqueue(sent, fake.faults.late_us);
+	if (err == EHOSTUNREACH)
+		sent->at_ns += fake.faults.away_us * 1000ull;
 	if (type == fake.faults.slow)
 		sent->at_ns += fake.faults.slow_us * 1000ull;
 	pthread_mutex_unlock(&fake.lock);

@@ -15,12 +15,13 @@
  * @seed: of the random sequence
  * @late_us: each message waits for up to so long
  * @slow, @slow_us: messages of this type (enum repath_msg) take so much longer
+ * @away_us: how long a process whose device is away is looked for
  */
 struct fake_faults {
 	unsigned int seed, late_us;
 	int twice, lost;
 	int slow;
-	unsigned int slow_us;
+	unsigned int slow_us, away_us;
 };
 
 void fake_faults_set(const struct fake_faults *f);

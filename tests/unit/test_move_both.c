@@ -123,6 +123,11 @@ int main(void)
 	fake_faults_set(&f);
 	for (i = 0; i < 4; i++)
 		one_by_one(t, i);
+	/* Who is back is told at once, though it is still looked for where it was. */
+	f.away_us = 30000000;
+	fake_faults_set(&f);
+	for (i = 0; i < 4; i++)
+		one_by_one(t, i);
 	CHECK_EQ(fake_settled(), 0);
 	traffic_stop(t);
 	fake_faults_set(&(struct fake_faults){ .seed = 1 });
