@@ -128,12 +128,16 @@ class Guest:
         return nic
 
     def configure(self, nic):
-        """Wait for @nic in the guest, name it nic.ifname, give it its address."""
+        """Wait for @nic in the guest, name it nic.ifname, give it its address. Where a guest has two
+        NICs on one network each answers for its own address alone: whoever asks for the one's MAC
+        must not get the other's, whose RDMA device does not know the packets."""
         self.run(f"""
             until found=$(grep -il '^{nic.mac}$' /sys/class/net/*/address); do usleep 10000; done
             dev=${{found%/address}}; dev=${{dev##*/}}
             ip link set "$dev" down
             [ "$dev" = {nic.ifname} ] || ip link set "$dev" name {nic.ifname}
+            echo 1 > /proc/sys/net/ipv4/conf/{nic.ifname}/arp_ignore
+            echo 2 > /proc/sys/net/ipv4/conf/{nic.ifname}/arp_announce
             ip address replace {nic.ip}/24 dev {nic.ifname}
             ip link set {nic.ifname} up""")
 

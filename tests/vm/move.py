@@ -168,5 +168,5 @@ def explain(guest):
     text = guest.run(f"repath status; repath process; repath connection; repath qp; "
                      f"grep -H . /sys/class/infiniband/*/ports/1/cm_*/sidr_*"
                      f" /sys/class/infiniband/*/ports/1/hw_counters/[!l]* | grep -v ':0$';"
-                     f"tail -n 40 {LOG}; dmesg | tail -n 15", check=False)
+                     f"cat /proc/net/arp; tail -n 40 {LOG}; dmesg | tail -n 15", check=False)
     print(f"--- {guest}\n{text}", flush=True)
