@@ -9,6 +9,9 @@
 #include "mw.h"
 #include "ud.h"
 
+/* How often the MAC of a peer that has told its place is looked for: each takes up to a second. */
+#define LOOKUPS	3
+
 /*
  * The marker is an RDMA WRITE of no bytes. The responder looks at no key for it (IBA 1.2.1 vol 1,
  * 9.4.4, C9-88) but at the queue pair's access flags.
@@ -68,7 +71,7 @@ void rp_conn_begin(struct rp_conn *c, bool mover)
 	c->quiet = c->peer_quiet = c->flushing = c->reset = c->usable = false;
 	c->inited = c->psn_chosen = c->told = c->early = c->informed = c->in_rts = false;
 	c->connected = c->peer_connected = c->aborting = c->dead = c->given_up = false;
-	c->peer_to_qpn = c->peer_to_psn = 0;
+	c->peer_to_qpn = c->peer_to_psn = c->lookups = 0;
 	c->marker_old = c->marker_out;
 	c->due = 0;
 	c->progress = atomic_load(&qp->sq.retired);
@@ -293,6 +296,12 @@ static int to_rts(struct rp_conn *c)
 	return rp_qp_modify_real(qp, &attr, mask);
 }
 
+/* A datagram that the neighbour table needs may be lost. */
+static bool look_again(struct rp_conn *c, int err)
+{
+	return (err == -ETIMEDOUT || err == -EHOSTUNREACH) && ++c->lookups < LOOKUPS;
+}
+
 static void conn_connect(struct rp_conn *c)
 {
 	int ret;
@@ -302,10 +311,10 @@ static void conn_connect(struct rp_conn *c)
 		ret = to_rtr(c);
 	if (!ret)
 		ret = to_rts(c);
-	if (ret && !c->informed) {
-		/* It may have left the place that its READY told: its INFO will say. */
-		rp_log(RP_LOG_INFO, "QP 0x%x: QP 0x%x is not there any more: %s",
-		       c->qp->qp.qp_num, c->peer_qpn, strerror(-ret));
+	/* It may have left the place that its READY told: its INFO will say. */
+	if (ret && (!c->informed || look_again(c, ret))) {
+		rp_log(RP_LOG_INFO, "QP 0x%x: QP 0x%x is not reached: %s", c->qp->qp.qp_num,
+		       c->peer_qpn, strerror(-ret));
 		rp_conn_reset(c);
 		c->early = false;
 		return;

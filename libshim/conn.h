@@ -47,6 +47,7 @@ struct rp_peer {
  * @early: the peer's READY has told @peer_qpn ... @peer_gid; its INFO confirms them, or not
  * @informed: the peer's INFO is in @peer_qpn ... @peer_count
  * @in_rts: with the peer's address; @connected: and with all memory windows; @peer_connected
+ * @lookups: how often the peer's address was not found
  * @peer_to_qpn, @peer_to_psn: to what the peer has said that it is connected; this end may have
  *	left that since
  * @aborting: ABORT was sent and is not answered
@@ -72,7 +73,7 @@ struct rp_conn {
 	bool quiet, peer_quiet, flushing, was_error, reset, inited, usable, psn_chosen;
 	bool told, early, informed, in_rts, connected, peer_connected;
 	bool aborting, dead, given_up, control;
-	unsigned int keys_epoch;
+	unsigned int keys_epoch, lookups;
 	uint16_t round, peer_round, peer_over, abort_round;
 	unsigned int due;
 

@@ -500,7 +500,8 @@ int rp_move_tick(void)
 		rp_conn_step(c);
 		busy |= c->moving && !c->aborting && !c->dead &&
 			((!c->drained && !c->reset) || (c->stuck && !c->quiet) ||
-			 (c->in_rts && !c->connected));
+			 (c->in_rts && !c->connected) ||
+			 (c->usable && c->informed && !c->in_rts));
 	}
 	list_for_each_safe(m, next, &rp_moves, node) {
 		rp_counters = &m->counters;

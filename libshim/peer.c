@@ -224,7 +224,8 @@ static bool is_looked_for(const struct rp_peer *peer, const struct rp_ctl_peer_m
 		const struct rp_conn *c = rp_conn_find(m->recs[i].conn_id);
 
 		if (c && c->peer == peer && c->moving && c->usable && !c->told && !c->informed &&
-		    (!c->early || memcmp(&c->peer_gid, m->gid, sizeof(c->peer_gid))))
+		    (!c->early || c->peer_lid != m->lid ||
+		     memcmp(&c->peer_gid, m->gid, sizeof(c->peer_gid))))
 			return true;
 	}
 	return false;

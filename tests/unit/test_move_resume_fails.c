@@ -46,6 +46,13 @@ int main(void)
 	ret = fake_resume(dev, &why);
 	CHECK(!ret, "%d, %s", ret, why);
 	traffic_flows(t, 50);
+	/* The way to the other end is not found at once: by the one, by the other, by both. */
+	for (i = 0; i < 6; i++) {
+		move_away(dev);
+		mock_fail("ibv_modify_qp_rtr", ETIMEDOUT, i % 2, 1 + i / 2);
+		move_back(dev);
+		traffic_flows(t, 50);
+	}
 	traffic_stop(t);
 	pair_close(e);
 	CHECK_EQ(mock_live_total(), 0);
