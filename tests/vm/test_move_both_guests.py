@@ -9,7 +9,6 @@ from move import SHIM, moving, repath
 from traffic import Pair
 
 TIMEOUT = 600
-PENDING = "an end is told that the other is gone, now and then"
 
 
 def at_once(*actions):

@@ -7,8 +7,6 @@ import time
 from move import SHIM, moving
 from traffic import json_lines, last_json
 
-PENDING = "the second resume is not heard by the peer"
-
 
 def counts(job):
     lines = json_lines(job.output(), "rails")
