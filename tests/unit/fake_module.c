@@ -765,6 +765,11 @@ int fake_abort(void)
 	return event(REPATH_CMD_EV_ABORT, "", REPATH_STAGE_ABORT, NULL);
 }
 
+int fake_abort_start(void)
+{
+	return event(REPATH_CMD_EV_ABORT, "", 0, NULL);
+}
+
 int fake_resume(const char *dev, const char **text)
 {
 	return event(REPATH_CMD_EV_RESUME, dev, REPATH_STAGE_REPLAY, text);

@@ -80,6 +80,7 @@ int fake_resume(const char *dev, const char **text);	/* until REPLAY */
 /* For two operations at once: those that follow are about this one (0 to 7; 0 at first). */
 void fake_use_op(unsigned int op);
 int fake_resume_start(const char *dev);			/* does not wait */
+int fake_abort_start(void);				/* does not wait */
 int fake_wait(int stage);				/* enum repath_stage */
 /* The peers of a context's connections are said to have died. */
 void fake_gone(const char *dev);

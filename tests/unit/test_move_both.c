@@ -80,6 +80,39 @@ static void one_by_one(struct traffic *t, unsigned int round)
 	traffic_flows(t, 5);
 }
 
+/* Both leave, and one thinks better of it at some moment; the other goes on. */
+static void one_stays(struct traffic *t, unsigned int round)
+{
+	int stays = round % 2, leaves = !stays, i, ret;
+	const char *why = "";
+
+	for (i = 0; i < 2; i++) {
+		fake_use_op(i);
+		ret = fake_check(dev[i], &why);
+		CHECK(!ret, "round %u: check of %s: %d, %s", round, dev[i], ret, why);
+	}
+	for (i = 0; i < 2; i++) {
+		fake_use_op(i);
+		fake_suspend_start(dev[i]);
+	}
+	usleep(round * 700 % 9000);
+	fake_use_op(stays);
+	CHECK_EQ(fake_abort_start(), 0);
+	fake_use_op(leaves);
+	ret = fake_wait(REPATH_STAGE_RELEASE);
+	CHECK(!ret, "round %u: suspend of %s: %d", round, dev[leaves], ret);
+	CHECK_EQ(mock_unplug(dev[leaves]), 0);
+	plug(leaves);
+	ret = fake_resume(dev[leaves], &why);
+	CHECK(!ret, "round %u: resume of %s: %d, %s", round, dev[leaves], ret, why);
+	/* It may have waited for the other one, to be connected again. */
+	fake_use_op(stays);
+	ret = fake_wait(REPATH_STAGE_ABORT);
+	CHECK(!ret, "round %u: abort on %s: %d", round, dev[stays], ret);
+	fake_use_op(0);
+	traffic_flows(t, 5);
+}
+
 /* No look at whether the peer has finished. */
 static void no_pause(struct traffic *t, unsigned int round)
 {
@@ -113,6 +146,8 @@ int main(void)
 		no_pause(t, i);
 	for (i = 0; i < 4; i++)
 		one_by_one(t, i);
+	for (i = 0; i < TIMES(40); i++)
+		one_stays(t, i);
 	fake_faults_set(&f);
 	for (i = 0; i < TIMES(20); i++)
 		at_once(t, i);
