@@ -130,10 +130,6 @@ FAULTS = collections.OrderedDict([
     ("other version", OtherVersion)])
 
 
-def last_count(jobs):
-    return [json_lines(job.output(), "msgs")[-1]["msgs"] for job in jobs]
-
-
 class Cells:
     """Runs them, and notes what came of each: {(message, fault): verdict}."""
 
