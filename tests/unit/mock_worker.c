@@ -411,8 +411,9 @@ static bool step(struct mock_qp *qp)
 	w = &sq->ring[sq->exec % sq->size];
 	if (mock.delay_us && mock_now_ns() < w->at_ns)
 		return any;
-	/* The result of these comes with the answer. */
-	if (mock.hold_acks && !needs_receive(w->wr.opcode) && w->wr.opcode != IBV_WR_RDMA_WRITE)
+	/* The result of these comes with the answer, and that is an answer to all before it. */
+	if (sq->acked < sq->exec && !needs_receive(w->wr.opcode) &&
+	    w->wr.opcode != IBV_WR_RDMA_WRITE)
 		return any;
 	switch (execute(qp, w)) {
 	case WAIT:
@@ -421,7 +422,8 @@ static bool step(struct mock_qp *qp)
 		return true;
 	default:
 		sq->exec++;
-		if (!mock.hold_acks)
+		/* What is held begins with a SEND: nothing but a missing receive makes a fabric wait. */
+		if (!mock.hold_acks || (sq->acked + 1 == sq->exec && !needs_receive(w->wr.opcode)))
 			while (sq->acked < sq->exec)
 				send_done(qp, sq->acked++, IBV_WC_SUCCESS);
 		return true;
