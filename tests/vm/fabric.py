@@ -89,8 +89,10 @@ class Fabric:
         for guest in self.guests:
             self.load(module, ipoib, guest)
         wanted = guests or {"a": hosts}
+        # As vfabric has it, in ibsim's net format.
+        self.topology = self._vfabric("-w", topology)
         for guest in self.guests:
-            for host, ports in self._hosts(topology):
+            for host, ports in self._hosts():
                 if wanted[guest.name] is None or host in wanted[guest.name]:
                     self.add(host, ports, guest=guest)
         if opensm is not None:
@@ -125,11 +127,10 @@ class Fabric:
             f"for m in {modules}; do grep -q ^$m /proc/modules || insmod /lib/repath/$m.ko; done; "
             f"insmod /lib/repath/ib_vhca.ko {parameters}")
 
-    def _hosts(self, topology):
-        """The topology's hosts with their numbers of ports, by vfabric's own word."""
+    def _hosts(self):
+        """The topology's hosts with their numbers of ports."""
         return [(name, int(ports)) for ports, name in
-                re.findall(r'^Hca\s+(\d+)\s+"([^"]+)"',
-                           self._vfabric("-w", topology), re.M)]
+                re.findall(r'^Hca\s+(\d+)\s+"([^"]+)"', self.topology, re.M)]
 
     def _vfabric(self, option, *words, timeout=30):
         """What vfabric says where it runs."""

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The papers' deadlock with real queue pairs, in real time, out of credits alone: RC traffic
+1-3 2-4 3-5 4-6 5-1 6-2 on a 3x2 mesh, on the service levels that OpenSM's SA names. The link S2-S5 goes
+down and LASH reroutes with two lanes: who keeps the old service level stops, and the ring is named;
+a packet taken out by hand lets it move for a moment; who starts with what the SA says then, runs.
+
+Nothing here or in vfabric knows of this case. (Messages are no multiple of the MTU: with packets of one
+size the six symmetric flows fall into lock-step and no buffer ever fills.)
+"""
+
+import os
+import re
+import time
+
+import image
+from rc_flows import Flows, LINK, service_level, slow_links
+
+TIMEOUT = 600
+# The fabric is as busy as a guest: alone.
+GUESTS = 2
+
+PAIRS = [(f"H{a}", f"H{b}") for a, b in ((1, 3), (2, 4), (3, 5), (4, 6), (5, 1), (6, 2))]
+RING = [f"S{n}" for n in range(1, 7)]
+NET = os.path.join(image.TOP, "tests/vfabric/nets/mesh3x2.net")
+
+
+def flows_of(fabric):
+    return [(a, b, service_level(fabric, a, b)) for a, b in PAIRS]
+
+
+def reroute(fabric):
+    fabric.command('Unlink "S2"[3]')
+    fabric.guest.wait_until("grep -q 'Lanes needed: 2' /run/opensm-H1/log", timeout=60)
+
+
+def wait_deadlock(fabric, patience=90):
+    """The input queues of the ring as [(switch, port)]."""
+    end = time.monotonic() + patience
+    while True:
+        said = fabric.command("Deadlock")
+        ring = re.findall(r'^ *"(\w+)"\[(\d+)\] VL\d', said, re.M)
+        if ring:
+            return ring
+        assert time.monotonic() < end, f"no deadlock: {said}"
+        time.sleep(0.5)
+
+
+def test(bed):
+    with open(NET) as f:
+        fabric = bed.fabric(f.read(), opensm="-R lash -Q", options="-i")
+    slow_links(fabric)
+    old = flows_of(fabric)
+    assert len({sl for _, _, sl in old}) == 1, old
+    flows = Flows(fabric, old)
+    flows.rates(5)
+    mesh = flows.rates(10)
+    assert not re.search("VL", fabric.command("Deadlock")), "a deadlock in the mesh"
+    assert sum(mesh) > 2 * LINK, f"the links were not the limit: {mesh}"
+
+    reroute(fabric)
+    ring = wait_deadlock(fabric)
+    assert sorted(switch for switch, _ in ring) == RING, ring
+    flows.rates(2)              # what is beyond the ring still arrives
+    still = flows.rates(20)
+    # The SM's own packets are counted, too.
+    assert sum(still) < 0.001 * sum(mesh), f"it moves: {still}"
+    _, before = flows.received()
+    fabric.command(f'Remove "{ring[0][0]}"[{ring[0][1]}] 0')
+    flows.rates(2)
+    _, after = flows.received()
+    freed = sum(after) - sum(before)
+    assert freed > 2048, f"a packet less has freed {freed} bytes"
+
+    # Nobody sends any more; what hangs in the ring is taken out.
+    flows.stop()
+    while (said := fabric.command("Deadlock")) and "VL" in said:
+        switch, port = re.search(r'"(\w+)"\[(\d+)\]', said).groups()
+        fabric.command(f'Remove "{switch}"[{port}] 0')
+        time.sleep(0.2)
+    new = flows_of(fabric)
+    assert len({sl for _, _, sl in new}) == 2, new
+    flows = Flows(fabric, new)
+    flows.rates(5)
+    fresh = flows.rates(10)
+    assert sum(fresh) > 0.4 * sum(mesh), fresh
+    assert "VL" not in fabric.command("Deadlock")
+    flows.stop()
+    for name, rates in (("mesh", mesh), ("old lanes", still), ("new lanes", fresh)):
+        print(f"  {name}: " + " ".join(f"{rate / LINK:.3f}" for rate in rates), flush=True)
