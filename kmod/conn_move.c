@@ -9,12 +9,15 @@
 #include "known.h"
 #include "peer.h"
 #include "proc.h"
+#include "range.h"
 #include "track.h"
 
+#define PEER_LEASE_MAX_S	(7 * 24 * 3600)	/* jiffies count on, also on 32 bits */
+
 static unsigned int peer_lease_s = 3600;
-module_param(peer_lease_s, uint, 0644);
+REPATH_RANGE_PARAM(peer_lease_s, 0, PEER_LEASE_MAX_S, 0644);
 MODULE_PARM_DESC(peer_lease_s,
-		 "How long queue pairs stay suspended for a peer that does not come back, in s (3600; 0: for ever)");
+		 "How long queue pairs stay suspended for a peer that does not come back, in s (3600; 0: for ever; at most 604800)");
 
 #define LEASE_PERIOD (5 * HZ)
 
@@ -150,8 +153,10 @@ void repath_conn_message(struct repath_conn *conn, u8 type, u32 flags, bool tx)
 /* An end that has kept its queue pair waits for a mover; after the lease, nobody comes any more. */
 static int lease_check(struct repath_conn *conn, void *arg)
 {
+	const unsigned int *seconds = arg;
+
 	if (!conn->moving || !conn->rqp || conn->state != REPATH_CONN_READY ||
-	    time_before(jiffies, conn->moving_since + peer_lease_s * HZ))
+	    time_before(jiffies, conn->moving_since + *seconds * HZ))
 		return 0;
 	repath_stat_inc(conn->dev, REPATH_STAT_LEASE_EXPIRED);
 	repath_peer_tell_gone(conn);
@@ -160,9 +165,12 @@ static int lease_check(struct repath_conn *conn, void *arg)
 
 static void lease_expire(struct work_struct *work)
 {
-	if (peer_lease_s) {
+	/* Once: who sets it to 0 meanwhile does not want all of them to expire. */
+	unsigned int seconds = READ_ONCE(peer_lease_s);
+
+	if (seconds) {
 		mutex_lock(&repath_conn_mutex);
-		repath_conn_for_each(lease_check, NULL);
+		repath_conn_for_each(lease_check, &seconds);
 		mutex_unlock(&repath_conn_mutex);
 	}
 	queue_delayed_work(system_power_efficient_wq, &lease_work, LEASE_PERIOD);

@@ -19,14 +19,13 @@
 
 #include "adopt.h"
 #include "hooks.h"
+#include "range.h"
 #include "stat.h"
 #include "track.h"
 
-#define WATCH_MIN_MS 10
-
 static unsigned int watch_ms = 1000;
-module_param(watch_ms, uint, 0444);
-MODULE_PARM_DESC(watch_ms, "how often to look for probes that were missed, in ms (default 1000, at least 10)");
+REPATH_RANGE_PARAM(watch_ms, 10, 3600000, 0444);
+MODULE_PARM_DESC(watch_ms, "how often to look for probes that were missed, in ms (1000; 10 to 3600000)");
 
 static int on_restrack_add(struct kprobe *kp, struct pt_regs *regs)
 {
@@ -129,7 +128,7 @@ static DECLARE_DELAYED_WORK(watch, watch_fn);
 
 static void watch_later(void)
 {
-	schedule_delayed_work(&watch, msecs_to_jiffies(max_t(unsigned int, watch_ms, WATCH_MIN_MS)));
+	schedule_delayed_work(&watch, msecs_to_jiffies(watch_ms));
 }
 
 static void watch_fn(struct work_struct *work)

@@ -15,24 +15,15 @@
 
 #include "device.h"
 #include "op.h"
+#include "range.h"
 #include "stat.h"
 #include "track.h"
 #include "unplug.h"
 
 #define UNPLUG_MAX_MS	60000	/* half of what the hung-task watch allows */
 
-static int set_unplug_ms(const char *value, const struct kernel_param *kp)
-{
-	return param_set_uint_minmax(value, kp, 0, UNPLUG_MAX_MS);
-}
-
-static const struct kernel_param_ops unplug_ms_ops = {
-	.set = set_unplug_ms,
-	.get = param_get_uint,
-};
-
 static unsigned int unplug_ms;
-module_param_cb(unplug_ms, &unplug_ms_ops, &unplug_ms, 0444);
+REPATH_RANGE_PARAM(unplug_ms, 0, UNPLUG_MAX_MS, 0444);
 MODULE_PARM_DESC(unplug_ms,
 		 "How long the removal of a device waits for its processes to be suspended, in ms (0: not at all; 20000 is a good value, 60000 the most)");
 

@@ -19,6 +19,7 @@
 #include "hello.h"
 #include "peer.h"
 #include "resolve.h"
+#include "range.h"
 #include "stat.h"
 #include "trace.h"
 #include "xprt.h"
@@ -26,12 +27,13 @@
 #include "xprt_route.h"
 
 static unsigned int sidr_timeout_ms = 250;
-module_param(sidr_timeout_ms, uint, 0644);
-MODULE_PARM_DESC(sidr_timeout_ms, "Time until an unanswered peer request is repeated, in ms (250)");
+REPATH_RANGE_PARAM(sidr_timeout_ms, 10, 10000, 0644);
+MODULE_PARM_DESC(sidr_timeout_ms,
+		 "Time until an unanswered peer request is repeated, in ms (250; 10 to 10000)");
 
 static unsigned int sidr_retries = 8;
-module_param(sidr_retries, uint, 0644);
-MODULE_PARM_DESC(sidr_retries, "How often an unanswered peer request is repeated (8)");
+REPATH_RANGE_PARAM(sidr_retries, 0, 15, 0644);
+MODULE_PARM_DESC(sidr_retries, "How often an unanswered peer request is repeated (8; at most 15)");
 
 #define MSG_WINDOW	16	/* fragments of one message under way */
 #define DEV_WINDOW	64	/* of all messages of a device: QP1's queues are everybody's */
@@ -210,8 +212,8 @@ static int frag_send(struct repath_xprt *xprt, struct out_msg *msg, u32 offset)
 	struct ib_cm_sidr_req_param param = {
 		.sgid_attr		= msg->route.sgid_attr,
 		.service_id		= cpu_to_be64(REPATH_SERVICE_ID),
-		.timeout_ms		= clamp(sidr_timeout_ms, 10U, 10000U),
-		.max_cm_retries		= min(sidr_retries, 15U),
+		.timeout_ms		= READ_ONCE(sidr_timeout_ms),
+		.max_cm_retries		= READ_ONCE(sidr_retries),
 	};
 	struct sa_path_rec path;
 	struct repath_frag pdata = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 13 */
+/* kunit-cases: 14 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../known.o ../stat.o */
 /* Connections: what keeps them, what ends them, and who may be their other end. */
 #include <kunit/test.h>
@@ -500,6 +500,30 @@ static void t_remotes_are_shared(struct kunit *test)
 	mutex_unlock(&repath_conn_mutex);
 }
 
+static const struct kernel_param *parameter(const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < THIS_MODULE->num_kp; i++)
+		if (!strcmp(THIS_MODULE->kp[i].name, name))
+			return &THIS_MODULE->kp[i];
+	return NULL;
+}
+
+/* So long that jiffies overflow would be no time at all. */
+static void t_lease_in_range(struct kunit *test)
+{
+	const struct kernel_param *lease = parameter("peer_lease_s");
+
+	KUNIT_ASSERT_NOT_NULL(test, lease);
+	KUNIT_EXPECT_EQ(test, lease->ops->set("4294967295", lease), -EINVAL);
+	KUNIT_EXPECT_EQ(test, lease->ops->set("604801", lease), -EINVAL);
+	KUNIT_EXPECT_EQ(test, *(unsigned int *)lease->arg, 3600u);
+	KUNIT_EXPECT_EQ(test, lease->ops->set("604800", lease), 0);
+	KUNIT_EXPECT_EQ(test, lease->ops->set("0", lease), 0);
+	KUNIT_EXPECT_EQ(test, lease->ops->set("3600", lease), 0);
+}
+
 static struct kunit_case conn_cases[] = {
 	KUNIT_CASE(t_created_at_rtr),
 	KUNIT_CASE(t_who_gets_none),
@@ -514,6 +538,7 @@ static struct kunit_case conn_cases[] = {
 	KUNIT_CASE(t_gone),
 	KUNIT_CASE(t_process_leaves),
 	KUNIT_CASE(t_remotes_are_shared),
+	KUNIT_CASE(t_lease_in_range),
 	{}
 };
 
