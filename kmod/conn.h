@@ -67,7 +67,6 @@ struct repath_remote {
  * @hello_tries: HELLOs in a row that were answered BUSY
  * @hello_at: jiffies when the last HELLO was sent
  * @expect_token: WANT was sent: a changed token in the peer's HELLO is believed
- * @hello_answers: answers (or their absence) so far; op.c waits for a new one
  * @moving_since: jiffies
  */
 struct repath_conn {
@@ -97,7 +96,6 @@ struct repath_conn {
 	u8 hello_tries;
 	unsigned long hello_at;
 	bool expect_token;
-	u32 hello_answers;
 	unsigned long moving_since;
 };
 

@@ -126,7 +126,6 @@ static void hello_answered(struct repath_conn *conn, int err, u8 status)
 {
 	mutex_lock(&repath_conn_mutex);
 	conn->hello_busy = false;
-	conn->hello_answers++;
 	if (conn->dead)
 		goto unlock;
 	if (err) {
@@ -257,7 +256,6 @@ void repath_hello_start(struct repath_conn *conn, bool force)
 	if (!hello_send(conn))
 		return;
 	conn->hello_busy = false;
-	conn->hello_answers++;
 	if (conn->state == REPATH_CONN_NEW)
 		conn->state = REPATH_CONN_NO_ANSWER;
 }

@@ -142,7 +142,6 @@ u32 repath_op_of_device(struct repath_device *dev);
 /* The machine itself (op_run.c): under repath_op_mutex but repath_op_wake(). */
 unsigned long repath_op_run(void);
 void repath_op_wake(void);
-void repath_op_tell_all(struct repath_op *op, u8 cmd);
 void repath_op_refuse(struct repath_op *op);
 void repath_op_go_back(struct repath_op *op);
 
@@ -171,7 +170,6 @@ void repath_op_list_exit(void);
 
 /* Its state (op_state.c). */
 bool repath_op_is_final(const struct repath_op *op);
-const char *repath_op_state_name(u8 state);
 const char *repath_op_stage_name(u8 stage);
 void repath_op_set_state(struct repath_op *op, u8 state);
 void repath_op_unpin(struct repath_op *op);

@@ -29,11 +29,11 @@ void repath_op_wake(void)
 }
 
 /**
- * repath_op_tell_all - an event for all that take part
+ * tell_all - an event for all that take part
  * @op: operation
  * @cmd: REPATH_CMD_EV_CHECK, _SUSPEND or _ABORT
  */
-void repath_op_tell_all(struct repath_op *op, u8 cmd)
+static void tell_all(struct repath_op *op, u8 cmd)
 {
 	struct repath_op_proc *p;
 	int err;
@@ -61,7 +61,7 @@ void repath_op_tell_all(struct repath_op *op, u8 cmd)
 void repath_op_refuse(struct repath_op *op)
 {
 	if (op->asked)
-		repath_op_tell_all(op, REPATH_CMD_EV_ABORT);
+		tell_all(op, REPATH_CMD_EV_ABORT);
 	repath_op_set_state(op, REPATH_OP_FAILED);
 }
 
@@ -78,7 +78,7 @@ void repath_op_go_back(struct repath_op *op)
 		return;
 	}
 	repath_op_set_state(op, REPATH_OP_ABORTING);
-	repath_op_tell_all(op, REPATH_CMD_EV_ABORT);
+	tell_all(op, REPATH_CMD_EV_ABORT);
 }
 
 /* The first process that has failed says why; others are not needed to understand it. */
@@ -159,7 +159,7 @@ static void advance_checking(struct repath_op *op)
 			return repath_op_refuse(op);
 		op->asked = true;
 		op->deadline = jiffies + msecs_to_jiffies(op->timeout_ms);
-		repath_op_tell_all(op, REPATH_CMD_EV_CHECK);
+		tell_all(op, REPATH_CMD_EV_CHECK);
 	}
 	if (has_failed(op))
 		return repath_op_refuse(op);
@@ -171,7 +171,7 @@ static void advance_checking(struct repath_op *op)
 	if (repath_op_check_again(op))
 		return repath_op_refuse(op);
 	if (op->dry_run) {
-		repath_op_tell_all(op, REPATH_CMD_EV_ABORT);
+		tell_all(op, REPATH_CMD_EV_ABORT);
 		return repath_op_set_state(op, REPATH_OP_CHECKED);
 	}
 	repath_op_set_state(op, REPATH_OP_SUSPENDING);
@@ -179,7 +179,7 @@ static void advance_checking(struct repath_op *op)
 		repath_op_say(op, ESHUTDOWN, "the module is being unloaded");
 		return repath_op_refuse(op);
 	}
-	repath_op_tell_all(op, REPATH_CMD_EV_SUSPEND);
+	tell_all(op, REPATH_CMD_EV_SUSPEND);
 }
 
 static void advance_suspending(struct repath_op *op)

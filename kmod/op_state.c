@@ -10,10 +10,10 @@
 #include "trace.h"
 
 /**
- * repath_op_state_name - a state for a person
+ * state_name - a state for a person
  * @state: enum repath_op_state
  */
-const char *repath_op_state_name(u8 state)
+static const char *state_name(u8 state)
 {
 	static const char *const names[] = {
 		[REPATH_OP_CHECKING]	= "being checked",
@@ -98,7 +98,7 @@ static void log_state(const struct repath_op *op)
 		return;
 	default:
 		pr_info("repath: operation %u on %s: %s%s%*pE\n", op->id, op->dev_name,
-			repath_op_state_name(op->state), op->reason[0] ? ": " : "",
+			state_name(op->state), op->reason[0] ? ": " : "",
 			(int)strlen(op->reason), op->reason);
 	}
 }

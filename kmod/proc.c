@@ -92,13 +92,13 @@ struct repath_proc *repath_proc_find(struct pid *tgid)
 }
 
 /**
- * repath_proc_find_portid - the process that registered on a socket
+ * find_portid - the process that registered on a socket
  * @net: the socket's network namespace
  * @portid: the socket's address
  *
  * Return: the process with a reference, or NULL.
  */
-struct repath_proc *repath_proc_find_portid(struct net *net, u32 portid)
+static struct repath_proc *find_portid(struct net *net, u32 portid)
 {
 	struct repath_proc *proc;
 
@@ -128,7 +128,7 @@ struct repath_proc *repath_proc_find_cookie(u64 cookie)
 }
 
 /**
- * repath_proc_add - make a registered process
+ * proc_add - make a registered process
  * @net: namespace of its socket
  * @portid: address of its socket
  * @tgid: thread group
@@ -137,7 +137,8 @@ struct repath_proc *repath_proc_find_cookie(u64 cookie)
  * Return: the process with a reference besides the table's; -EBUSY: the thread group is registered on
  * another socket, or the socket by another thread group; -EALREADY: this very pair is; -ENOMEM.
  */
-struct repath_proc *repath_proc_add(struct net *net, u32 portid, struct pid *tgid, const char *comm)
+static struct repath_proc *proc_add(struct net *net, u32 portid, struct pid *tgid,
+				    const char *comm)
 {
 	struct repath_proc *proc, *other;
 	int err = 0;
@@ -174,12 +175,12 @@ struct repath_proc *repath_proc_add(struct net *net, u32 portid, struct pid *tgi
 }
 
 /**
- * repath_proc_leave - a process is no longer registered
+ * proc_leave - a process is no longer registered
  * @proc: process
  *
  * Its suspended connections are told to be gone, operations go on without it. May sleep.
  */
-void repath_proc_leave(struct repath_proc *proc)
+static void proc_leave(struct repath_proc *proc)
 {
 	bool first;
 
@@ -206,11 +207,11 @@ void repath_proc_leave(struct repath_proc *proc)
  */
 void repath_proc_released(struct net *net, u32 portid)
 {
-	struct repath_proc *proc = repath_proc_find_portid(net, portid);
+	struct repath_proc *proc = find_portid(net, portid);
 
 	if (!proc)
 		return;
-	repath_proc_leave(proc);
+	proc_leave(proc);
 	repath_proc_put(proc);
 }
 
@@ -224,7 +225,7 @@ void repath_proc_released(struct net *net, u32 portid)
  */
 struct repath_proc *repath_proc_of(struct genl_info *info)
 {
-	struct repath_proc *proc = repath_proc_find_portid(genl_info_net(info), info->snd_portid);
+	struct repath_proc *proc = find_portid(genl_info_net(info), info->snd_portid);
 
 	if (proc && proc->tgid == task_tgid(current))
 		return proc;
@@ -280,7 +281,7 @@ int repath_proc_register(struct sk_buff *skb, struct genl_info *info)
 	else
 		get_task_comm(comm, current->group_leader);
 
-	proc = repath_proc_add(genl_info_net(info), info->snd_portid, task_tgid(current), comm);
+	proc = proc_add(genl_info_net(info), info->snd_portid, task_tgid(current), comm);
 	err = PTR_ERR_OR_ZERO(proc);
 	if (err == -EALREADY)
 		return reply_registered(info);
@@ -291,7 +292,7 @@ int repath_proc_register(struct sk_buff *skb, struct genl_info *info)
 	}
 	err = reply_registered(info);
 	if (err) {
-		repath_proc_leave(proc);
+		proc_leave(proc);
 	} else {
 		repath_conn_adopt(proc);
 		repath_event_process(proc->tgid, REPATH_EV_CHANGE);

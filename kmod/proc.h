@@ -56,10 +56,9 @@ void repath_proc_exit(void);
 struct repath_proc *repath_proc_get(struct repath_proc *proc);
 void repath_proc_put(struct repath_proc *proc);
 
-/* The registered process of a tgid, a cookie, a socket; with a reference, or NULL. */
+/* The registered process of a tgid, a cookie; with a reference, or NULL. */
 struct repath_proc *repath_proc_find(struct pid *tgid);
 struct repath_proc *repath_proc_find_cookie(u64 cookie);
-struct repath_proc *repath_proc_find_portid(struct net *net, u32 portid);
 
 /* REGISTER: process context of the process itself. */
 int repath_proc_register(struct sk_buff *skb, struct genl_info *info);
@@ -67,11 +66,6 @@ int repath_proc_register(struct sk_buff *skb, struct genl_info *info);
 struct repath_proc *repath_proc_of(struct genl_info *info);
 /* NETLINK_URELEASE: the socket is closed, the process has left. May sleep. */
 void repath_proc_released(struct net *net, u32 portid);
-
-/* For tests and for proc.c itself: the table without netlink around it. */
-struct repath_proc *repath_proc_add(struct net *net, u32 portid, struct pid *tgid,
-				    const char *comm);
-void repath_proc_leave(struct repath_proc *proc);
 
 /* Calls @fn for each registered process, one after the other; may sleep in it. */
 void repath_proc_for_each(void (*fn)(struct repath_proc *proc, void *arg), void *arg);
