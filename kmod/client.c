@@ -6,6 +6,7 @@
 #include "adopt.h"
 #include "client.h"
 #include "device.h"
+#include "lid.h"
 #include "op.h"
 #include "track.h"
 #include "unplug.h"
@@ -30,6 +31,7 @@ static int client_add(struct ib_device *ibdev)
 		return -ENOMEM;
 	ib_set_client_data(ibdev, &repath_client, dev);
 
+	repath_lid_begin(dev);
 	/* Without a way to its peers nothing on the device can be moved; it is tracked all the same. */
 	err = repath_xprt_add_device(dev);
 	if (err)
@@ -48,7 +50,7 @@ static int client_add(struct ib_device *ibdev)
  *     repath_track_lock, and those are empty and stay empty (repath_device::removed);
  * (2) notes, dumps, connections and operations: they hold references, of the queue pair or of the
  *     device, and call the device only inside repath_device_use(), which fails from now on;
- * (3) the rescan: cancelled here.
+ * (3) the rescan and the port events: cancelled here.
  * ibdev's memory stays until the last reference of @dev is dropped.
  */
 static void client_remove(struct ib_device *ibdev, void *client_data)
@@ -63,6 +65,7 @@ static void client_remove(struct ib_device *ibdev, void *client_data)
 	repath_track_device_gone(dev);
 	/* Again: one may have begun meanwhile. From now on they begin with a device that is gone. */
 	repath_op_device_removed(dev);
+	repath_lid_end(dev);
 	cancel_work_sync(&dev->rescan);
 	repath_adopt_device_gone(dev);
 	repath_device_put(dev);

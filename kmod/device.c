@@ -33,6 +33,7 @@ static void device_free_work(struct work_struct *work)
 
 	/* Every queue pair, context and process entry holds a reference: there are none left. */
 	WARN_ON(dev->qp_count || !list_empty(&dev->users));
+	xa_destroy(&dev->lids);
 	xa_destroy(&dev->by_qpn);
 	xa_destroy(&dev->ctxs);
 	put_device(&dev->ibdev->dev);
@@ -60,6 +61,8 @@ struct repath_device *repath_device_alloc(struct ib_device *ibdev)
 	dev->node_guid = be64_to_cpu(ibdev->node_guid);
 	dev->ports = ibdev->phys_port_cnt;
 	dev->link_layer = rdma_port_get_link_layer(ibdev, rdma_start_port(ibdev));
+	xa_init(&dev->lids);
+	mutex_init(&dev->lid_lock);
 	xa_init(&dev->by_qpn);
 	xa_init_flags(&dev->ctxs, XA_FLAGS_ALLOC);
 	INIT_LIST_HEAD(&dev->node);

@@ -30,6 +30,9 @@
  * @link_layer: enum rdma_link_layer of port 1
  * @removed: remove() runs or has run; nothing is tracked any more. repath_track_lock
  * @xprt: belongs to xprt.c
+ * @lids: LIDs by port (lid.c). Readers RCU
+ * @lid_lock: serialises who asks for them
+ * @port_events: tells when they may have changed
  * @by_qpn: QP by repath_qp_key(); the newest one of a QPN. Readers RCU
  * @ctxs: contexts by a number of our own. Readers RCU
  * @users: processes that hold anything of the device; repath_track_lock
@@ -60,6 +63,10 @@ struct repath_device {
 	u8 link_layer;
 	bool removed;
 	void *xprt;
+
+	struct xarray lids;
+	struct mutex lid_lock;
+	struct ib_event_handler port_events;
 
 	struct xarray by_qpn;
 	struct xarray ctxs;

@@ -7,7 +7,6 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
-#include <rdma/ib_cache.h>
 #include <repath_peer.h>
 
 #include "conn.h"
@@ -172,20 +171,6 @@ static void local_work(struct work_struct *work)
 	kfree_sensitive(local);
 }
 
-static int own_gid(const struct repath_conn *conn, u8 gid[16])
-{
-	union ib_gid own;
-	int err;
-
-	if (!repath_device_use(conn->dev))
-		return -ENODEV;
-	err = rdma_query_gid(conn->dev->ibdev, conn->addr.port, conn->addr.sgid_index, &own);
-	repath_device_unuse(conn->dev);
-	if (!err)
-		memcpy(gid, own.raw, sizeof(own));
-	return err;
-}
-
 static int hello_send(struct repath_conn *conn)
 {
 	struct local_hello *local;
@@ -196,7 +181,7 @@ static int hello_send(struct repath_conn *conn)
 	hello = kvzalloc(sizeof(*hello), GFP_KERNEL);
 	if (!hello)
 		return -ENOMEM;
-	err = own_gid(conn, hello->src_gid);
+	err = repath_local_gid(conn->dev, &conn->addr, hello->src_gid);
 	if (err) {
 		kvfree(hello);
 		return err;

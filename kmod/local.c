@@ -39,3 +39,26 @@ struct repath_device *repath_local_device(const struct repath_device *dev,
 	}
 	return NULL;
 }
+
+/**
+ * repath_local_gid - the own GID that is used towards an address
+ * @dev: own device
+ * @addr: the address
+ * @gid: result
+ *
+ * Context: may sleep, but not for the device: the GID table is ib_core's.
+ * Return: 0; -ENODEV if the device is going; -EINVAL without such a GID.
+ */
+int repath_local_gid(struct repath_device *dev, const struct repath_addr *addr, u8 gid[16])
+{
+	union ib_gid own;
+	int err;
+
+	if (!repath_device_use(dev))
+		return -ENODEV;
+	err = rdma_query_gid(dev->ibdev, addr->port, addr->sgid_index, &own);
+	repath_device_unuse(dev);
+	if (!err)
+		memcpy(gid, own.raw, sizeof(own));
+	return err;
+}

@@ -3,11 +3,16 @@
 #ifndef REPATH_LOCAL_H
 #define REPATH_LOCAL_H
 
+#include <linux/types.h>
+
 struct repath_addr;
 struct repath_device;
 
 /* The device, of the network that @dev is in, that has the GID of @addr; with a reference, or NULL. */
 struct repath_device *repath_local_device(const struct repath_device *dev,
 					  const struct repath_addr *addr);
+
+/* The own GID that is used towards @addr; without waiting. 0, or why there is none. */
+int repath_local_gid(struct repath_device *dev, const struct repath_addr *addr, u8 gid[16]);
 
 #endif /* REPATH_LOCAL_H */

@@ -4,6 +4,7 @@
 
 #include "conn.h"
 #include "device.h"
+#include "lid.h"
 #include "netlink.h"
 #include "op.h"
 #include "proc.h"
@@ -46,7 +47,8 @@ static int fill_pkey(struct sk_buff *skb, struct repath_device *dev, u32 port, u
 static int fill_path(struct sk_buff *skb, struct repath_device *dev,
 		     const struct repath_path *path)
 {
-	u32 slid = repath_path_slid(dev, path->port, path->dlid, path->path_bits);
+	/* The LID that its packets carry as source; on RoCE they carry none. */
+	u32 slid = path->dlid ? repath_lid(dev, path->port) | path->path_bits : 0;
 
 	if (nla_put_u32(skb, REPATH_A_DEST_QPN, path->dest_qpn) ||
 	    nla_put_u32(skb, REPATH_A_DLID, path->dlid) ||

@@ -117,29 +117,6 @@ void repath_path_modify(struct repath_path *path, struct repath_alt_path *alt,
 }
 
 /**
- * repath_path_slid - the LID that the queue pair's packets carry as source
- * @dev: its device
- * @port: own port
- * @dlid: where it sends to; 0: RoCE, or nowhere
- * @path_bits: low bits of the own LID
- *
- * Context: process, the device may be asked.
- * Return: 0 on RoCE, without an address, and when the device has gone.
- */
-u32 repath_path_slid(struct repath_device *dev, u32 port, u32 dlid, u8 path_bits)
-{
-	struct ib_port_attr attr;
-	u32 lid = 0;
-
-	if (!dlid || !repath_device_use(dev))
-		return 0;
-	if (rdma_is_port_valid(dev->ibdev, port) && !ib_query_port(dev->ibdev, port, &attr))
-		lid = attr.lid | path_bits;
-	repath_device_unuse(dev);
-	return lid;
-}
-
-/**
  * repath_path_pkey - the P_Key that a queue pair uses now: the subnet manager can change it
  * @dev: its device
  * @port: own port

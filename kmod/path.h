@@ -76,7 +76,6 @@ struct repath_alt_path {
 
 void repath_path_modify(struct repath_path *path, struct repath_alt_path *alt,
 			const struct ib_qp_attr *attr, int mask);
-u32 repath_path_slid(struct repath_device *dev, u32 port, u32 dlid, u8 path_bits);
 bool repath_path_pkey(struct repath_device *dev, u32 port, u16 index, u16 *pkey);
 
 #endif /* REPATH_PATH_H */

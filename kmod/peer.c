@@ -9,12 +9,13 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
-#include <rdma/ib_cache.h>
 #include <repath_peer.h>
 
 #include "conn.h"
 #include "device.h"
 #include "hello.h"
+#include "lid.h"
+#include "local.h"
 #include "netlink.h"
 #include "op.h"
 #include "peer.h"
@@ -123,22 +124,6 @@ static void local_deliver(struct work_struct *work)
 	letter_done(letter, 0, status);
 }
 
-/* Where a connection's end is now. */
-static void own_port(const struct repath_conn *conn, struct repath_wire_msg *wire)
-{
-	struct ib_port_attr port;
-	union ib_gid gid;
-
-	if (!repath_device_use(conn->dev))
-		return;
-	if (!rdma_query_gid(conn->dev->ibdev, conn->addr.port, conn->addr.sgid_index, &gid))
-		memcpy(wire->src_gid, gid.raw, sizeof(gid));
-	if (rdma_cap_ib_sa(conn->dev->ibdev, conn->addr.port) &&
-	    !ib_query_port(conn->dev->ibdev, conn->addr.port, &port))
-		wire->src_lid = cpu_to_be32(port.lid);
-	repath_device_unuse(conn->dev);
-}
-
 static void fill_rec(struct repath_wire_rec *to, const struct repath_conn_rec *from,
 		     const struct repath_conn *conn)
 {
@@ -207,7 +192,9 @@ static struct repath_wire_msg *wire_new(const struct repath_conn *conn, u32 ncon
 	wire->blob_len = cpu_to_be32(blob_len);
 	wire->dst_cookie = cpu_to_be64(conn->remote->cookie);
 	wire->src_cookie = cpu_to_be64(conn->proc->cookie);
-	own_port(conn, wire);
+	/* Where this end is now. */
+	repath_local_gid(conn->dev, &conn->addr, wire->src_gid);
+	wire->src_lid = cpu_to_be32(repath_lid(conn->dev, conn->addr.port));
 	return wire;
 }
 
@@ -297,6 +284,8 @@ static int parse(struct request *rq)
 		GENL_SET_ERR_MSG(info, "no such device or port");
 		return -ENODEV;
 	}
+	/* INFO comes once, and says where this end is now: no event of the port is waited for. */
+	repath_lid_ask(rq->dev, rq->port);
 	return 0;
 }
 

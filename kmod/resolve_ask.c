@@ -3,10 +3,10 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
-#include <rdma/ib_cache.h>
 
 #include "conn.h"
 #include "device.h"
+#include "lid.h"
 #include "local.h"
 #include "proc.h"
 #include "resolve.h"
@@ -116,26 +116,6 @@ static void local_work(struct work_struct *work)
 	kfree_sensitive(local);
 }
 
-static int own_port(struct repath_device *dev, const struct repath_addr *addr,
-		    struct repath_resolve *ask)
-{
-	struct ib_port_attr port;
-	union ib_gid gid;
-	int err;
-
-	if (!repath_device_use(dev))
-		return -ENODEV;
-	err = rdma_query_gid(dev->ibdev, addr->port, addr->sgid_index, &gid);
-	if (!err)
-		memcpy(ask->src_gid, gid.raw, sizeof(gid));
-	if (!err && rdma_cap_ib_sa(dev->ibdev, addr->port)) {
-		err = ib_query_port(dev->ibdev, addr->port, &port);
-		ask->src_lid = cpu_to_be32(port.lid);
-	}
-	repath_device_unuse(dev);
-	return err;
-}
-
 static int ask_one(struct repath_question *q, struct repath_asked *a, u64 cookie)
 {
 	struct repath_resolve *ask;
@@ -158,7 +138,8 @@ static int ask_one(struct repath_question *q, struct repath_asked *a, u64 cookie
 	ask->src_qpn = cpu_to_be32(q->src_qpn);
 	ask->src_sl = a->addr.sl;
 	ask->qp_type = q->type;
-	err = own_port(q->dev, &a->addr, ask);
+	ask->src_lid = cpu_to_be32(repath_lid(q->dev, a->addr.port));
+	err = repath_local_gid(q->dev, &a->addr, ask->src_gid);
 	if (err)
 		goto out;
 

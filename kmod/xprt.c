@@ -17,9 +17,10 @@
 
 #include "device.h"
 #include "hello.h"
+#include "lid.h"
 #include "peer.h"
-#include "resolve.h"
 #include "range.h"
+#include "resolve.h"
 #include "stat.h"
 #include "trace.h"
 #include "xprt.h"
@@ -233,7 +234,7 @@ static int frag_send(struct repath_xprt *xprt, struct out_msg *msg, u32 offset)
 	frag->msg = msg;
 	frag->offset = offset;
 	memcpy(pdata.data, msg->data + offset, bytes);
-	repath_route_path(&msg->route, &path);
+	repath_route_path(&msg->route, repath_lid(xprt->dev, msg->route.addr.port), &path);
 	param.path = &path;
 	param.private_data = &pdata;
 	param.private_data_len = sizeof(pdata);

@@ -124,12 +124,12 @@ int repath_route_find(struct repath_route *route, struct ib_device *ibdev,
 /**
  * repath_route_path - the path record of a found route
  * @route: route
+ * @slid: LID of the own port; 0 on RoCE
  * @path: to fill in
  */
-void repath_route_path(const struct repath_route *route, struct sa_path_rec *path)
+void repath_route_path(const struct repath_route *route, u32 slid, struct sa_path_rec *path)
 {
 	const struct repath_addr *addr = &route->addr;
-	struct ib_port_attr port;
 
 	memset(path, 0, sizeof(*path));
 	path->sgid = route->sgid_attr->gid;
@@ -154,8 +154,7 @@ void repath_route_path(const struct repath_route *route, struct sa_path_rec *pat
 	path->rec_type = SA_PATH_REC_TYPE_IB;
 	path->hop_limit = has_gid(addr) ? max_t(u8, addr->hop_limit, 1) : 0;
 	sa_path_set_dlid(path, addr->dlid);
-	if (!ib_query_port(route->ibdev, addr->port, &port))
-		sa_path_set_slid(path, port.lid);
+	sa_path_set_slid(path, slid);
 }
 
 /**

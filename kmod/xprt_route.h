@@ -45,7 +45,7 @@ struct repath_route {
 void repath_route_begin(struct repath_route *route, const struct repath_addr *addr);
 int repath_route_find(struct repath_route *route, struct ib_device *ibdev,
 		      void (*ready)(void *arg), void *arg);
-void repath_route_path(const struct repath_route *route, struct sa_path_rec *path);
+void repath_route_path(const struct repath_route *route, u32 slid, struct sa_path_rec *path);
 void repath_route_end(struct repath_route *route);
 
 #endif /* REPATH_XPRT_ROUTE_H */

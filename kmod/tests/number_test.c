@@ -21,6 +21,7 @@
 #include "../silent.h"
 #include "../track.h"
 #include "../watch.h"
+#include "fake_ibdev.h"
 #include "fuzz.h"
 
 #define MINE	0xc001ULL	/* cookies */
@@ -86,6 +87,12 @@ struct repath_device *repath_local_device(const struct repath_device *dev,
 					  const struct repath_addr *addr)
 {
 	return NULL;
+}
+
+int repath_local_gid(struct repath_device *dev, const struct repath_addr *addr, u8 gid[16])
+{
+	gid[0] = 0xfe;
+	return 0;
 }
 
 struct repath_proc *repath_proc_get(struct repath_proc *proc)
@@ -227,7 +234,7 @@ static void answer(int n, int err, u8 status, u64 tag, u32 qpn, u32 flags)
 	fake.sent[n].done(fake.sent[n].arg, err, status);
 }
 
-/* A port without GIDs and SA is enough of a device. */
+/* A port without an SA is enough of a device. */
 struct ctx {
 	struct ib_device *ibdev;
 	struct repath_device dev;
@@ -236,83 +243,22 @@ struct ctx {
 	struct repath_remote remote;
 };
 
-struct fake_device {
-	struct ib_device ibdev;
-};
-
 static struct ctx *of(struct kunit *test)
 {
 	return test->priv;
 }
 
-static int fake_query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid)
-{
-	memset(gid, 0, sizeof(*gid));
-	gid->raw[0] = 0xfe;
-	gid->raw[15] = 1;
-	return 0;
-}
-
-static int fake_immutable(struct ib_device *ibdev, u32 port, struct ib_port_immutable *im)
-{
-	im->core_cap_flags = RDMA_CORE_PORT_RAW_PACKET;
-	im->gid_tbl_len = 1;
-	im->pkey_tbl_len = 1;
-	return 0;
-}
-
-static int fake_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
-{
-	attr->state = IB_PORT_ACTIVE;
-	attr->gid_tbl_len = 1;
-	attr->pkey_tbl_len = 1;
-	attr->active_mtu = IB_MTU_1024;
-	return 0;
-}
-
-static int fake_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
-{
-	*pkey = 0xffff;
-	return 0;
-}
-
-static int fake_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
-			     struct ib_udata *udata)
-{
-	return 0;
-}
-
-static const struct ib_device_ops fake_ops = {
-	.owner = THIS_MODULE,
-	.driver_id = RDMA_DRIVER_UNKNOWN,
-	.uverbs_abi_ver = 1,
-	.query_device = fake_query_device,
-	.query_port = fake_query_port,
-	.query_pkey = fake_query_pkey,
-	.query_gid = fake_query_gid,
-	.get_port_immutable = fake_immutable,
-};
-
 static int number_init(struct kunit *test)
 {
 	struct ctx *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
-	struct fake_device *device;
 	int i;
 
 	if (!c)
 		return -ENOMEM;
 	memset(&fake, 0, sizeof(fake));
-	device = ib_alloc_device(fake_device, ibdev);
-	if (!device)
-		return -ENOMEM;
-	c->ibdev = &device->ibdev;
-	c->ibdev->node_type = RDMA_NODE_IB_CA;
-	c->ibdev->phys_port_cnt = 1;
-	ib_set_device_ops(c->ibdev, &fake_ops);
-	if (ib_register_device(c->ibdev, "repath_number%d", NULL)) {
-		ib_dealloc_device(c->ibdev);
+	c->ibdev = fake_ibdev_add("repath_number%d", RDMA_CORE_PORT_RAW_PACKET);
+	if (!c->ibdev)
 		return -ENODEV;
-	}
 	fake.dev = &c->dev;
 	kref_init(&c->dev.kref);
 	c->dev.index = 1;
@@ -365,8 +311,7 @@ static void number_exit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kref_read(&c->dev.kref), 1u);
 	KUNIT_EXPECT_EQ(test, fake.proc[0].questions, 0u);
 	KUNIT_EXPECT_EQ(test, repath_number_count(), 0u);
-	ib_unregister_device(c->ibdev);
-	ib_dealloc_device(c->ibdev);
+	fake_ibdev_del(c->ibdev);
 }
 
 static void known_as(struct kunit *test, int qp, u32 number)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* kunit-cases: 15 */
-/* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../hello.o ../known.o ../local.o ../peer.o ../silent.o ../stat.o */
+/* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../hello.o ../known.o ../lid.o ../local.o ../peer.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
 #include <linux/slab.h>
