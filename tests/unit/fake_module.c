@@ -38,8 +38,8 @@ static struct {
 	int moving;
 	struct list_head kept;
 	uint32_t known_number;	/* others know a queue pair by it */
-	uint32_t unready_qpn;	/* whose peer can not be moved with */
-	int unready;
+	_Atomic uint32_t unready_qpn;	/* whose peer can not be moved with */
+	_Atomic int unready;
 	int refuse;		/* what the next connection is refused with */
 } fake = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
