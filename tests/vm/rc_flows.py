@@ -26,17 +26,20 @@ def service_level(fabric, a, b):
 
 
 class Flows:
-    """Messages of @size bytes for each (from, to, service level), until stopped."""
+    """Messages of @size bytes for each (from, to, service level), until stopped. What has come in all,
+    about every second that was waited for, is added to @samples: (seconds, bytes)."""
 
-    def __init__(self, fabric, flows, size=20000):
+    def __init__(self, fabric, flows, size=20000, samples=None):
         self.guest = fabric.guest
+        self.samples = [] if samples is None else samples
         self.counters = "/sys/class/infiniband/{}/ports/1/counters/port_rcv_data"
         self.receivers = [fabric.hosts[b] for _, b, _ in flows]
         self.jobs = []
         for number, (a, b, sl) in enumerate(flows):
             # With a timeout of 17 s: a queue pair that stands still shall stand still.
-            # With events: what polls takes the processor from vfabric.
-            program = ("exec ib_send_bw -F -e -n 100000 -m 2048 -t 16 -r 32 -u 22 "
+            # With events: what polls takes the processor from vfabric. One for each message: else
+            # nothing is sent between the last of a queue and the news of it.
+            program = ("exec ib_send_bw -F -e -Q 1 -n 100000 -m 2048 -t 16 -r 32 -u 22 "
                        f"-s {size} -S {sl} -p {PORT + number}")
             self.jobs.append(self.guest.start(f"{program} -d {fabric.hosts[b]}"))
             self.guest.wait_until(f"netstat -ltn | grep -q :{PORT + number}", timeout=30)
@@ -46,13 +49,16 @@ class Flows:
         """(seconds, bytes that have come to each flow's receiver), by the guest's clock."""
         files = " ".join(self.counters.format(hca) for hca in self.receivers)
         up, *words = self.guest.run(f"cut -d' ' -f1 /proc/uptime; cat {files}").split()
-        return float(up), [4 * int(n) for n in words]
+        amounts = [4 * int(n) for n in words]
+        self.samples.append((float(up), sum(amounts)))
+        return float(up), amounts
 
     def rates(self, seconds):
         """Bytes a second of each flow from now on, headers and others' acknowledgements included."""
         start, before = self.received()
-        time.sleep(seconds)
-        end, after = self.received()
+        for _ in range(seconds):
+            time.sleep(1)
+            end, after = self.received()
         return [(y - x) / (end - start) for x, y in zip(before, after)]
 
     def stop(self):

@@ -45,18 +45,21 @@ def wait_deadlock(fabric, patience=90):
         time.sleep(0.5)
 
 
-def test(bed):
+def deadlock(bed):
+    """({phase: [part of a link that each flow has]}, [(seconds, bytes)], {event: seconds})"""
     with open(NET) as f:
         fabric = bed.fabric(f.read(), opensm="-R lash -Q", options="-i")
     slow_links(fabric)
     old = flows_of(fabric)
     assert len({sl for _, _, sl in old}) == 1, old
-    flows = Flows(fabric, old)
+    samples = []
+    flows = Flows(fabric, old, samples=samples)
     flows.rates(5)
     mesh = flows.rates(10)
     assert not re.search("VL", fabric.command("Deadlock")), "a deadlock in the mesh"
     assert sum(mesh) > 2 * LINK, f"the links were not the limit: {mesh}"
 
+    cut, _ = flows.received()
     reroute(fabric)
     ring = wait_deadlock(fabric)
     assert sorted(switch for switch, _ in ring) == RING, ring
@@ -64,7 +67,7 @@ def test(bed):
     still = flows.rates(20)
     # The SM's own packets are counted, too.
     assert sum(still) < 0.001 * sum(mesh), f"it moves: {still}"
-    _, before = flows.received()
+    removed, before = flows.received()
     fabric.command(f'Remove "{ring[0][0]}"[{ring[0][1]}] 0')
     flows.rates(2)
     _, after = flows.received()
@@ -79,11 +82,19 @@ def test(bed):
         time.sleep(0.2)
     new = flows_of(fabric)
     assert len({sl for _, _, sl in new}) == 2, new
-    flows = Flows(fabric, new)
+    flows = Flows(fabric, new, samples=samples)
+    begun, _ = flows.received()
     flows.rates(5)
     fresh = flows.rates(10)
     assert sum(fresh) > 0.4 * sum(mesh), fresh
     assert "VL" not in fabric.command("Deadlock")
     flows.stop()
-    for name, rates in (("mesh", mesh), ("old lanes", still), ("new lanes", fresh)):
-        print(f"  {name}: " + " ".join(f"{rate / LINK:.3f}" for rate in rates), flush=True)
+    rates = {"mesh": mesh, "old lanes": still, "new lanes": fresh}
+    for name, values in rates.items():
+        print(f"  {name}: " + " ".join(f"{value / LINK:.3f}" for value in values), flush=True)
+    return {name: [value / LINK for value in values] for name, values in rates.items()}, samples, \
+        {"S2-S5 down": cut, "a packet taken out": removed, "new queue pairs": begun}
+
+
+def test(bed):
+    deadlock(bed)
