@@ -405,6 +405,23 @@ int rp_ctl_number_check(uint32_t dev_index, uint32_t qpn)
 	return qpn == fake.known_number ? -EADDRINUSE : 0;
 }
 
+/* Whose connection was told, and to whom. The control thread's. */
+static struct {
+	struct rp_qp *qp;
+	uint32_t dest;
+} told[4096];
+
+/* @qpn is about to be connected, which may be anew to the same: nobody may have seen it in RESET. */
+static void connects(struct census *s, uint32_t dev_index, uint32_t qpn)
+{
+	unsigned int i, k;
+
+	for (i = 0; i < s->n; i++)
+		for (k = 0; s->row[i].real == qpn && s->row[i].dev_index == dev_index && k < 4096; k++)
+			if (told[k].qp == s->row[i].qp)
+				told[k].qp = NULL;
+}
+
 /* Who is known by that number; of all contexts, since all have the same address here. */
 static void resolve(uint32_t id, const struct rp_ctl_address *a)
 {
@@ -424,6 +441,8 @@ static void resolve(uint32_t id, const struct rp_ctl_address *a)
 	}
 	pthread_mutex_unlock(&fake.lock);
 	census_take(&s);
+	if (a->src_qpn)
+		connects(&s, a->dev_index, a->src_qpn);
 	for (i = 0; i < s.n; i++) {
 		if (s.row[i].number != a->qpn)
 			continue;
@@ -443,10 +462,6 @@ static void resolve(uint32_t id, const struct rp_ctl_address *a)
 /* Connections of those that have moved are told once, when they are there. */
 static void tell_new(void)
 {
-	static struct {
-		struct rp_qp *qp;
-		uint32_t dest;
-	} told[4096];
 	static unsigned int next;
 	struct census s;
 	unsigned int i, k;
