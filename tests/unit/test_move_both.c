@@ -15,7 +15,7 @@ static void plug(int i)
 	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = dev[i] }), 0);
 }
 
-static void at_once(struct traffic *t, unsigned int round)
+static void both_begin(unsigned int round)
 {
 	const char *why = "";
 	int i, ret;
@@ -29,6 +29,26 @@ static void at_once(struct traffic *t, unsigned int round)
 		fake_use_op(i);
 		fake_suspend_start(dev[i]);
 	}
+}
+
+static void both_back(struct traffic *t, unsigned int round)
+{
+	int i, ret;
+
+	for (i = 0; i < 2; i++) {
+		fake_use_op(i);
+		ret = fake_wait(REPATH_STAGE_REPLAY);
+		CHECK(!ret, "round %u: resume of %s: %d", round, dev[i], ret);
+	}
+	fake_use_op(0);
+	traffic_flows(t, 5);
+}
+
+static void at_once(struct traffic *t, unsigned int round)
+{
+	int i, ret;
+
+	both_begin(round);
 	for (i = 0; i < 2; i++) {
 		fake_use_op(i);
 		ret = fake_wait(REPATH_STAGE_RELEASE);
@@ -45,20 +65,14 @@ static void at_once(struct traffic *t, unsigned int round)
 		if (round % 3)
 			usleep(5000);
 	}
-	for (i = 0; i < 2; i++) {
-		fake_use_op(i);
-		ret = fake_wait(REPATH_STAGE_REPLAY);
-		CHECK(!ret, "round %u: resume of %s: %d", round, dev[i], ret);
-	}
-	fake_use_op(0);
-	traffic_flows(t, 5);
+	both_back(t, round);
 }
 
 /* One leaves while the other is away; it is not there yet when the first comes back. */
 static void one_by_one(struct traffic *t, unsigned int round)
 {
 	int first = round % 2, second = !first, back = round / 2 % 2 ? first : second;
-	int last = !back, i, ret;
+	int last = !back;
 
 	fake_use_op(first);
 	move_away(dev[first]);
@@ -71,30 +85,16 @@ static void one_by_one(struct traffic *t, unsigned int round)
 	plug(last);
 	fake_use_op(last);
 	CHECK_EQ(fake_resume_start(dev[last]), 0);
-	for (i = 0; i < 2; i++) {
-		fake_use_op(i);
-		ret = fake_wait(REPATH_STAGE_REPLAY);
-		CHECK(!ret, "round %u: resume of %s: %d", round, dev[i], ret);
-	}
-	fake_use_op(0);
-	traffic_flows(t, 5);
+	both_back(t, round);
 }
 
 /* Both leave, and one thinks better of it at some moment; the other goes on. */
 static void one_stays(struct traffic *t, unsigned int round)
 {
-	int stays = round % 2, leaves = !stays, i, ret;
+	int stays = round % 2, leaves = !stays, ret;
 	const char *why = "";
 
-	for (i = 0; i < 2; i++) {
-		fake_use_op(i);
-		ret = fake_check(dev[i], &why);
-		CHECK(!ret, "round %u: check of %s: %d, %s", round, dev[i], ret, why);
-	}
-	for (i = 0; i < 2; i++) {
-		fake_use_op(i);
-		fake_suspend_start(dev[i]);
-	}
+	both_begin(round);
 	usleep(round * 700 % 9000);
 	fake_use_op(stays);
 	CHECK_EQ(fake_abort_start(), 0);
