@@ -48,6 +48,27 @@ void vhca_qp_unlock(struct rvt_qp *qp, unsigned long flags)
 		raise(qp, events);
 }
 
+u8 vhca_part_opcode(const struct rvt_swqe *wqe, bool first, bool last)
+{
+	bool imm = wqe->wr.opcode == IB_WR_SEND_WITH_IMM ||
+		   wqe->wr.opcode == IB_WR_RDMA_WRITE_WITH_IMM;
+
+	if (wqe->wr.opcode == IB_WR_SEND || wqe->wr.opcode == IB_WR_SEND_WITH_IMM) {
+		if (first && last)
+			return imm ? IB_OPCODE_SEND_ONLY_WITH_IMMEDIATE : IB_OPCODE_SEND_ONLY;
+		if (last)
+			return imm ? IB_OPCODE_SEND_LAST_WITH_IMMEDIATE : IB_OPCODE_SEND_LAST;
+		return first ? IB_OPCODE_SEND_FIRST : IB_OPCODE_SEND_MIDDLE;
+	}
+	if (first && last)
+		return imm ? IB_OPCODE_RDMA_WRITE_ONLY_WITH_IMMEDIATE :
+			IB_OPCODE_RDMA_WRITE_ONLY;
+	if (last)
+		return imm ? IB_OPCODE_RDMA_WRITE_LAST_WITH_IMMEDIATE :
+			IB_OPCODE_RDMA_WRITE_LAST;
+	return first ? IB_OPCODE_RDMA_WRITE_FIRST : IB_OPCODE_RDMA_WRITE_MIDDLE;
+}
+
 void vhca_qp_event(struct rvt_qp *qp, enum ib_event_type event)
 {
 	lockdep_assert_held(&qp->s_lock);

@@ -58,6 +58,12 @@ u8 vhca_lane_of(const struct vhca_port *port, const struct vhca_address *to);
 /* Copies from what a work request points to; the state moves on. */
 void vhca_copy_from(struct rvt_sge_state *ss, u8 *to, u32 length);
 
+/*
+ * Which part of a SEND or RDMA WRITE a packet is, as opcode without the transport (IBA 1.2.1 vol 1, table 35):
+ * IB_OPCODE_RC or IB_OPCODE_UC is to be added.
+ */
+u8 vhca_part_opcode(const struct rvt_swqe *wqe, bool first, bool last);
+
 /* sqd.c: after completions and at modify; both locks held. */
 void vhca_sqd_check(struct rvt_qp *qp);
 

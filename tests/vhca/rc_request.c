@@ -100,9 +100,6 @@ static bool may_send(struct rvt_qp *qp, struct rvt_swqe *wqe, bool fresh)
 
 static u8 opcode_of(const struct rvt_swqe *wqe, bool first, bool last)
 {
-	bool imm = wqe->wr.opcode == IB_WR_SEND_WITH_IMM ||
-		   wqe->wr.opcode == IB_WR_RDMA_WRITE_WITH_IMM;
-
 	switch (wqe->wr.opcode) {
 	case IB_WR_RDMA_READ:
 		return IB_OPCODE_RC_RDMA_READ_REQUEST;
@@ -110,23 +107,8 @@ static u8 opcode_of(const struct rvt_swqe *wqe, bool first, bool last)
 		return IB_OPCODE_RC_COMPARE_SWAP;
 	case IB_WR_ATOMIC_FETCH_AND_ADD:
 		return IB_OPCODE_RC_FETCH_ADD;
-	case IB_WR_RDMA_WRITE:
-	case IB_WR_RDMA_WRITE_WITH_IMM:
-		if (first && last)
-			return imm ? IB_OPCODE_RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE :
-				IB_OPCODE_RC_RDMA_WRITE_ONLY;
-		if (last)
-			return imm ? IB_OPCODE_RC_RDMA_WRITE_LAST_WITH_IMMEDIATE :
-				IB_OPCODE_RC_RDMA_WRITE_LAST;
-		return first ? IB_OPCODE_RC_RDMA_WRITE_FIRST : IB_OPCODE_RC_RDMA_WRITE_MIDDLE;
 	default:
-		if (first && last)
-			return imm ? IB_OPCODE_RC_SEND_ONLY_WITH_IMMEDIATE :
-				IB_OPCODE_RC_SEND_ONLY;
-		if (last)
-			return imm ? IB_OPCODE_RC_SEND_LAST_WITH_IMMEDIATE :
-				IB_OPCODE_RC_SEND_LAST;
-		return first ? IB_OPCODE_RC_SEND_FIRST : IB_OPCODE_RC_SEND_MIDDLE;
+		return IB_OPCODE_RC + vhca_part_opcode(wqe, first, last);
 	}
 }
 

@@ -4,29 +4,6 @@
 #include "recv_sge.h"
 #include "uc.h"
 
-static u8 opcode_of(const struct rvt_swqe *wqe, bool first, bool last)
-{
-	bool imm = last && (wqe->wr.opcode == IB_WR_SEND_WITH_IMM ||
-			    wqe->wr.opcode == IB_WR_RDMA_WRITE_WITH_IMM);
-
-	if (wqe->wr.opcode == IB_WR_SEND || wqe->wr.opcode == IB_WR_SEND_WITH_IMM) {
-		if (first && last)
-			return imm ? IB_OPCODE_UC_SEND_ONLY_WITH_IMMEDIATE :
-				IB_OPCODE_UC_SEND_ONLY;
-		if (last)
-			return imm ? IB_OPCODE_UC_SEND_LAST_WITH_IMMEDIATE :
-				IB_OPCODE_UC_SEND_LAST;
-		return first ? IB_OPCODE_UC_SEND_FIRST : IB_OPCODE_UC_SEND_MIDDLE;
-	}
-	if (first && last)
-		return imm ? IB_OPCODE_UC_RDMA_WRITE_ONLY_WITH_IMMEDIATE :
-			IB_OPCODE_UC_RDMA_WRITE_ONLY;
-	if (last)
-		return imm ? IB_OPCODE_UC_RDMA_WRITE_LAST_WITH_IMMEDIATE :
-			IB_OPCODE_UC_RDMA_WRITE_LAST;
-	return first ? IB_OPCODE_UC_RDMA_WRITE_FIRST : IB_OPCODE_UC_RDMA_WRITE_MIDDLE;
-}
-
 static bool has_reth(u8 opcode)
 {
 	return opcode == IB_OPCODE_UC_RDMA_WRITE_FIRST ||
@@ -65,7 +42,7 @@ enum vhca_step vhca_uc_request(struct rvt_qp *qp)
 	length = min_t(u32, wqe->length - offset, qp->pmtu);
 	last = qp->s_psn == wqe->lpsn;
 	bth = (struct vhca_bth){
-		.opcode = opcode_of(wqe, !offset, last), .psn = qp->s_psn,
+		.opcode = IB_OPCODE_UC + vhca_part_opcode(wqe, !offset, last), .psn = qp->s_psn,
 		.solicited = last && wqe->wr.send_flags & IB_SEND_SOLICITED &&
 			     wqe->wr.opcode != IB_WR_RDMA_WRITE,
 	};
