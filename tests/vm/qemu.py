@@ -47,11 +47,14 @@ class Qemu:
     def _command(self, boot, memory):
         accel = kernels.accelerator()
         unix = "server=on,wait=off"
+        options = BOOT_OPTIONS
+        if accel == "tcg":
+            options += f" tsc_early_khz={kernels.tsc_khz()}"
         command = [
             kernels.QEMU, "-nodefaults", "-no-user-config", "-display", "none",
             "-machine", "q35", "-accel", accel, "-cpu", "max", "-smp", "1", "-m", str(memory),
             "-no-reboot", "-kernel", boot.vmlinux, "-initrd", boot.initrd,
-            "-append", f"{BOOT_OPTIONS} {boot.append}",
+            "-append", f"{options} {boot.append}",
             "-chardev", f"file,id=console,path={self.console_path}",
             "-serial", "chardev:console",
             "-qmp", f"unix:{self._base}.monitor,{unix}",
