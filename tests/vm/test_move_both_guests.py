@@ -47,8 +47,7 @@ def release(mover, guest):
 def swap_all(mover, guests, keeping):
     """Every guest gets another HCA; nobody begins to resume before all have lost theirs."""
     ops = at_once(*(lambda g=g: mover.suspend(g, timeout=60) for g in guests))
-    # One end's gate may have closed when the other's work was done.
-    mover.check_inflight({"processes": [p for op in ops for p in op["processes"]]})
+    mover.note_inflight(*ops)
     for guest in guests:
         release(mover, guest)
     for guest in guests:

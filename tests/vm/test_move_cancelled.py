@@ -13,7 +13,7 @@ def test(bed):
         pair.wait_running()
 
         op = mover.suspend(b)
-        mover.check_inflight(op)
+        mover.note_inflight(op)
         dst = b.prepare_destination(with_nics=True)
         b.start_migration(dst, bandwidth=1 << 20)
         b.migrate_cancel(dst)

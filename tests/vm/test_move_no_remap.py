@@ -12,7 +12,7 @@ def test(bed):
                     env=SHIM + " REPATH_NO_REMAP=1")
         pair.wait_running()
         op = mover.suspend(b)
-        mover.check_inflight(op)
+        mover.note_inflight(op)
         mover.release(b)
         mover.new_device(b)
         repath(b, f"resume {op['op']} on rxe0 timeout 10")

@@ -27,7 +27,7 @@ def test(bed):
                 job.kill(10)        # no receives from now on
             still = wait_quiet(pair)
             ops = at_once(*(lambda g=g: mover.suspend(g, timeout=60) for g in movers))
-            mover.check_inflight({"processes": [p for op in ops for p in op["processes"]]})
+            mover.note_inflight(*ops)
             for guest in movers:
                 ip = guest.nics[0].ip
                 mover.release(guest)

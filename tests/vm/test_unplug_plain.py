@@ -19,7 +19,7 @@ def test(bed):
             b.rxe_del("rxe0")
             op = unplug.last(b)
             assert op["state"] == "suspended", op
-            mover.check_inflight(op)
+            mover.note_inflight(op)
             b.unplug(b.nics[0])
             mover.moves += 1
             b.rxe_add("rxe0", b.plug("rdma", ip=f"10.0.0.{20 + mover.moves}"))

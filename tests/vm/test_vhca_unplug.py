@@ -19,7 +19,7 @@ def replace(mover, guest):
     mover.release(guest)
     op = unplug.last(guest)
     assert op["state"] == "suspended", op
-    mover.check_inflight(op)
+    mover.note_inflight(op)
     mover.add_elsewhere(guest)
     op = unplug.wait_state(guest, op["op"], "resumed")
     after = mover.numbers(guest)
