@@ -71,9 +71,20 @@ void net_write(const struct net *net, FILE *file);
  * @spec: mesh:3x2[,hosts=1]  torus:4x4x4[,hosts=1]  xgft:18,36/1,18  tree:36,2 (m-port n-tree)
  *	random:16,degree=4,hosts=2,seed=1
  *
- * All links are 4x QDR unless speed=1|2|4 (or ext=1|2|4|8) is given.
+ * All links are 4x QDR unless speed=1|2|4 (or ext=1|2|4|8) is given. With vswitch=N see net_vswitch().
  * Return: 0, or -1 with net->error set.
  */
 int net_make(struct net *net, const char *spec);
+
+/**
+ * net_vswitch() - give HCAs virtual functions that are HCAs of their own
+ * @first: the first node to look at; those with one port that is plugged in are meant
+ * @vfs: how many each of them gets
+ *
+ * "H1" comes to port 2 of a new switch "H1-hca", whose port 1 takes its cable, with "H1v1" at port 3
+ * and so on: a vSwitch, where each function has its own LID and queue pairs.
+ * Return: 0, or -1 with net->error set.
+ */
+int net_vswitch(struct net *net, uint32_t first, unsigned int vfs);
 
 #endif

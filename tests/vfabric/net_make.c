@@ -9,7 +9,7 @@
 #define MAX_NODES 200000
 
 struct options {
-	unsigned int hosts, degree, seed, speed, ext;
+	unsigned int hosts, degree, seed, speed, ext, vswitch;
 };
 
 static int fail(struct net *net, const char *why, const char *spec)
@@ -56,6 +56,8 @@ static int read_options(const char *at, struct options *o)
 			o->speed = value;
 		else if (!strcmp(name, "ext") && value <= 8 && !(value & (value - 1)))
 			o->ext = value;
+		else if (!strcmp(name, "vswitch"))
+			o->vswitch = value;
 		else
 			return -1;
 		at += used;
@@ -276,6 +278,8 @@ int net_make(struct net *net, const char *spec)
 		rc = make_random(net, spec, at, &o);
 	else
 		return fail(net, "want mesh: torus: xgft: tree: or random:", spec);
+	if (!rc && o.vswitch)
+		rc = net_vswitch(net, first, o.vswitch);
 	for (uint32_t i = first; i < net->n; i++)
 		for (unsigned int p = 0; p <= net->nodes[i].nports; p++) {
 			net->nodes[i].ports[p].speed = o.speed;

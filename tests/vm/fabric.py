@@ -14,6 +14,11 @@ Everything runs inside the guest: vfabric and the HCAs talk over its own lo. Wit
 
 vfabric runs outside of them, and they talk to it over the management network, which a migration
 keeps; OpenSM runs in the first one.
+
+HCAs with virtual functions (SR-IOV), each a HCA with its own LID behind a switch of its server's:
+
+    fabric = bed.fabric("mesh:2,vswitch=2", guests={"pf": ["H1"], "vm1": ["H1v1"], "vm2": ["H2v1"]})
+    fabric.move("H2v1", "H1v2")             # the VF of a VM that has moved: its GUID comes along
 """
 
 import os
@@ -56,6 +61,12 @@ def files(kernel, directory):
     return found
 
 
+def node_guid(host):
+    """Of the HCA in a host's place: "H3", or "H3v1", its first VF."""
+    number, function = re.search(r"(\d+)(?:v(\d+))?$", host).groups("0")
+    return GUID + int(function) * 0x100000 + int(number) * 16
+
+
 class Fabric:
     """A running fabric.
 
@@ -74,7 +85,7 @@ class Fabric:
         self.guest = self.guests[0]
         self.address = bed.networks.host_address("mgmt") if guests else "127.0.0.1"
         self._outside = bed.directory if guests else None
-        self.hosts, self.place = {}, {}
+        self.hosts, self.place, self.guids = {}, {}, {}
         self.sm_jobs = []
         if "\n" in topology:
             path = os.path.join(bed.directory, "topology")
@@ -139,13 +150,13 @@ class Fabric:
                                   capture_output=True, text=True).stdout
         return self.guest.run(shlex.join(["vfabric", option, *words]), timeout)
 
-    def add(self, host, ports=1, name=None, guest=None):
+    def add(self, host, ports=1, name=None, guest=None, guid=None):
         """Hot-add an HCA in a host's place: its name."""
-        number = int(re.search(r"\d+$", host)[0])
-        name = name or f"vhca{number}"
+        name = name or "vhca" + re.search(r"\d+(v\d+)?$", host)[0]
         self.place[host] = guest or self.guest
+        self.guids[host] = guid or node_guid(host)
         self.place[host].run(f"echo {name} {host} udp:{self.address}:{PORT} "
-                             f"guid={GUID + number * 16:#x} ports={ports} > {SYSFS}/add")
+                             f"guid={self.guids[host]:#x} ports={ports} > {SYSFS}/add")
         self.hosts[host] = name
         return name
 
@@ -153,8 +164,17 @@ class Fabric:
         """Hot-remove a host's HCA, whoever uses it."""
         self.place.pop(host).run(f"echo {self.hosts.pop(host)} > {SYSFS}/remove")
 
+    def move(self, host, to, guest=None):
+        """Hot-remove a host's HCA, and add one with its GUID in another host's place, in the same
+        guest or another one: what a hypervisor does with the VF of a VM that it moves."""
+        guest = guest or self.place[host]
+        name, guid = self.hosts[host], self.guids[host]
+        self.remove(host)
+        self.add(to, name=name, guest=guest, guid=guid)
+        self.wait_active([to])
+
     def port_guid(self, host, port=1):
-        return GUID + int(re.search(r"\d+$", host)[0]) * 16 + port
+        return self.guids[host] + port
 
     def start_opensm(self, options="", host=None):
         """Start OpenSM at a host (default: the first)."""

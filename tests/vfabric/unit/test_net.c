@@ -113,6 +113,7 @@ static void test_refused(void)
 	CHECK_EQ(net_make(&net, "xgft:2,3/1"), -1);
 	CHECK_EQ(net_make(&net, "random:5,degree=x"), -1);
 	CHECK_EQ(net_make(&net, "mesh:100000x100000"), -1);
+	CHECK_EQ(net_make(&net, "mesh:2,vswitch=300"), -1);
 	net_free(&net);
 }
 
@@ -124,6 +125,8 @@ static void test_made(void)
 		{ "xgft:18,18/1,18", 36, 324, 324 + 324 },
 		{ "tree:36,2", 54, 648, 648 + 648 }, { "tree:36,3", 1620, 11664, 3 * 11664 },
 		{ "tree:4,3", 20, 16, 48 },
+		/* A switch more and two hosts more for each host, each with a cable. */
+		{ "mesh:2x2,vswitch=2", 4 + 4, 4 * 3, 4 + 4 + 4 * 3 },
 	};
 	struct net net, again;
 	char *text;
