@@ -122,6 +122,7 @@ static struct kretprobe modify_probes[] = {
 };
 
 static unsigned long missed_ends, missed_others;
+static bool has_settled;
 
 static void watch_fn(struct work_struct *work);
 static DECLARE_DELAYED_WORK(watch, watch_fn);
@@ -148,6 +149,11 @@ static void watch_fn(struct work_struct *work)
 		repath_adopt_rescan_all(ends != missed_ends);
 		missed_ends = ends;
 		missed_others = others;
+	}
+	/* What was under way when the hooks came has ended by now, and they did not see that. */
+	if (!has_settled) {
+		has_settled = true;
+		repath_adopt_rescan_all(false);
 	}
 	repath_adopt_watch();
 	watch_later();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Queue pairs: the indexes, and what happens to them. */
+#include <linux/etherdevice.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 
@@ -227,11 +228,21 @@ static unsigned int qp_connected(const struct repath_qp *rqp)
 	return !rqp->kernel && repath_qp_is_connected_type(rqp) ? REPATH_NOTE_CONNECTED : 0;
 }
 
+/* It can not have come so far without the modification that set its address: that was missed. */
+static bool qp_lacks_av(const struct repath_qp *rqp)
+{
+	return repath_qp_is_connected_type(rqp) && !rqp->path.has_av &&
+	       rqp->state >= IB_QPS_RTR && rqp->state <= IB_QPS_SQE;
+}
+
 /**
  * repath_track_qp_modified - a modification has succeeded
  * @qp: the queue pair, which can not go away meanwhile
  * @attr: the attributes
  * @mask: enum ib_qp_attr_mask
+ *
+ * One that was under way when the hooks came was seen by nobody: if the address is missing now, the
+ * device is rescanned.
  *
  * Context: any.
  */
@@ -257,6 +268,8 @@ void repath_track_qp_modified(const struct ib_qp *qp, const struct ib_qp_attr *a
 			what |= qp_connected(rqp);
 		qp_set_path_locked(rqp, state, &path, &alt);
 		repath_stat_inc(rqp->dev, REPATH_STAT_QP_MODIFY);
+		if (qp_lacks_av(rqp))
+			repath_device_rescan(rqp->dev);
 		qp_note(rqp, what);
 	}
 	spin_unlock_irqrestore(&repath_track_lock, flags);
@@ -276,6 +289,15 @@ static int queried_mask(const struct repath_qp *rqp, const struct ib_qp_attr *at
 	if (attr->qp_state == IB_QPS_ERR && !attr->dest_qp_num)
 		return mask;
 	return mask | IB_QP_AV | IB_QP_DEST_QPN | IB_QP_PATH_MTU;
+}
+
+/* Not every driver tells the MAC that it was given; it stays as long as the rest of the address. */
+static void keep_dmac(struct repath_path *path, const struct repath_path *known)
+{
+	if (path->has_grh && known->has_grh && is_zero_ether_addr(path->dmac) &&
+	    path->sgid_index == known->sgid_index &&
+	    !memcmp(&path->dgid, &known->dgid, sizeof(path->dgid)))
+		ether_addr_copy(path->dmac, known->dmac);
 }
 
 /**
@@ -309,6 +331,7 @@ bool repath_track_qp_queried(struct repath_qp *rqp, u32 changes, const struct ib
 
 	spin_lock_irqsave(&repath_track_lock, flags);
 	valid = rqp->changes == changes;
+	keep_dmac(&path, &rqp->path);
 	if (!anew && attr->qp_state >= IB_QPS_RTR && rqp->state >= IB_QPS_RTR &&
 	    !(alt.has_mig && rqp->alt.dlid && attr->path_mig_state == IB_MIG_MIGRATED)) {
 		path = rqp->path;

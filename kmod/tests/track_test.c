@@ -1,58 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 20 */
+/* kunit-cases: 15 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o */
 /* Tracking: indexes, their order of events, and teardown. */
-#include "track_fakes.h"
-
-struct track_ctx {
-	struct repath_device *dev;
-};
-
-static struct repath_device *the_device(struct kunit *test)
-{
-	return ((struct track_ctx *)test->priv)->dev;
-}
-
-static u64 stat_of(enum repath_stat stat)
-{
-	return atomic64_read(&repath_stats.n[stat]);
-}
-
-static int on_path(struct repath_device *dev, u32 port, u32 dlid, u16 dgid)
-{
-	union ib_gid gid = fake_dgid(dgid);
-	int count = 0;
-
-	if (repath_qp_walk_on_path(dev, port, dlid, &gid, fake_count_qp, &count))
-		return -1;
-	return count;
-}
-
-static int track_init(struct kunit *test)
-{
-	struct track_ctx *ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, ctx);
-	memset(&told, 0, sizeof(told));
-	memset(&repath_stats, 0, sizeof(repath_stats));
-	KUNIT_ASSERT_EQ(test, repath_track_init(), 0);
-	KUNIT_ASSERT_EQ(test, repath_note_init(), 0);
-	ctx->dev = fake_device_add(test, "fake0", 7);
-	test->priv = ctx;
-	return 0;
-}
-
-static void track_exit(struct kunit *test)
-{
-	struct track_ctx *ctx = test->priv;
-
-	if (!ctx)
-		return;
-	if (ctx->dev)
-		fake_device_del(ctx->dev);
-	repath_note_exit();
-	repath_track_exit();
-}
+#include "track_case.h"
 
 static void t_add_and_find(struct kunit *test)
 {
@@ -173,76 +123,6 @@ static void t_pointer_reused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dev->qp_count, 0u);
 }
 
-static void t_adoption_does_not_double(struct kunit *test)
-{
-	struct repath_device *dev = the_device(test);
-	struct ib_qp *known = fake_qp(test, dev, 23), *unknown = fake_qp(test, dev, 24);
-	struct repath_qp *rqp, *again;
-
-	fake_qp_created(known, current);
-	rqp = repath_qp_find(dev, 23);
-	again = repath_track_qp_add(known, current, NULL, GFP_KERNEL, 5);
-	KUNIT_EXPECT_PTR_EQ(test, again, rqp);
-	KUNIT_EXPECT_EQ(test, rqp->rescan, 5u);
-	repath_qp_put(again);
-	repath_qp_put(rqp);
-
-	again = repath_track_qp_add(unknown, current, NULL, GFP_KERNEL, 5);
-	KUNIT_ASSERT_NOT_NULL(test, again);
-	repath_qp_put(again);
-	KUNIT_EXPECT_EQ(test, dev->qp_count, 2u);
-}
-
-/* Nobody has told of the end of what lay at this address, nor of what lies there now. */
-static void t_adoption_of_reused_memory(struct kunit *test)
-{
-	struct repath_device *dev = the_device(test);
-	struct ib_ucontext *uctx = kunit_kzalloc(test, sizeof(*uctx), GFP_KERNEL);
-	struct ib_qp *qp = fake_qp(test, dev, 26);
-	struct repath_qp *rqp;
-
-	KUNIT_ASSERT_NOT_NULL(test, uctx);
-	uctx->device = dev->ibdev;
-	fake_qp_created(qp, current);
-	repath_track_ctx_add(uctx, current, GFP_NOWAIT, 0);
-
-	rqp = repath_track_qp_add(qp, &init_task, NULL, GFP_KERNEL, 7);
-	KUNIT_ASSERT_NOT_NULL(test, rqp);
-	KUNIT_EXPECT_PTR_EQ(test, rqp->pid, task_tgid(&init_task));
-	repath_qp_put(rqp);
-	KUNIT_EXPECT_TRUE(test, repath_track_ctx_add(uctx, &init_task, GFP_KERNEL, 7));
-	KUNIT_EXPECT_EQ(test, dev->qp_count, 1u);
-	KUNIT_EXPECT_EQ(test, dev->ctx_count, 1u);
-	KUNIT_EXPECT_EQ(test, dev->user_count, 1u);
-}
-
-/* An adopted queue pair is never newer than what a hook has brought under the same number. */
-static void t_adopted_does_not_take_qpn(struct kunit *test)
-{
-	struct repath_device *dev = the_device(test);
-	struct ib_qp *hooked = fake_qp(test, dev, 25), *adopted = fake_qp(test, dev, 25);
-	struct repath_qp *rqp;
-
-	fake_qp_created(hooked, current);
-	KUNIT_EXPECT_NULL(test, repath_track_qp_add(adopted, current, NULL, GFP_KERNEL, 6));
-	rqp = repath_qp_find(dev, 25);
-	KUNIT_ASSERT_NOT_NULL(test, rqp);
-	KUNIT_EXPECT_PTR_EQ(test, rqp->qp, (const struct ib_qp *)hooked);
-	repath_qp_put(rqp);
-
-	/* Unless that one has gone when adoption comes by again. */
-	repath_track_qp_gone(hooked);
-	KUNIT_EXPECT_NULL(test, repath_qp_find(dev, 25));
-	rqp = repath_track_qp_add(adopted, current, NULL, GFP_KERNEL, 7);
-	KUNIT_ASSERT_NOT_NULL(test, rqp);
-	KUNIT_EXPECT_EQ(test, rqp->created_ns, 0ull);
-	repath_qp_put(rqp);
-	rqp = repath_qp_find(dev, 25);
-	KUNIT_ASSERT_NOT_NULL(test, rqp);
-	KUNIT_EXPECT_PTR_EQ(test, rqp->qp, (const struct ib_qp *)adopted);
-	repath_qp_put(rqp);
-}
-
 static void t_path_moves_with_modify(struct kunit *test)
 {
 	struct repath_device *dev = the_device(test);
@@ -347,60 +227,6 @@ static void t_order_of_notes(struct kunit *test)
 	repath_track_qp_gone(qp);
 	repath_note_flush();
 	KUNIT_EXPECT_EQ(test, told.order, 12345ull);
-}
-
-static void t_query_is_not_believed_after_modify(struct kunit *test)
-{
-	struct repath_device *dev = the_device(test);
-	struct ib_qp *qp = fake_qp(test, dev, 34);
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
-	struct repath_qp *rqp;
-	u32 changes;
-
-	fake_qp_created(qp, current);
-	rqp = repath_qp_find(dev, 34);
-	changes = rqp->changes;
-	fake_qp_rtr(qp, 1, 5, 77);
-	KUNIT_EXPECT_FALSE(test, repath_track_qp_queried(rqp, changes, &attr, 0, true));
-	KUNIT_EXPECT_EQ(test, (int)rqp->state, (int)IB_QPS_RTR);
-
-	changes = rqp->changes;
-	attr.qp_state = IB_QPS_RTS;
-	attr.dest_qp_num = 77;
-	attr.port_num = 1;
-	attr.ah_attr.type = RDMA_AH_ATTR_TYPE_IB;
-	attr.ah_attr.port_num = 1;
-	rdma_ah_set_dlid(&attr.ah_attr, 8);
-	KUNIT_EXPECT_TRUE(test, repath_track_qp_queried(rqp, changes, &attr, 0, true));
-	KUNIT_EXPECT_EQ(test, (int)rqp->state, (int)IB_QPS_RTS);
-	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 8, 0), 1);
-	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 0);
-	repath_qp_put(rqp);
-}
-
-/* Hardware that takes a queue pair to ERR tells nobody; what it says of the path is not believed. */
-static void t_asked_for_what_hardware_does(struct kunit *test)
-{
-	struct repath_device *dev = the_device(test);
-	struct ib_qp *qp = fake_qp(test, dev, 34);
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR, .dest_qp_num = 1, .port_num = 1 };
-	struct repath_qp *rqp;
-
-	fake_qp_created(qp, current);
-	fake_qp_rtr(qp, 1, 5, 77);
-	rqp = repath_qp_find(dev, 34);
-	attr.ah_attr.type = RDMA_AH_ATTR_TYPE_IB;
-	attr.ah_attr.port_num = 1;
-	rdma_ah_set_dlid(&attr.ah_attr, 8);
-	KUNIT_EXPECT_TRUE(test, repath_track_qp_queried(rqp, rqp->changes, &attr, 0, false));
-	KUNIT_EXPECT_EQ(test, (int)rqp->state, (int)IB_QPS_ERR);
-	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 1);
-	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 8, 0), 0);
-	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_CORRECTED), 1ull);
-	/* The same again is no news. */
-	KUNIT_EXPECT_TRUE(test, repath_track_qp_queried(rqp, rqp->changes, &attr, 0, false));
-	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_CORRECTED), 1ull);
-	repath_qp_put(rqp);
 }
 
 /* As a program loads an alternate path; REARM asks hardware to arm it. */
@@ -655,15 +481,10 @@ static struct kunit_case track_cases[] = {
 	KUNIT_CASE(t_gsi_of_each_port),
 	KUNIT_CASE(t_qpn_reused_before_deletion),
 	KUNIT_CASE(t_pointer_reused),
-	KUNIT_CASE(t_adoption_does_not_double),
-	KUNIT_CASE(t_adoption_of_reused_memory),
-	KUNIT_CASE(t_adopted_does_not_take_qpn),
 	KUNIT_CASE(t_path_moves_with_modify),
 	KUNIT_CASE(t_many_on_one_path),
 	KUNIT_CASE(t_connected_is_told),
 	KUNIT_CASE(t_order_of_notes),
-	KUNIT_CASE(t_query_is_not_believed_after_modify),
-	KUNIT_CASE(t_asked_for_what_hardware_does),
 	KUNIT_CASE(t_alternate_path),
 	KUNIT_CASE(t_index_grows),
 	KUNIT_CASE(t_contexts_and_users),

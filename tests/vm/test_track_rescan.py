@@ -6,22 +6,46 @@ What hardware does without being told is asked for by who reads."""
 import tracking
 
 PARAMETERS = "/sys/module/ib_repath/parameters"
+ALL_PROBES = "/sys/kernel/debug/kprobes/enabled"
+
+
+def missed_by_the_hooks(a):
+    """What happened while the hooks came is found at the first look."""
+    for watch_ms in (2000, 10000, 50000):
+        a.run(f"echo 0 > {ALL_PROBES}")
+        a.load_repath(f"watch_ms={watch_ms}")
+        holder, numbers = tracking.hold(a, "-q 3 -c")
+        a.run(f"echo 1 > {ALL_PROBES}")
+        if a.run(f"cat {PARAMETERS}/rescans").strip() == "0":
+            break
+        # That look came too early on so slow a machine.
+        holder.kill(9)
+        a.wait_until("! pidof holdqp")
+        a.run("rmmod ib_repath")
+    tracking.wait_qps(a, 3, timeout=100)
+    found = tracking.compare_with_kernel(a)
+    assert all(found["rxe0", qpn]["dqpn"] == qpn for qpn in numbers["qpns"]), found
+    holder.kill(9)
+    tracking.wait_qps(a, 0)
+    a.run("rmmod ib_repath")
 
 
 def test(bed):
     (a,) = bed.guests("a")
-    a.load_repath()
+    missed_by_the_hooks(a)
+    # The first look does not come while everything is blind.
+    a.load_repath("watch_ms=3600000")
     leaver, _ = tracking.hold(a, "-q 4 -c")
     _, stays = tracking.hold(a, "-q 2 -c")
     assert len(tracking.user_qps(a)) == 6
 
-    a.run("echo 0 > /sys/kernel/debug/kprobes/enabled")
+    a.run(f"echo 0 > {ALL_PROBES}")
     leaver.kill(9)
     a.wait_until("[ $(pidof holdqp | wc -w) = 1 ]")
     _, comes = tracking.hold(a, "-q 3 -c")
     blind = tracking.user_qps(a)
     assert len(blind) == 6 and not [qp for qp in blind.values() if qp["pid"] == comes["pid"]]
-    a.run("echo 1 > /sys/kernel/debug/kprobes/enabled")
+    a.run(f"echo 1 > {ALL_PROBES}")
 
     a.run(f"echo 1 > {PARAMETERS}/rescan")
     tracking.wait_qps(a, 5)
@@ -37,11 +61,11 @@ def test(bed):
     assert a.run(f"cat {PARAMETERS}/no_memory").strip() == "0"
 
     # The same by command, which says what it found; for who may change things only.
-    a.run("echo 0 > /sys/kernel/debug/kprobes/enabled")
+    a.run(f"echo 0 > {ALL_PROBES}")
     _, late = tracking.hold(a, "-q 2 -c")
     a.run("kill -9 %d" % stays["pid"])
     a.wait_until("[ $(pidof holdqp | wc -w) = 2 ]")
-    a.run("echo 1 > /sys/kernel/debug/kprobes/enabled")
+    a.run(f"echo 1 > {ALL_PROBES}")
     report, = tracking.repath(a, "adopt rxe0")
     assert report["adopted-qps"] == 2 and report["adopted-contexts"] == 1, report
     assert report["swept"] == 3, report     # two queue pairs and a context
@@ -49,6 +73,12 @@ def test(bed):
     assert not any("age-s" in qp for qp in tracking.qps(a, f"pid {late['pid']}").values())
     report, = tracking.repath(a, "adopt")
     assert report["adopted-qps"] == report["adopted-contexts"] == report["swept"] == 0, report
+    # What the hooks have seen from the beginning is found as it is.
+    _, seen = tracking.hold(a, "-q 3 -c")
+    report, = tracking.repath(a, "adopt rxe0")
+    assert report["corrected"] == 0, report
+    a.run("kill -9 %d" % seen["pid"])
+    a.wait_until("[ $(pidof holdqp | wc -w) = 2 ]")
     assert a.status("setpriv --bounding-set=-net_admin --inh-caps=-net_admin repath adopt") != 0
     counts = {stats.get("dev"): stats["counts"] for stats in tracking.repath(a, "stats all")}
     assert counts["rxe0"] == {**counts[None], **counts["rxe0"]}, counts
