@@ -24,6 +24,8 @@
  *	is Q mig|state|port|sl|draining VALUE [MS]	wait until ibv_query_qp says so
  *	fails COMMAND...		the command that follows must fail
  *	!COMMAND			a shell command
+ *
+ * On a kernel that is N times as slow, -w N makes all that waits for something wait N times as long.
  */
 #include <err.h>
 #include <errno.h>
@@ -58,6 +60,7 @@ struct queue {
 
 static struct queue queues[QPS];
 static int count;
+static int slowness = 1;
 
 static const struct {
 	const char *name;
@@ -92,6 +95,12 @@ static struct queue *find(const char *name)
 static int number(const char *text, int otherwise)
 {
 	return text ? atoi(text) : otherwise;
+}
+
+/* When waiting that is told how long, or not, is over. */
+static double end_of_wait(const char *ms)
+{
+	return now() + (double)number(ms, PATIENCE) * slowness;
 }
 
 /* The value of key=value among the words, or a default. */
@@ -244,7 +253,7 @@ static int done(char **w)
 	struct queue *q = find(w[0]);
 	int receive = !strcmp(w[1], "recv");
 	unsigned int want = number(w[2], 0);
-	double end = now() + number(w[4], PATIENCE);
+	double end = end_of_wait(w[4]);
 	char status[64];
 
 	while (q->seen[receive] - q->taken[receive] < want) {
@@ -298,7 +307,7 @@ static int next_event(struct queue *q, int ms)
 static int wait_event(char **w)
 {
 	struct queue *q = find(w[0]);
-	double end = now() + number(w[2], PATIENCE);
+	double end = end_of_wait(w[2]);
 
 	while (now() < end) {
 		int type = next_event(q, end - now() + 1);
@@ -396,7 +405,7 @@ static const char *value_of(struct queue *q, const char *what)
 static int is(char **w)
 {
 	struct queue *q = find(w[0]);
-	double end = now() + number(w[3], PATIENCE);
+	double end = end_of_wait(w[3]);
 
 	while (strcmp(value_of(q, w[1]), w[2])) {
 		if (now() > end) {
@@ -450,12 +459,16 @@ static int run(char **w)
 	errx(2, "no command %s", c);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	char line[512], copy[512], *words[16], *save;
 	double start = now();
 	int n, rc;
 
+	if (getopt(argc, argv, "w:") == 'w')
+		slowness = number(optarg, 1);
+	if (slowness < 1 || optind < argc)
+		errx(2, "usage: qpscript [-w N] <SCRIPT");
 	setlinebuf(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
 		line[strcspn(line, "#\n")] = '\0';

@@ -217,7 +217,8 @@ class Fabric:
 
     def play(self, script):
         """Run a script of qpscript's; what it said is shown if a line fails."""
-        job = self.guest.start("exec qpscript", stdin=script.encode())
+        slowness = self.guest.bed.kernel.slowness
+        job = self.guest.start(f"exec qpscript -w {slowness}", stdin=script.encode())
         try:
             job.wait(120)
         except Exception:
