@@ -105,6 +105,7 @@ static void onto_wheel(struct clock *clock, uint32_t event, uint64_t tick)
 	if (clock->head[slot] == NONE) {
 		clock->head[slot] = event;
 		clock->used[slot / 64] |= 1ull << slot % 64;
+		clock->words[slot / 64 / 64] |= 1ull << slot / 64 % 64;
 	} else {
 		clock->pool[clock->tail[slot]].next = event;
 	}
@@ -141,21 +142,30 @@ static void bring_near(struct clock *clock)
 	}
 }
 
+/* The first word with a used slot behind @word, around the wheel to @word itself. */
+static uint32_t next_word(const struct clock *clock, uint32_t word)
+{
+	uint32_t at = (word + 1) % CLOCK_WORDS, i = at / 64;
+	uint64_t bits = clock->words[i] & ~0ull << at % 64;
+
+	while (!bits) {
+		i = (i + 1) % (CLOCK_WORDS / 64);
+		bits = clock->words[i];
+	}
+	return i * 64 + __builtin_ctzll(bits);
+}
+
 /* The tick of the first used slot; the wheel is not empty. */
 static uint64_t first_tick(const struct clock *clock)
 {
 	uint32_t start = clock->tick & MASK, word = start / 64;
 	uint64_t bits = clock->used[word] & ~0ull << start % 64;
 
-	for (uint32_t i = 0;; i++) {
-		if (bits) {
-			uint32_t slot = word * 64 + __builtin_ctzll(bits);
-
-			return clock->tick + ((slot - start) & MASK);
-		}
-		word = (word + 1) % (CLOCK_SLOTS / 64);
+	if (!bits) {
+		word = next_word(clock, word);
 		bits = clock->used[word];
 	}
+	return clock->tick + ((word * 64 + __builtin_ctzll(bits) - start) & MASK);
 }
 
 uint64_t clock_peek(struct clock *clock)
@@ -195,8 +205,11 @@ int clock_next(struct clock *clock, uint64_t until, struct event *event)
 	at = clock->head[slot];
 	*event = clock->pool[at];
 	clock->head[slot] = event->next;
-	if (event->next == NONE)
+	if (event->next == NONE) {
 		clock->used[slot / 64] &= ~(1ull << slot % 64);
+		if (!clock->used[slot / 64])
+			clock->words[slot / 64 / 64] &= ~(1ull << slot / 64 % 64);
+	}
 	clock->pool[at].next = clock->free;
 	clock->free = at;
 	clock->waiting--;

@@ -12,6 +12,7 @@
 #define CLOCK_NEVER UINT64_MAX
 #define CLOCK_SHIFT 9		/* a slot is 512 ps wide */
 #define CLOCK_SLOTS 8192u	/* so the wheel reaches 4.2 us ahead */
+#define CLOCK_WORDS (CLOCK_SLOTS / 64)
 
 struct event {
 	uint64_t time;
@@ -32,7 +33,8 @@ struct clock {
 	struct event *pool;
 	uint32_t pool_size, free;
 	uint32_t *head, *tail;
-	uint64_t used[CLOCK_SLOTS / 64];
+	uint64_t used[CLOCK_WORDS];	/* slots that hold something */
+	uint64_t words[CLOCK_WORDS / 64];	/* words of used that do */
 	uint64_t waiting;	/* events on the wheel */
 	struct clock_far *far;
 	uint32_t nfar, far_room;
