@@ -13,6 +13,7 @@
 #include "../vhca/wire.h"
 #include "ext.h"
 #include "ext_packet.h"
+#include "shared.h"
 #include "sma.h"
 
 #define MAX_CABLES 256
@@ -32,7 +33,7 @@ struct cable {
 	uint32_t session, sequence;
 	uint64_t guid, heard_ms, told_ms;
 	uint32_t sent[VHCA_VLS], received[VHCA_VLS], peer_limit[VHCA_VLS], told[VHCA_VLS];
-	uint8_t used, hca_port, up;
+	uint8_t used, hca_port, function, up;
 	uint8_t pulled;			/* by the console: it stays down, whatever the HCA says */
 	struct late *first, *last;
 	uint32_t nlate;
@@ -110,6 +111,7 @@ static void tell(struct fabric *f, struct cable *c, enum vhca_type type, unsigne
 		.port = c->hca_port, .vl = vl, .session = htonl(c->session),
 		.sequence = htonl(c->sequence++), .link = c->up, .width = np->width,
 		.speed = np->speed, .ext = np->ext, .length = htons(length),
+		.function = c->function,
 	};
 	struct iovec iov[2] = { { &h, sizeof(h) }, { (void *)body, length } };
 	struct msghdr msg = { .msg_name = &c->to, .msg_namelen = c->to_size, .msg_iov = iov,
@@ -152,6 +154,19 @@ static void set_up(struct fabric *f, struct cable *c)
 	for (unsigned int vl = 0; vl < f->config.vls; vl++)
 		f->lanes[c->port * f->config.vls + vl].credits = 0;
 	port_set_state(f, c->port, PORT_INIT);
+	shared_pf(f, c->port, 1);
+}
+
+/* A PF has told of its port, or is gone: its VFs are to know. */
+static void pass_news(struct fabric *f, const struct cable *pf)
+{
+	for (int i = 0; i < f->ext->ncables; i++) {
+		struct cable *c = &f->ext->cables[i];
+		const void *news = c->used && c->up ? shared_told(f, c->port) : NULL;
+
+		if (news && f->ports[c->port].node == f->ports[pf->port].node)
+			tell(f, c, VHCA_PORT, 0, news, sizeof(struct vhca_port_news));
+	}
 }
 
 static void set_down(struct fabric *f, struct cable *c)
@@ -160,6 +175,8 @@ static void set_down(struct fabric *f, struct cable *c)
 		return;
 	c->up = 0;
 	link_down(f, c->port);
+	shared_pf(f, c->port, 0);
+	pass_news(f, c);
 }
 
 static void detach(struct fabric *f, struct cable *c)
@@ -201,6 +218,11 @@ static void hello(struct fabric *f, const struct vhca_header *h, const uint8_t *
 		refuse(f, from, "that host port is not plugged into a switch");
 		return;
 	}
+	port = shared_port(f, port, h->function);
+	if (port == NONE) {
+		refuse(f, from, "that host has no such virtual function");
+		return;
+	}
 	c = cable_of(f, port);
 	if (c && (c->guid != from->guid || c->hca_port != h->port)) {
 		refuse(f, from, "another HCA is plugged in there");
@@ -226,11 +248,14 @@ static void hello(struct fabric *f, const struct vhca_header *h, const uint8_t *
 	c->used = 1;
 	c->port = port;
 	c->hca_port = h->port;
+	c->function = h->function;
 	c->heard_ms = f->ext->now_ms;
-	if (f->ports[port].up)
+	if (f->ports[port].up) {
 		link_down(f, port);
-	f->ports[host].peer = NONE;
-	f->ports[host].was_peer = port;
+		shared_pf(f, port, 0);
+	}
+	if (!h->function)
+		f->ports[host].peer = NONE;
 	set_up(f, c);
 	tell(f, c, VHCA_WELCOME, 0, NULL, 0);
 }
@@ -250,13 +275,14 @@ static void take_credits(struct fabric *f, struct cable *c, const struct vhca_he
 		relay_send(f, c->port);
 }
 
-static void data(struct fabric *f, struct cable *c, unsigned int vl, const uint8_t *body,
+static void data(struct fabric *f, struct cable *c, unsigned int vl, uint8_t *body,
 		 unsigned int length)
 {
 	struct port *port = &f->ports[c->port];
 	uint32_t packet;
 
-	if (!c->up || length < EXT_MIN_PACKET || length > VHCA_MAX_PACKET)
+	if (!c->up || length < EXT_MIN_PACKET || length > VHCA_MAX_PACKET ||
+	    !shared_send(f, c->port, vl, body, length))
 		return;
 	if (vl == 15) {
 		ext_packet_mad(f, c->port, body, length);
@@ -283,7 +309,7 @@ static void data(struct fabric *f, struct cable *c, unsigned int vl, const uint8
 	relay_arrive(f, c->port, packet);
 }
 
-static void message(struct fabric *f, const uint8_t *text, size_t n, struct cable *from)
+static void message(struct fabric *f, uint8_t *text, size_t n, struct cable *from)
 {
 	struct vhca_header h;
 	unsigned int length;
@@ -298,6 +324,7 @@ static void message(struct fabric *f, const uint8_t *text, size_t n, struct cabl
 	from->session = ntohl(h.session);
 	from->guid = be64_at((uint8_t *)&h.guid);
 	from->hca_port = h.port;
+	from->function = h.function;
 	if (h.type == VHCA_HELLO) {
 		hello(f, &h, text + sizeof(h), length, from);
 		return;
@@ -328,6 +355,8 @@ static void message(struct fabric *f, const uint8_t *text, size_t n, struct cabl
 	take_credits(f, c, &h);
 	if (h.type == VHCA_DATA)
 		data(f, c, h.vl, text + sizeof(h), length);
+	else if (h.type == VHCA_PORT && shared_news(f, c->port, text + sizeof(h), length))
+		pass_news(f, c);
 }
 
 void ext_ready(struct fabric *f, uint64_t tag)

@@ -16,14 +16,19 @@
 uint32_t ext_packet_icrc(const uint8_t *packet, unsigned int length)
 {
 	uint32_t crc = ~0u;
+	unsigned int bth = LRH + ((packet[1] & 3) == 3 ? GRH : 0);
 
 	for (unsigned int i = 0; i + 4 < length; i++) {
 		uint8_t byte = packet[i];
 
 		if (i == 0)
 			byte |= 0xf0;		/* LRH's VL changes from hop to hop */
-		if (i == LRH + 4)
+		if (i == bth + 4)
 			byte = 0xff;		/* BTH's reserved 8a */
+		if (bth > LRH && i == LRH)
+			byte |= 0x0f;		/* GRH's traffic class, flow label and hop limit */
+		if (bth > LRH && ((i > LRH && i < LRH + 4) || i == LRH + 7))
+			byte = 0xff;
 		crc ^= byte;
 		for (int bit = 0; bit < 8; bit++)
 			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
@@ -42,6 +47,31 @@ static unsigned int bth_at(const uint8_t *p, unsigned int length)
 	if (lnh == 3)
 		at += GRH;
 	return at + BTH + 4 <= length ? at : 0;
+}
+
+void ext_packet_seal(uint8_t *packet, unsigned int length)
+{
+	uint32_t crc = ext_packet_icrc(packet, length);
+
+	for (int i = 0; i < 4; i++)	/* least significant byte first (7.8.1) */
+		packet[length - 4 + i] = crc >> 8 * i;
+}
+
+uint32_t ext_packet_qpn(const uint8_t *packet, unsigned int length)
+{
+	unsigned int bth = bth_at(packet, length);
+
+	return bth ? be32_at(packet + bth + 4) & 0xffffff : 0;
+}
+
+uint8_t *ext_packet_gmp(uint8_t *packet, unsigned int length)
+{
+	unsigned int bth = bth_at(packet, length);
+
+	if (!bth || packet[bth] != UD_SEND_ONLY || ext_packet_qpn(packet, length) != 1 ||
+	    length != bth + BTH + DETH + 256 + 4)
+		return NULL;
+	return packet + bth + BTH + DETH;
 }
 
 uint32_t ext_packet_from(struct fabric *f, const uint8_t *bytes, unsigned int length)
@@ -95,8 +125,7 @@ void ext_packet_mad(struct fabric *f, uint32_t port, const uint8_t *bytes, unsig
 unsigned int ext_packet_of_mad(const struct mad_address *a, const uint8_t *mad, uint8_t *p)
 {
 	int smp = mad[1] == CLASS_SM || mad[1] == CLASS_SM_DR;
-	unsigned int vl = smp ? 15 : 0, icrc = EXT_MAD_PACKET - 4;
-	uint32_t crc;
+	unsigned int vl = smp ? 15 : 0;
 
 	memset(p, 0, EXT_MAD_PACKET);
 	p[0] = vl << 4;
@@ -110,8 +139,6 @@ unsigned int ext_packet_of_mad(const struct mad_address *a, const uint8_t *mad, 
 	put_be32(p + 20, smp ? 0 : QP1_QKEY);
 	put_be32(p + 24, smp ? 0 : a->sqp ? a->sqp : 1);
 	memcpy(p + 28, mad, 256);
-	crc = ext_packet_icrc(p, EXT_MAD_PACKET);
-	for (int i = 0; i < 4; i++)	/* the CRC goes least significant byte first (7.8.1) */
-		p[icrc + i] = crc >> 8 * i;
+	ext_packet_seal(p, EXT_MAD_PACKET);
 	return vl;
 }

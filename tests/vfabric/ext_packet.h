@@ -15,7 +15,12 @@ void ext_packet_mad(struct fabric *f, uint32_t port, const uint8_t *bytes, unsig
 /* Writes EXT_MAD_PACKET bytes. Return: the VL. */
 unsigned int ext_packet_of_mad(const struct mad_address *address, const uint8_t *mad,
 			       uint8_t *packet);
-/* The invariant CRC of a packet without GRH, over all but its last four bytes. */
+/* The invariant CRC of a packet, over all but its last four bytes; it is written there by seal. */
 uint32_t ext_packet_icrc(const uint8_t *packet, unsigned int length);
+void ext_packet_seal(uint8_t *packet, unsigned int length);
+/* The destination QPN; 0 also if the packet is malformed. */
+uint32_t ext_packet_qpn(const uint8_t *packet, unsigned int length);
+/* The MAD in a packet for QP1, or NULL. */
+uint8_t *ext_packet_gmp(uint8_t *packet, unsigned int length);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "fabric.h"
 #include "fault.h"
+#include "shared.h"
 #include "traffic.h"
 
 static void *grown(void *array, size_t size)
@@ -65,7 +66,12 @@ static int init_node(struct fabric *f, uint32_t i)
 		return -1;
 	for (unsigned int sl = 0; sl < tables * 16; sl++)
 		node->sl2vl[sl] = sl % 16 % f->config.vls;
-	if (net->type == NET_SWITCH) {
+	if (net->shared) {
+		node->shared = 1;
+		node->hca = shared_new();
+		if (!node->hca)
+			return -1;
+	} else if (net->type == NET_SWITCH) {
 		node->mft = calloc(MCAST_BLOCKS * 32 * 16, sizeof(*node->mft));
 		if (!node->mft)
 			return -1;

@@ -33,7 +33,7 @@ enum phys_state { PHYS_POLLING = 2, PHYS_DISABLED = 3, PHYS_LINKUP = 5 };
 /* Why a packet was dropped; counters.c says which of the standard's counters that is. */
 enum drop { DROP_LFT, DROP_VL, DROP_LOOP, DROP_INACTIVE, DROP_MTU, DROP_LIFETIME, DROP_HOQ,
 	    DROP_STALL, DROP_PKEY_IN, DROP_PKEY_OUT, DROP_LINK, DROP_CORRUPT, DROP_LOST,
-	    DROP_NOT_MINE, DROP_BY_HAND, DROP_RAW, NDROPS };
+	    DROP_NOT_MINE, DROP_BY_HAND, DROP_RAW, DROP_VF_QP0, NDROPS };
 extern const char *const drop_name[NDROPS];
 
 enum packet_kind { PACKET_DATA, PACKET_ACK, PACKET_REAL };
@@ -120,14 +120,19 @@ struct port {
 
 struct sma;	/* what management has set: sma.h */
 struct port_sma;
+struct hca;	/* shared.h */
 
 struct node {
 	const struct net_node *net;
 	uint32_t first;			/* its port 0; HCA's ports are first + 1 .. */
 	uint8_t type, nports, dead;
+	uint8_t shared;			/* no switch to management: functions share a port */
 	uint8_t *lft;			/* switch; lft_top + 1 entries */
 	uint32_t lft_room, lft_top;
-	uint16_t *mft;			/* [(lid - 0xc000) * 16 + position] */
+	union {
+		uint16_t *mft;		/* [(lid - 0xc000) * 16 + position] */
+		struct hca *hca;	/* if shared */
+	};
 	uint8_t *sl2vl;			/* [(in * (nports + 1) + out) * 16 + sl]; HCA: in = out = 0 */
 	uint64_t lifetime;		/* LifeTimeValue, ps */
 	struct sma *sma;

@@ -6,6 +6,7 @@
 #include "console.h"
 #include "ext.h"
 #include "fault.h"
+#include "shared.h"
 
 int fault_set(struct fabric *f, uint32_t at, const char *word, double value)
 {
@@ -115,7 +116,11 @@ static void fail_link(struct fabric *f, uint32_t at)
 static uint32_t cable_end(const struct fabric *f, uint32_t at)
 {
 	const struct port *port = &f->ports[at];
+	uint32_t pf = port->peer < f->nports ? shared_pf_of(f, port->peer) : NONE;
 
+	/* A shared port's cable is its PF's, which then knows that it is pulled. */
+	if (pf != NONE && f->ports[pf].peer == EXTERNAL)
+		return pf;
 	if (!port->is_switch && port->peer == NONE && port->was_peer < f->nports &&
 	    f->ports[port->was_peer].peer == EXTERNAL)
 		return port->was_peer;

@@ -33,6 +33,9 @@ void port_set_state(struct fabric *f, uint32_t at, enum port_state state)
 	struct port *port = &f->ports[at];
 	enum port_state old = port->state;
 
+	/* Within an HCA nobody sets states: what is up is active. */
+	if (state == PORT_INIT && f->nodes[port->node].shared)
+		state = PORT_ACTIVE;
 	if (old == state)
 		return;
 	port->state = state;

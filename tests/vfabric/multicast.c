@@ -16,7 +16,9 @@ void multicast_head(struct fabric *f, uint32_t queue)
 	uint32_t line[256];
 
 	for (unsigned int num = 1; num <= node->nports && mlid < MCAST_BLOCKS * 32; num++) {
-		if (!(node->mft[mlid * 16 + num / 16] >> num % 16 & 1) ||
+		/* Functions of one port look themselves whether they are members. */
+		if (!(node->shared ? f->ports[node->first + num].up :
+		      node->mft[mlid * 16 + num / 16] >> num % 16 & 1) ||
 		    num == f->ports[in].num)
 			continue;
 		line[copies++] = num;

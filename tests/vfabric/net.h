@@ -11,6 +11,7 @@ enum net_type { NET_HCA = 1, NET_SWITCH = 2, NET_ROUTER = 3 };
 
 #define NET_NONE UINT32_MAX
 #define NET_MAX_PORTS 254
+#define NET_MAX_SHARED_VFS 7u	/* a block of GUIDInfo less the PF's */
 
 struct net_port {
 	uint32_t peer;		/* node index, or NET_NONE */
@@ -29,6 +30,7 @@ struct net_node {
 	uint8_t type;
 	uint8_t nports;
 	uint8_t esp0;		/* enhanced switch port 0 */
+	uint8_t shared;		/* no switch, but an HCA's inside: shared.h */
 	struct net_port *ports;	/* 0..nports */
 };
 
@@ -71,7 +73,8 @@ void net_write(const struct net *net, FILE *file);
  * @spec: mesh:3x2[,hosts=1]  torus:4x4x4[,hosts=1]  xgft:18,36/1,18  tree:36,2 (m-port n-tree)
  *	random:16,degree=4,hosts=2,seed=1
  *
- * All links are 4x QDR unless speed=1|2|4 (or ext=1|2|4|8) is given. With vswitch=N see net_vswitch().
+ * All links are 4x QDR unless speed=1|2|4 (or ext=1|2|4|8) is given. vswitch=N: net_vswitch(),
+ * shared=N: net_shared().
  * Return: 0, or -1 with net->error set.
  */
 int net_make(struct net *net, const char *spec);
@@ -81,10 +84,12 @@ int net_make(struct net *net, const char *spec);
  * @first: the first node to look at; those with one port that is plugged in are meant
  * @vfs: how many each of them gets
  *
- * "H1" comes to port 2 of a new switch "H1-hca", whose port 1 takes its cable, with "H1v1" at port 3
- * and so on: a vSwitch, where each function has its own LID and queue pairs.
+ * "H1" comes to port 2 of a new switch "H1-hca", whose port 1 takes its cable, with "H1v1" at
+ * port 3 and so on: a vSwitch, where each function has its own LID and queue pairs.
  * Return: 0, or -1 with net->error set.
  */
 int net_vswitch(struct net *net, uint32_t first, unsigned int vfs);
+/* The same with functions that share the port of "H1"; VFs are no nodes of the topology. */
+int net_shared(struct net *net, uint32_t first, unsigned int vfs);
 
 #endif

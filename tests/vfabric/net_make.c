@@ -9,7 +9,7 @@
 #define MAX_NODES 200000
 
 struct options {
-	unsigned int hosts, degree, seed, speed, ext, vswitch;
+	unsigned int hosts, degree, seed, speed, ext, vswitch, shared;
 };
 
 static int fail(struct net *net, const char *why, const char *spec)
@@ -58,6 +58,8 @@ static int read_options(const char *at, struct options *o)
 			o->ext = value;
 		else if (!strcmp(name, "vswitch"))
 			o->vswitch = value;
+		else if (!strcmp(name, "shared"))
+			o->shared = value;
 		else
 			return -1;
 		at += used;
@@ -280,6 +282,8 @@ int net_make(struct net *net, const char *spec)
 		return fail(net, "want mesh: torus: xgft: tree: or random:", spec);
 	if (!rc && o.vswitch)
 		rc = net_vswitch(net, first, o.vswitch);
+	if (!rc && o.shared)
+		rc = net_shared(net, first, o.shared);
 	for (uint32_t i = first; i < net->n; i++)
 		for (unsigned int p = 0; p <= net->nodes[i].nports; p++) {
 			net->nodes[i].ports[p].speed = o.speed;

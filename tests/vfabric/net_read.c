@@ -5,6 +5,7 @@
  *	vendid=0x2c9  devid=0x5a06  sysimgguid=0x..  switchguid=0x..  caguid=0x..
  *	width=N  speed=N  extspeed=N  module="prefix"  include "file"
  *	Switch 8 "id" # "description" enhanced port 0 lid 3 lmc 0
+ *	Switch 8 "id" # "description" shared port	(ours: the inside of an HCA, shared.h)
  *	[1](portguid) "remote id"[2](portguid) w=4 s=2 e=2 # "remote description" lid 4 4xQDR
  *
  * A remote may be named before its record, so links are made at the end. Lines that are none of
@@ -134,6 +135,9 @@ static int parse_node(struct reader *r, const char *line, enum net_type type)
 	}
 	node = &r->net->nodes[r->node];
 	node->esp0 = type == NET_SWITCH && strstr(at, "enhanced port 0") != NULL;
+	node->shared = type == NET_SWITCH && strstr(at, "shared port") != NULL;
+	if (node->shared && (ports < 2 || ports > NET_MAX_SHARED_VFS + 2))
+		return fail(r, "a shared port has 2 to 9: the cable's, the PF's and the VFs'");
 	node->vendor = r->vendor;
 	node->device = r->device;
 	node->sysimg = r->sysimg;
@@ -356,7 +360,7 @@ void net_write(const struct net *net, FILE *file)
 
 		fprintf(file, "%s=0x%llx\n%s\t%u \"%s\"", guid[node->type],
 			(unsigned long long)node->guid, word[node->type], node->nports, node->id);
-		fprintf(file, "\t# \"%s\"\n", node->desc);
+		fprintf(file, "\t# \"%s\"%s\n", node->desc, node->shared ? " shared port" : "");
 		for (unsigned int p = 1; p <= node->nports; p++) {
 			const struct net_port *port = &node->ports[p];
 

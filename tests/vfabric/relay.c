@@ -3,6 +3,7 @@
 #include "ext.h"
 #include "fabric.h"
 #include "fault.h"
+#include "shared.h"
 #include "sma.h"
 #include "traffic.h"
 
@@ -14,6 +15,7 @@ const char *const drop_name[NDROPS] = {
 	[DROP_PKEY_OUT] = "pkey_outbound", [DROP_LINK] = "link_went_down",
 	[DROP_CORRUPT] = "corrupt", [DROP_LOST] = "lost_on_wire", [DROP_NOT_MINE] = "not_my_lid",
 	[DROP_BY_HAND] = "by_hand", [DROP_RAW] = "raw",
+	[DROP_VF_QP0] = "vf_qp0",
 };
 
 /* IBA 1.2.1 vol 1, 16.1.3.5 and 16.1.4: which counter of the port a discard belongs to. */
@@ -167,12 +169,12 @@ static uint32_t route(struct fabric *f, const struct queue *q, const struct pack
 		*why = DROP_LFT;
 		return NONE;
 	}
-	if (num == in->num) {
+	if (num == in->num && !node->shared) {
 		*why = DROP_LOOP;
 		return NONE;
 	}
 	out = &f->ports[node->first + num];
-	vl = node->sl2vl[(in->num * (node->nports + 1) + num) * 16 + p->sl];
+	vl = node->shared ? p->vl : node->sl2vl[(in->num * (node->nports + 1) + num) * 16 + p->sl];
 	if (vl >= out->op_vls || vl >= f->config.vls) {
 		*why = DROP_VL;
 		return NONE;
@@ -260,7 +262,8 @@ void relay_head(struct fabric *f, uint32_t queue)
 		multicast_head(f, queue);
 		return;
 	} else {
-		unsigned int num = lookup(&f->nodes[f->ports[q->port].node], p);
+		const struct node *node = &f->nodes[f->ports[q->port].node];
+		unsigned int num = node->shared ? shared_route(f, q->port, p) : lookup(node, p);
 
 		if (!num && p->kind == PACKET_REAL) {
 			take_in(f, queue);

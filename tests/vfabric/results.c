@@ -103,7 +103,8 @@ int results_csv(struct fabric *f, const char *what, FILE *file)
 		{ "drops", csv_drops },
 	};
 
-	if (!f->traffic)
+	/* Drops are counted always. */
+	if (!f->traffic && strcmp(what, "drops"))
 		return -1;
 	for (unsigned int i = 0; i < sizeof(tables) / sizeof(*tables); i++)
 		if (!strcmp(tables[i].name, what)) {

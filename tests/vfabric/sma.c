@@ -76,7 +76,7 @@ static void init_port(struct fabric *f, uint32_t at)
 	info[43] = cap << 4;
 	info[62] = np->ext << 4 | all_up_to(np->ext);
 	info[63] = all_up_to(np->ext);
-	port->mtu = 2048;
+	port->mtu = node->shared ? 4096 : 2048;
 }
 
 int sma_init(struct fabric *f)
@@ -139,7 +139,7 @@ void sma_state_changed(struct fabric *f, uint32_t at, enum port_state old)
 
 	if (!sma)
 		return;
-	if (!port->is_switch)
+	if (!port->is_switch || f->nodes[port->node].shared)
 		return;
 	/* What the SM does itself (to armed, to active) is no news to it. */
 	if (port->state == PORT_DOWN || (old == PORT_DOWN && port->state == PORT_INIT)) {

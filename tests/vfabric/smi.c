@@ -5,6 +5,7 @@
 #include "ext.h"
 #include "fault.h"
 #include "manager.h"
+#include "shared.h"
 #include "sma.h"
 
 #define MAX_HOPS 64
@@ -50,6 +51,16 @@ static int answer(struct fabric *f, uint32_t port, uint8_t *mad)
 	return reply;
 }
 
+static uint32_t cross(struct fabric *f, uint32_t out, const struct mad_address *address,
+		      uint8_t *mad);
+
+/* Where a MAD arrives that has come to a port: not within an HCA, but behind it. */
+static uint32_t through(struct fabric *f, uint32_t port, const struct mad_address *address,
+			uint8_t *mad)
+{
+	return is_shared(f, port) ? cross(f, shared_route_mad(f, port, mad), address, mad) : port;
+}
+
 /* Crosses the cable at a port. Return: the port at the other end, or NONE if it gets no further. */
 static uint32_t cross(struct fabric *f, uint32_t out, const struct mad_address *address,
 		      uint8_t *mad)
@@ -71,7 +82,7 @@ static uint32_t cross(struct fabric *f, uint32_t out, const struct mad_address *
 	f->counters[port->peer].rcv_pkts++;
 	f->counters[port->peer].uni_rcv++;
 	f->counters[port->peer].rcv_bytes += 256 + 30;
-	return port->peer;
+	return through(f, port->peer, address, mad);
 }
 
 static const struct mad_address permissive = { 0xffff, 0xffff, 0, 0 };
@@ -149,7 +160,7 @@ static void dr_follow(struct fabric *f, uint32_t at, int came_in, uint8_t *mad)
 
 void smi_arrive(struct fabric *f, uint32_t port, uint8_t *mad)
 {
-	dr_follow(f, port, 1, mad);
+	dr_follow(f, through(f, port, &permissive, mad), 1, mad);
 }
 
 static int is_smp(const uint8_t *mad)
@@ -230,13 +241,17 @@ static void lid_follow(struct fabric *f, uint32_t at, int came_in,
 
 void mad_arrive(struct fabric *f, uint32_t port, const struct mad_address *address, uint8_t *mad)
 {
-	lid_follow(f, port, 1, address, mad);
+	lid_follow(f, through(f, port, address, mad), 1, address, mad);
 }
 
 void mad_send(struct fabric *f, uint32_t port, const struct mad_address *to, uint8_t *mad)
 {
 	struct mad_address address = *to;
 
+	if (is_shared(f, port)) {	/* nobody is in there */
+		f->manager->lost++;
+		return;
+	}
 	if (is_dr(mad)) {
 		dr_follow(f, port, 0, mad);
 		return;

@@ -38,7 +38,7 @@ static void raise_trap(struct fabric *f, uint32_t node, const uint8_t *notice)
 	struct manager *m = f->manager;
 	struct trap *trap;
 
-	if (!m)
+	if (!m || f->nodes[node].shared)
 		return;
 	for (uint32_t i = 0; i < m->ntraps; i++) {
 		trap = &m->traps[i];

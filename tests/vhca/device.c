@@ -2,6 +2,7 @@
 /* The HCA as verbs see it: limits, operations, registration with rdmavt. */
 #include <rdma/ib_sysfs.h>
 
+#include "function.h"
 #include "lane.h"
 #include "mad.h"
 #include "qp.h"
@@ -113,8 +114,16 @@ void vhca_dev_event(struct vhca_port *port, enum ib_event_type event)
 	};
 
 	/* Before registration there is nobody to tell. */
-	if (READ_ONCE(port->dev->registered))
-		ib_dispatch_event(&e);
+	if (!READ_ONCE(port->dev->registered))
+		return;
+	ib_dispatch_event(&e);
+	if (!port->dev->vfs)
+		return;
+	if (event == IB_EVENT_PORT_ACTIVE || event == IB_EVENT_LID_CHANGE ||
+	    event == IB_EVENT_SM_CHANGE || event == IB_EVENT_CLIENT_REREGISTER)
+		vhca_vguids_tell(port);
+	WRITE_ONCE(port->news, true);
+	vhca_wire_kick(port);
 }
 
 static void set_parameters(struct vhca_dev *dev)
@@ -183,6 +192,8 @@ int vhca_dev_register(struct vhca_dev *dev)
 	int err;
 
 	rdi->driver_f = vhca_driver_functions;
+	if (dev->function || dev->vfs)
+		rdi->driver_f.alloc_qpn = vhca_function_qpn;
 	rdi->post_parms = vhca_post_parms;
 	rdi->wc_opcode = vhca_wc_opcode;
 	rdi->ibdev.node_guid = cpu_to_be64(dev->guid);
@@ -237,12 +248,16 @@ void vhca_dev_unregister(struct vhca_dev *dev)
 	 * client is left, what programs had is destroyed, and nobody is told of events. (3) The pumps
 	 * end, which look up queue pairs in (4) rdmavt's tables; it unregisters once more, in vain.
 	 */
-	for (i = 0; i < dev->nports; i++)
+	for (i = 0; i < dev->nports; i++) {
 		vhca_traps_stop(&dev->port[i]);
+		vhca_vguids_stop(&dev->port[i]);
+	}
 	free_agents(dev);
 	WRITE_ONCE(dev->registered, false);
 	ib_unregister_device(&dev->rdi.ibdev);
-	for (i = 0; i < dev->nports; i++)
+	for (i = 0; i < dev->nports; i++) {
 		vhca_wire_close(&dev->port[i]);
+		vhca_vguids_stop(&dev->port[i]);	/* what the pump began meanwhile */
+	}
 	rvt_unregister_device(&dev->rdi);
 }

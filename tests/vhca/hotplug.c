@@ -6,7 +6,9 @@
  *	echo vhca0 > /sys/devices/vhca/remove
  *
  * that is the name, the host of the topology whose place it takes, and where vfabric listens. Ports
- * (1) and the GUID (made from the name) may be left out. Removing works while programs use it.
+ * (1) and the GUID (made from the name) may be left out. Removing works while programs use it. With
+ * vfs=N it is a PF that shares its port; vguids=A,B,.. are its VFs' GUIDs, 0 or none for what the SM is
+ * to choose. With function=N it is VF N of that host's PF.
  */
 #include <linux/device.h>
 #include <linux/inet.h>
@@ -24,7 +26,8 @@ struct wanted {
 	char name[32], host[64], where[64];
 	struct sockaddr_storage to;
 	u64 guid;
-	unsigned int ports;
+	unsigned int ports, function, vfs;
+	u64 vguid[VHCA_MAX_FUNCTIONS];
 };
 
 static bool parse_where(struct wanted *w)
@@ -50,6 +53,17 @@ static u64 guid_of(const char *name)
 	return 0x0200000000000000ull | hash << 8;
 }
 
+static int parse_vguids(char *list, u64 *vguid)
+{
+	unsigned int i;
+	char *one;
+	int err = 0;
+
+	for (i = 1; !err && (one = strsep(&list, ",")); i++)
+		err = i < VHCA_MAX_FUNCTIONS ? kstrtou64(one, 0, &vguid[i]) : -EINVAL;
+	return err;
+}
+
 static int parse(const char *text, struct wanted *w)
 {
 	char *copy, *rest, *word;
@@ -70,7 +84,17 @@ static int parse(const char *text, struct wanted *w)
 			err = kstrtou64(word + 5, 0, &w->guid);
 		else if (!strncmp(word, "ports=", 6))
 			err = kstrtouint(word + 6, 0, &w->ports);
+		else if (!strncmp(word, "function=", 9))
+			err = kstrtouint(word + 9, 0, &w->function);
+		else if (!strncmp(word, "vfs=", 4))
+			err = kstrtouint(word + 4, 0, &w->vfs);
+		else if (!strncmp(word, "vguids=", 7))
+			err = parse_vguids(word + 7, w->vguid);
 	}
+	if (!err && (w->function || w->vfs) &&
+	    (w->ports != 1 || (w->function && w->vfs) || w->function >= VHCA_MAX_FUNCTIONS ||
+	     w->vfs >= VHCA_MAX_FUNCTIONS))
+		err = -EINVAL;
 	if (!err && (!w->guid || w->ports < 1 || w->ports > VHCA_MAX_PORTS))
 		err = -EINVAL;
 	kfree(copy);
@@ -127,6 +151,9 @@ static int create(const struct wanted *w)
 	dev->parent = root;
 	dev->guid = w->guid;
 	dev->nports = w->ports;
+	dev->function = w->function;
+	dev->vfs = w->vfs;
+	memcpy(dev->vguid, w->vguid, sizeof(dev->vguid));
 	dev->to = w->to;
 	dev->to_size = sizeof(struct sockaddr_in);
 	strscpy(dev->host, w->host, sizeof(dev->host));

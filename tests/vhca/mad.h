@@ -25,6 +25,8 @@ int vhca_pma(struct vhca_dev *dev, u32 num, struct ib_mad *mad);
 /* PortInfo: 64 bytes. Return: a status. */
 u16 vhca_port_info_get(struct vhca_port *port, const struct ib_smp *smp, u8 *data);
 u16 vhca_port_info_set(struct vhca_port *port, struct ib_smp *smp);
+/* A VF's port is like the PF's, of which this is the PortInfo; not above INIT if not @usable. */
+void vhca_port_info_follow(struct vhca_port *port, const u8 *data, bool usable);
 
 /* A reply with that status, in place. */
 static inline int vhca_mad_reply(struct ib_mad_hdr *hdr, u16 status)

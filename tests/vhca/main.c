@@ -2,7 +2,7 @@
 /* ib_vhca: software InfiniBand HCAs on a fabric that vfabric models. See README.md. */
 #include <linux/module.h>
 
-#include "vhca.h"
+#include "function.h"
 
 bool vhca_with_apm = true;
 module_param_named(apm, vhca_with_apm, bool, 0444);
@@ -18,12 +18,19 @@ MODULE_PARM_DESC(driver_id, "which user library programs load, by its number in 
 
 static int __init vhca_init(void)
 {
-	return vhca_hotplug_init();
+	int err;
+
+	vhca_vguids_init();
+	err = vhca_hotplug_init();
+	if (err)
+		vhca_vguids_exit();
+	return err;
 }
 
 static void __exit vhca_exit(void)
 {
 	vhca_hotplug_exit();
+	vhca_vguids_exit();
 }
 
 module_init(vhca_init);

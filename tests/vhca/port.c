@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A port's state (IBA 1.2.1 vol 1, 7.2), and what verbs are told of it. */
+#include "function.h"
 #include "lane.h"
 #include "trap.h"
 #include "wire_link.h"
@@ -20,7 +21,8 @@ void vhca_port_init(struct vhca_dev *dev, unsigned int num)
 	port->speed_enabled = 7;
 	port->error_limits = 0x88;
 	port->pkeys[0] = IB_DEFAULT_PKEY_FULL;
-	port->guids[0] = cpu_to_be64(dev->guid + num);
+	/* A VF's is the PF's to say. */
+	port->guids[0] = dev->function ? 0 : cpu_to_be64(dev->guid + num);
 	spin_lock_init(&port->ibp.lock);
 	port->ibp.mcast_tree = RB_ROOT;
 	port->ibp.gid_prefix = cpu_to_be64(VHCA_GID_PREFIX);
@@ -29,6 +31,7 @@ void vhca_port_init(struct vhca_dev *dev, unsigned int num)
 		(vhca_with_apm ? IB_PORT_AUTO_MIGR_SUP : 0);
 	vhca_lanes_init(port);
 	vhca_traps_init(port);
+	vhca_vguids_start(port);
 	vhca_wire_init(port);
 	rvt_init_port(&dev->rdi, &port->ibp, num - 1, port->pkeys);
 }

@@ -176,17 +176,17 @@ void vhca_address_of(struct vhca_port *port, const struct rdma_ah_attr *attr, bo
 
 u8 vhca_lane_of(const struct vhca_port *port, const struct vhca_address *to)
 {
-	return vhca_is_my_lid(port, to->dlid) ? VHCA_LANE_LOOP : to->vl;
+	return vhca_loops(port, to->dlid, to->vl) ? VHCA_LANE_LOOP : to->vl;
 }
 
 bool vhca_qp_room(struct rvt_qp *qp)
 {
 	struct vhca_port *port = vhca_qp_port(qp);
 	const struct rdma_ah_attr *attr = &qp->remote_ah_attr;
-	u16 dlid = rdma_ah_get_dlid(attr);
+	u8 vl = vhca_sl_to_vl(port, rdma_ah_get_sl(attr));
 
-	return vhca_lane_room(port, vhca_is_my_lid(port, dlid) ? VHCA_LANE_LOOP :
-			      vhca_sl_to_vl(port, rdma_ah_get_sl(attr)), to_vhca_qp(qp));
+	return vhca_lane_room(port, vhca_loops(port, rdma_ah_get_dlid(attr), vl) ?
+			      VHCA_LANE_LOOP : vl, to_vhca_qp(qp));
 }
 
 struct vhca_packet *vhca_qp_packet(struct rvt_qp *qp, struct vhca_bth *bth, u32 payload, u8 **ext)

@@ -214,7 +214,11 @@ int vhca_sma(struct vhca_dev *dev, int flags, u32 num, struct ib_smp *smp)
 		return IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_CONSUMED;
 	switch (smp->method) {
 	case IB_MGMT_METHOD_GET:
+		break;
 	case IB_MGMT_METHOD_SET:
+		/* Only who asks itself gets here on a VF. */
+		if (dev->function)
+			return vhca_mad_reply((struct ib_mad_hdr *)smp, VHCA_MAD_BAD_METHOD);
 		break;
 	case IB_MGMT_METHOD_TRAP_REPRESS:
 		vhca_trap_repress(port, smp);

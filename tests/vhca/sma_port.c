@@ -179,10 +179,31 @@ u16 vhca_port_info_set(struct vhca_port *port, struct ib_smp *smp)
 		ibp->qkey_violations = 0;
 	set_state(port, info.linkspeed_portstate & 15, info.portphysstate_linkdown >> 4);
 	reregister = info.clientrereg_resv_subnetto & REREGISTER;
+	port->reregistered += reregister;
 	if (reregister)
 		vhca_dev_event(port, IB_EVENT_CLIENT_REREGISTER);
 	vhca_port_info_get(port, smp, smp->data);
 	if (reregister)
 		((struct ib_port_info *)smp->data)->clientrereg_resv_subnetto |= REREGISTER;
 	return VHCA_MAD_OK;
+}
+
+void vhca_port_info_follow(struct vhca_port *port, const u8 *data, bool usable)
+{
+	struct rvt_ibport *ibp = &port->ibp;
+	struct ib_port_info info;
+	u8 state;
+
+	memcpy(&info, data, sizeof(info));
+	state = info.linkspeed_portstate & 15;
+	if (!usable)
+		state = min_t(u8, state, IB_PORT_INIT);
+	if (info.gid_prefix && info.gid_prefix != ibp->gid_prefix) {
+		ibp->gid_prefix = info.gid_prefix;
+		vhca_dev_event(port, IB_EVENT_GID_CHANGE);
+	}
+	set_link(port, &info);
+	set_address(port, &info);
+	ibp->subnet_timeout = info.clientrereg_resv_subnetto & 0x1f;
+	vhca_port_set_state(port, state);
 }

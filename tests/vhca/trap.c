@@ -33,6 +33,8 @@ static void queue(struct vhca_port *port, const u8 *notice)
 	unsigned long flags;
 	unsigned int i;
 
+	if (port->dev->function)	/* its QP0 leads nowhere */
+		return;
 	spin_lock_irqsave(&port->trap_lock, flags);
 	/* The same news twice is once; more than there is room for is lost, as 14.3.9 allows. */
 	for (i = 0; i < port->ntraps; i++)

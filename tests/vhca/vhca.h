@@ -26,6 +26,7 @@
 #include "arbiter.h"
 #include "credit.h"
 #include "packet.h"
+#include "wire.h"
 
 #define VHCA_MAX_PORTS 2
 #define VHCA_PKEYS 32			/* one block */
@@ -36,6 +37,7 @@
 #define VHCA_MAX_RD_ATOMIC 16
 #define VHCA_GID_PREFIX 0xfe80000000000000ull
 
+struct ib_sa_query;
 struct socket;
 struct vhca_dev;
 struct vhca_port;
@@ -111,6 +113,12 @@ struct vhca_port {
 	unsigned int ntraps;
 	bool traps_stopped;
 	struct delayed_work trap_work;
+
+	u32 reregistered;		/* how often the SM asked for it */
+	bool news;			/* for VFs; the pump tells them */
+	struct delayed_work vguid_work;	/* a PF's */
+	struct ib_sa_query *vguid_query;
+	bool vguids_known, vguids_stopped;
 };
 
 struct vhca_dev {
@@ -125,6 +133,8 @@ struct vhca_dev {
 	int to_size;
 	u64 guid;
 	unsigned int nports;
+	unsigned int function, vfs;	/* of a port that is shared; a PF has VFs, a VF its number */
+	u64 vguid[VHCA_MAX_FUNCTIONS];	/* a PF's choice for its VFs; 0: the SM's */
 	bool registered;		/* events go somewhere */
 	struct vhca_port port[VHCA_MAX_PORTS];
 };
@@ -186,6 +196,13 @@ static inline struct vhca_port *vhca_qp_port(struct rvt_qp *qp)
 static inline bool vhca_is_my_lid(const struct vhca_port *port, u16 lid)
 {
 	return port->lid && !((lid ^ port->lid) >> port->lmc);
+}
+
+/* Whether a packet to that LID stays here. On a shared port data may be for another function. */
+static inline bool vhca_loops(const struct vhca_port *port, u16 lid, u8 vl)
+{
+	return vhca_is_my_lid(port, lid) &&
+		(vl == 15 || (!port->dev->vfs && !port->dev->function));
 }
 
 /* The VL of a service level, or 15 if it is mapped to none: such packets are dropped (7.6.6). */

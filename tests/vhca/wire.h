@@ -34,6 +34,11 @@
  * credits) and may send as long as its sent count plus the packet's blocks does not go beyond
  * `limit`. VL15 has no flow control: who has no room drops.
  *
+ * Functions that share a port (SR-IOV): each has a link of its own, and says in all its messages which one
+ * it is; HELLO names the host that is their PF. A QPN's upper bits are its function. Only the PF
+ * has an SMA. It says what the port is with VHCA_PORT, whenever it changes and with each keep-alive,
+ * and VFs are told the same; a VF's port has its state from there.
+ *
  * Sequence: counts the sender's messages; gaps tell about lost datagrams. It does not order
  * anything: datagrams of a unix socket and of lo come in order, and reordering by a fault injector is
  * to reach the transport.
@@ -56,6 +61,8 @@
 #define VHCA_HELLO_MS		500
 #define VHCA_KEEPALIVE_MS	500
 #define VHCA_DEAD_MS		3000
+#define VHCA_MAX_FUNCTIONS	8	/* a block of GUIDInfo */
+#define VHCA_FUNCTION_QPN_BITS	20
 
 enum vhca_type {
 	VHCA_HELLO = 1,
@@ -64,6 +71,7 @@ enum vhca_type {
 	VHCA_DATA,
 	VHCA_FLOW,
 	VHCA_BYE,
+	VHCA_PORT,
 };
 
 enum vhca_link {
@@ -90,9 +98,20 @@ struct vhca_header {
 	__u8 speed;		/* PortInfo; WELCOME and FLOW of the switch say them */
 	__u8 ext;
 	__be16 length;		/* of the body */
-	__be16 reserved;
+	__u8 function;		/* 0: the HCA itself, or its PF */
+	__u8 reserved;
 	struct vhca_credit credit[VHCA_VLS];	/* by VL; VL15's is not used */
 	/* body */
+};
+
+/* Body of VHCA_PORT. */
+struct vhca_port_news {
+	__u8 info[64];			/* PortInfo (14.2.5.6) */
+	__u8 sl2vl[16];
+	__be16 pkeys[32];
+	__be64 guids[VHCA_MAX_FUNCTIONS];	/* by function */
+	__be32 reregistered;		/* how often the SM has asked for it */
+	__be32 reserved;
 };
 
 #endif /* VHCA_WIRE_H */

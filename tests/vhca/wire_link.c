@@ -5,6 +5,7 @@
 #include <linux/slab.h>
 #include <net/sock.h>
 
+#include "function.h"
 #include "lane.h"
 #include "receive.h"
 #include "wire_link.h"
@@ -28,6 +29,7 @@ static void tell(struct vhca_port *port, enum vhca_type type, u8 vl, const void 
 		.sequence = cpu_to_be32(w->sequence++), .guid = cpu_to_be64(port->dev->guid),
 		.link = disabled(port) ? VHCA_LINK_DOWN : VHCA_LINK_UP,
 		.width = w->width, .speed = w->speed, .ext = w->ext, .length = cpu_to_be16(size),
+		.function = port->dev->function,
 	};
 	struct kvec vec[2] = { { &h, sizeof(h) }, { (void *)body, size } };
 	struct msghdr msg = { .msg_flags = MSG_NOSIGNAL };
@@ -120,6 +122,7 @@ static void message(struct vhca_port *port, size_t size, struct vhca_batch *batc
 		break;
 	case VHCA_DATA:
 	case VHCA_FLOW:
+	case VHCA_PORT:
 		if (!w->attached)
 			return;
 		break;
@@ -132,6 +135,9 @@ static void message(struct vhca_port *port, size_t size, struct vhca_batch *batc
 	vhca_credits_take(&w->credits, &h);
 	if (h.type == VHCA_DATA)
 		vhca_receive(port, body, length, false, batch);
+	else if (h.type == VHCA_PORT && port->dev->function &&
+		 length == sizeof(struct vhca_port_news))
+		vhca_function_follow(port, (struct vhca_port_news *)body);
 }
 
 static unsigned int receive_some(struct vhca_port *port, struct vhca_batch *batch)
@@ -207,10 +213,21 @@ static unsigned int send_some(struct vhca_port *port, struct vhca_batch *batch)
 	return n;
 }
 
+static void tell_vfs(struct vhca_port *port)
+{
+	struct vhca_port_news news;
+
+	WRITE_ONCE(port->news, false);
+	vhca_function_news(port, &news);
+	tell(port, VHCA_PORT, 0, &news, sizeof(news));
+}
+
 static void keep(struct vhca_port *port)
 {
 	struct vhca_wire *w = &port->wire;
 
+	if (w->attached && READ_ONCE(port->news))
+		tell_vfs(port);
 	if (w->attached && time_after(jiffies, w->heard + msecs_to_jiffies(VHCA_DEAD_MS)))
 		detach(port);
 	if (w->up && disabled(port)) {
@@ -222,7 +239,10 @@ static void keep(struct vhca_port *port)
 		    time_after_eq(jiffies, w->told + msecs_to_jiffies(VHCA_HELLO_MS)))
 			tell(port, VHCA_HELLO, 0, port->dev->host, strlen(port->dev->host));
 	} else if (time_after_eq(jiffies, w->told + msecs_to_jiffies(VHCA_KEEPALIVE_MS / 2))) {
-		tell(port, VHCA_FLOW, 0, NULL, 0);
+		if (port->dev->vfs)
+			tell_vfs(port);
+		else
+			tell(port, VHCA_FLOW, 0, NULL, 0);
 	}
 }
 

@@ -19,6 +19,12 @@ HCAs with virtual functions (SR-IOV), each a HCA with its own LID behind a switc
 
     fabric = bed.fabric("mesh:2,vswitch=2", guests={"pf": ["H1"], "vm1": ["H1v1"], "vm2": ["H2v1"]})
     fabric.move("H2v1", "H1v2")             # the VF of a VM that has moved: its GUID comes along
+
+or functions that share a port, one LID and one space of QPNs, each VF with an alias GUID that the SM
+chooses, or that the PF is given:
+
+    fabric = bed.fabric("mesh:2,shared=2", guests={"pf": ["H1", "H2"], "vm": ["H1v1", "H2v2"]},
+                        vguids={"H1v1": 0x2c9ff00000001})
 """
 
 import os
@@ -77,7 +83,7 @@ class Fabric:
     """
 
     def __init__(self, bed, topology, opensm="", options="", module="", ipoib=False, hosts=None,
-                 memory=512, guests=None):
+                 memory=512, guests=None, vguids=None):
         # rdmavt copies requests of several types by one memcpy(): a warning, once a boot.
         bed.expect_kernel_log(r"memcpy: detected field-spanning write .*rdmavt/qp\.c")
         bed.files.update(files(bed.kernel, os.path.join(bed.directory, "vhca")))
@@ -86,6 +92,7 @@ class Fabric:
         self.address = bed.networks.host_address("mgmt") if guests else "127.0.0.1"
         self._outside = bed.directory if guests else None
         self.hosts, self.place, self.guids = {}, {}, {}
+        self.vguids = vguids or {}
         self.sm_jobs = []
         if "\n" in topology:
             path = os.path.join(bed.directory, "topology")
@@ -140,8 +147,27 @@ class Fabric:
 
     def _hosts(self):
         """The topology's hosts with their numbers of ports."""
-        return [(name, int(ports)) for ports, name in
-                re.findall(r'^Hca\s+(\d+)\s+"([^"]+)"', self.topology, re.M)]
+        found = []
+        for ports, name in re.findall(r'^Hca\s+(\d+)\s+"([^"]+)"', self.topology, re.M):
+            found.append((name, int(ports)))
+            found += [(f"{name}v{i + 1}", 1) for i in range(self._shared_vfs(name))]
+        return found
+
+    def _shared_vfs(self, host):
+        """How many VFs share a host's port."""
+        inside = re.search(rf'^Switch\s+(\d+)\s+"{host}-hca".* shared port$', self.topology, re.M)
+        return int(inside[1]) - 2 if inside else 0
+
+    def _functions(self, host):
+        """The host that an HCA names, and what it says of functions that share its port."""
+        pf, _, function = host.partition("v")
+        if function and self._shared_vfs(pf):
+            return pf, f"function={function}"
+        vfs = self._shared_vfs(host)
+        if not vfs:
+            return host, ""
+        chosen = [self.vguids.get(f"{host}v{i + 1}", 0) for i in range(vfs)]
+        return host, f"vfs={vfs} vguids=" + ",".join(f"{guid:#x}" for guid in chosen)
 
     def _vfabric(self, option, *words, timeout=30):
         """What vfabric says where it runs."""
@@ -155,8 +181,10 @@ class Fabric:
         name = name or "vhca" + re.search(r"\d+(v\d+)?$", host)[0]
         self.place[host] = guest or self.guest
         self.guids[host] = guid or node_guid(host)
-        self.place[host].run(f"echo {name} {host} udp:{self.address}:{PORT} "
-                             f"guid={self.guids[host]:#x} ports={ports} > {SYSFS}/add")
+        at, functions = self._functions(host)
+        self.place[host].run(
+            f"echo {name} {at} udp:{self.address}:{PORT} guid={self.guids[host]:#x} "
+            f"ports={ports} {functions} > {SYSFS}/add")
         self.hosts[host] = name
         return name
 

@@ -8,6 +8,7 @@
 #include "ext_packet.h"
 #include "fault.h"
 #include "manager.h"
+#include "shared.h"
 #include "sma.h"
 #include "traffic.h"
 
@@ -64,6 +65,9 @@ static void fuzz_mads(struct fabric *f)
 		uint8_t mad[256];
 
 		make_mad(mad);
+		/* Nobody sends from within an HCA; some try. */
+		while (is_shared(f, port) && any(10))
+			port = any(f->nports);
 		/* Port 0 of a host is no port; those of a switch do not send but by it. */
 		if (!f->ports[port].is_switch && !f->ports[port].num)
 			continue;
@@ -96,7 +100,8 @@ static void fuzz_packets(struct fabric *f)
 			put_be16(bytes + 2, any(10) ? any(20) : any(65536));
 			put_be16(bytes + 4, n / 4);
 		}
-		if (!f->ports[port].is_switch || !f->ports[port].up)
+		if (!f->ports[port].is_switch || !f->ports[port].up ||
+		    !shared_send(f, port, vl, bytes, n))
 			continue;
 		ext_packet_mad(f, port, bytes, n);
 		packet = ext_packet_from(f, bytes, n);
@@ -192,37 +197,48 @@ static void fuzz_lines(struct fabric *f)
 	CHECK(good > LINES / 10);
 }
 
-int main(void)
+static void start(struct fabric *f, const struct net *net, struct manager *manager)
 {
 	struct fabric_config config = { .seed = 1 };
-	struct manager manager = { .ctl = -1, .epoll = -1 };
+
+	*manager = (struct manager){ .ctl = -1, .epoll = -1 };
+	CHECK_EQ(fabric_init(f, net, &config), 0);
+	CHECK_EQ(sma_init(f), 0);
+	f->manager = manager;
+	f->deliver = ext_deliver;
+}
+
+static void end(struct fabric *f)
+{
+	free(f->manager->traps);
+	f->manager = NULL;
+	fault_forget(f);
+	sma_free(f);
+	fabric_free(f);
+}
+
+static void fuzz(const char *spec)
+{
+	struct manager manager;
 	struct fabric f;
 	struct net net;
 
 	net_init(&net);
-	CHECK_EQ(net_make(&net, "random:6,degree=4,hosts=1,seed=3"), 0);
-	CHECK_EQ(fabric_init(&f, &net, &config), 0);
-	CHECK_EQ(sma_init(&f), 0);
-	f.manager = &manager;
-	f.deliver = ext_deliver;
+	CHECK_EQ(net_make(&net, spec), 0);
+	start(&f, &net, &manager);
 	fuzz_mads(&f);
-	free(manager.traps);
-	f.manager = NULL;
-	sma_free(&f);
-	fabric_free(&f);
-	CHECK_EQ(fabric_init(&f, &net, &config), 0);
-	CHECK_EQ(sma_init(&f), 0);
-	memset(&manager, 0, sizeof(manager));
-	f.manager = &manager;
-	f.deliver = ext_deliver;
+	end(&f);
+	start(&f, &net, &manager);
 	fuzz_packets(&f);
 	fuzz_lines(&f);
-	free(manager.traps);
-	f.manager = NULL;
-	fault_forget(&f);
-	sma_free(&f);
-	fabric_free(&f);
+	end(&f);
 	net_free(&net);
+}
+
+int main(void)
+{
+	fuzz("random:6,degree=4,hosts=1,seed=3");
+	fuzz("random:4,degree=3,hosts=1,seed=3,shared=2");
 	fuzz_texts();
 	return 0;
 }
