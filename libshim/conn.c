@@ -427,8 +427,8 @@ void rp_conn_kill(struct rp_conn *c)
 		return;
 	rp_log(RP_LOG_ERR, "QP 0x%x: the peer's end is gone", c->qp->qp.qp_num);
 	c->dead = true;
-	/* Without a device there is nothing to bury it in yet. */
-	if (!c->mover || c->usable)
+	/* Without a device there is nothing to bury it in yet; a move that is given up has kept its own. */
+	if (!c->mover || c->usable || c->aborting)
 		conn_bury(c);
 }
 

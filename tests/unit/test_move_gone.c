@@ -87,9 +87,37 @@ static void stuck(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/* The peer dies before it has answered that the move is given up: nobody waits for it any more. */
+static void given_up(void)
+{
+	const char *why = "";
+	struct end e[2];
+	int ret;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, 0, 0, 0, 8), 0);	/* it waits for a receive */
+	fake_faults_set(&(struct fake_faults){
+		.seed = 1, .slow = REPATH_MSG_ABORTED, .slow_us = 5000000 });
+	ret = fake_check("mock0", &why);
+	CHECK(!ret, "check: %d, %s", ret, why);
+	fake_suspend_start("mock0");
+	CHECK_EQ(fake_wait(REPATH_STAGE_GATE), 0);
+	fake_abort_start();
+	fake_gone("mock0");
+	CHECK_EQ(fake_wait(REPATH_STAGE_ABORT), 0);
+	CHECK(poll_one(&e[0]).status != IBV_WC_SUCCESS, "sent to nobody");
+	CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, 1, 0, 0, 8), 0);
+	expect(&e[0], 1, IBV_WC_WR_FLUSH_ERR);
+	expect_none(&e[0], 10);
+	fake_faults_set(&(struct fake_faults){ .seed = 1 });
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
 	alarm(60);
+	given_up();
 	stuck();
 	go(true, true);
 	go(true, false);
