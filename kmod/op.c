@@ -76,6 +76,7 @@ int repath_op_resume(struct repath_op *op, struct repath_device *dev, u32 timeou
 			continue;
 		}
 		p->err = 0;
+		p->untold = false;
 		p->reason[0] = 0;
 		p->stage_ns[REPATH_STAGE_NONE] = ktime_get_boottime_ns() - op->started_ns;
 		err = p->proc ? repath_op_tell(op, p, REPATH_CMD_EV_RESUME) : 0;

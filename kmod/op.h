@@ -37,6 +37,7 @@ extern struct mutex repath_op_mutex;
  * @stage: the last one that it has reported
  * @err: positive errno it reported, 0 for none
  * @answered: it has answered the question that the operation waits for now
+ * @untold: EV_ABORT did not get to it: it is said again
  * @stage_ns: since the operation's start; 0: not reached. That of REPATH_STAGE_NONE: when it
  *	was asked to resume
  * @counters: as reported last
@@ -51,6 +52,7 @@ struct repath_op_proc {
 	u8 stage;
 	u32 err;
 	bool answered;
+	bool untold;
 	bool counted;
 	u64 stage_ns[REPATH_STAGES];
 	struct repath_counters counters;

@@ -13,6 +13,7 @@
 
 #define HELLO_TIME	(2 * HZ)
 #define POLL_PERIOD	msecs_to_jiffies(10)
+#define TELL_PERIOD	msecs_to_jiffies(100)
 
 static struct workqueue_struct *op_wq;
 static struct delayed_work op_work;
@@ -40,17 +41,34 @@ static void tell_all(struct repath_op *op, u8 cmd)
 
 	list_for_each_entry(p, &op->procs, node) {
 		p->answered = false;
+		p->untold = false;
 		p->err = 0;
 		p->reason[0] = 0;
 		err = p->proc ? repath_op_tell(op, p, cmd) : -ESRCH;
 		if (err == -ESRCH || err == -ECONNREFUSED) {
 			/* It is leaving; repath_op_proc_left() takes it out. */
 			continue;
+		} else if (err && cmd == REPATH_CMD_EV_ABORT) {
+			/* Nothing else would let it go on. */
+			p->untold = true;
 		} else if (err) {
 			p->answered = true;
 			p->err = -err;
 			strscpy(p->reason, "it does not read its socket", sizeof(p->reason));
 		}
+	}
+}
+
+static void tell_untold(struct repath_op *op)
+{
+	struct repath_op_proc *p;
+	int err;
+
+	list_for_each_entry(p, &op->procs, node) {
+		if (!p->untold)
+			continue;
+		err = p->proc ? repath_op_tell(op, p, REPATH_CMD_EV_ABORT) : -ESRCH;
+		p->untold = err && err != -ESRCH && err != -ECONNREFUSED;
 	}
 }
 
@@ -114,6 +132,11 @@ static bool is_late(struct repath_op *op, bool (*waits)(const struct repath_op_p
 static bool not_answered(const struct repath_op_proc *p)
 {
 	return !p->answered;
+}
+
+static bool is_untold(const struct repath_op_proc *p)
+{
+	return p->untold;
 }
 
 static bool not_released(const struct repath_op_proc *p)
@@ -204,6 +227,7 @@ static void advance_suspending(struct repath_op *op)
 
 static void advance_aborting(struct repath_op *op)
 {
+	tell_untold(op);
 	if (any(op, not_answered)) {
 		if (is_late(op, not_answered))
 			repath_op_set_state(op, REPATH_OP_PARKED);
@@ -252,6 +276,7 @@ static void advance(struct repath_op *op)
 			advance_resuming(op);
 			break;
 		case REPATH_OP_PARKED:
+			tell_untold(op);
 			/* Who was late may have come. With nobody left there is nothing to resume. */
 			if (is_replayed(op)) {
 				repath_op_unsay(op);
@@ -264,7 +289,7 @@ static void advance(struct repath_op *op)
 }
 
 /* What nobody tells of must be looked at: contexts, the carrier. */
-static unsigned long next_look(const struct repath_op *op)
+static unsigned long next_look(struct repath_op *op)
 {
 	unsigned long now = jiffies, left;
 
@@ -277,12 +302,16 @@ static unsigned long next_look(const struct repath_op *op)
 	case REPATH_OP_RESUMING:
 		left = op->deadline;
 		break;
+	case REPATH_OP_PARKED:
+		return any(op, is_untold) ? TELL_PERIOD : MAX_JIFFY_OFFSET;
 	default:
 		return MAX_JIFFY_OFFSET;
 	}
 	left = time_after(left, now) ? left - now : 1;
 	if (op->state == REPATH_OP_SUSPENDING)
 		left = min(left, POLL_PERIOD);
+	else if (op->state == REPATH_OP_ABORTING && any(op, is_untold))
+		left = min(left, TELL_PERIOD);
 	return left;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 17 */
+/* kunit-cases: 18 */
 /* kunit-objs: ../op.o ../op_list.o ../op_run.o ../op_state.o ../stat.o ../trace.o */
 /* The order of an operation, with processes that are only structs. */
 #include <kunit/test.h>
@@ -406,6 +406,39 @@ static void t_abort(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, abort_op(test), -EALREADY);
 }
 
+/* An abort that does not fit into a socket is said again until it does. */
+static void t_abort_again(struct kunit *test)
+{
+	struct repath_op *op = suspended(test);
+
+	fake.tell_err = -EAGAIN;
+	KUNIT_EXPECT_EQ(test, abort_op(test), 0);
+	EXPECT_STATE(op, REPATH_OP_ABORTING);
+	let_time_pass(op);
+	EXPECT_STATE(op, REPATH_OP_PARKED);
+	KUNIT_EXPECT_NOT_NULL(test, strstr(op->reason, "fake1"));
+	fake.tell_err = 0;
+	fake.told[REPATH_CMD_EV_ABORT] = 0;
+	run();
+	KUNIT_EXPECT_EQ(test, fake.told[REPATH_CMD_EV_ABORT], 2);
+	run();
+	KUNIT_EXPECT_EQ(test, fake.told[REPATH_CMD_EV_ABORT], 2);
+	answer_all(test, REPATH_STAGE_ABORT);
+	EXPECT_STATE(op, REPATH_OP_FAILED);
+
+	/* Who asks for something else in the meantime is not contradicted. */
+	op = suspended(test);
+	fake.tell_err = -EAGAIN;
+	KUNIT_EXPECT_EQ(test, abort_op(test), 0);
+	let_time_pass(op);
+	fake.tell_err = 0;
+	fake.told[REPATH_CMD_EV_ABORT] = 0;
+	KUNIT_EXPECT_EQ(test, resume(test), 0);
+	KUNIT_EXPECT_EQ(test, fake.told[REPATH_CMD_EV_ABORT], 0);
+	answer_all(test, REPATH_STAGE_REPLAY);
+	EXPECT_STATE(op, REPATH_OP_RESUMED);
+}
+
 static void t_abort_without_device(struct kunit *test)
 {
 	struct repath_op *op = suspended(test);
@@ -551,6 +584,7 @@ static struct kunit_case op_cases[] = {
 	KUNIT_CASE(t_deadlines),
 	KUNIT_CASE(t_resume_fails_in_one),
 	KUNIT_CASE(t_abort),
+	KUNIT_CASE(t_abort_again),
 	KUNIT_CASE(t_abort_without_device),
 	KUNIT_CASE(t_abort_while_resuming),
 	KUNIT_CASE(t_settled),
