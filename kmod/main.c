@@ -4,6 +4,7 @@
 
 #include "client.h"
 #include "conn.h"
+#include "gone.h"
 #include "hello.h"
 #include "hooks.h"
 #include "netlink.h"
@@ -48,9 +49,12 @@ static int __init repath_init(void)
 	err = repath_hello_init();
 	if (err)
 		goto err_xprt;
-	err = repath_peer_init();
+	err = repath_gone_init();
 	if (err)
 		goto err_hello;
+	err = repath_peer_init();
+	if (err)
+		goto err_gone;
 	repath_number_init();
 	err = repath_resolve_init();
 	if (err)
@@ -86,6 +90,8 @@ err_resolve:
 	repath_number_exit();
 err_peer:
 	repath_peer_exit();
+err_gone:
+	repath_gone_exit();
 err_hello:
 	repath_hello_exit();
 err_xprt:
@@ -116,6 +122,7 @@ static void __exit repath_exit(void)
 	repath_resolve_exit();
 	repath_number_exit();
 	repath_peer_exit();
+	repath_gone_exit();
 	repath_hello_exit();
 	repath_xprt_exit();
 	repath_op_exit();

@@ -13,6 +13,7 @@
 
 #include "conn.h"
 #include "device.h"
+#include "gone.h"
 #include "hello.h"
 #include "lid.h"
 #include "local.h"
@@ -136,17 +137,24 @@ static void fill_rec(struct repath_wire_rec *to, const struct repath_conn_rec *f
 }
 
 /*
- * Sends @wire by the way that @conn goes. @proc: who wants to know, or NULL.
+ * Sends @wire by the way that @conn goes. @proc: who wants to know, or NULL for GONE, which the
+ * module repeats by itself.
  * @wire is taken over in every case.
  */
 static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 type, u64 msg_id,
 		       struct repath_wire_msg *wire, u32 len)
 {
+	struct repath_proc *local = repath_proc_find_cookie(conn->remote->cookie);
 	struct out_letter *letter;
-	struct repath_proc *local;
 	int err;
 
 	lockdep_assert_held(&repath_conn_mutex);
+	repath_proc_put(local);
+	if (!local && !proc) {
+		repath_gone_say(conn->dev, &conn->addr, wire, len, conn->moving);
+		kvfree(wire);
+		return 0;
+	}
 	letter = kzalloc(sizeof(*letter), GFP_KERNEL);
 	if (!letter) {
 		kvfree(wire);
@@ -161,18 +169,14 @@ static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 ty
 	letter->type = type;
 	letter->msg_id = msg_id;
 
-	local = repath_proc_find_cookie(conn->remote->cookie);
 	if (local) {
-		repath_proc_put(local);
 		INIT_WORK(&letter->work, local_deliver);
 		letter->data = wire;
 		repath_stat_inc(conn->dev, REPATH_STAT_TX_LOCAL);
 		queue_work(local_wq, &letter->work);
 		return 0;
 	}
-	/* The last word needs no order; a thousand of them are not said one after the other. */
-	err = repath_xprt_send(conn->dev, &conn->addr,
-			       type == REPATH_MSG_GONE ? 0 : conn->remote->cookie, type, wire, len,
+	err = repath_xprt_send(conn->dev, &conn->addr, conn->remote->cookie, type, wire, len,
 			       letter_done, letter);
 	if (err)
 		letter_free(letter);

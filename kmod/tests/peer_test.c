@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 15 */
-/* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../hello.o ../known.o ../lid.o ../local.o ../peer.o ../silent.o ../stat.o */
+/* kunit-cases: 16 */
+/* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../hello.o ../known.o ../lid.o ../local.o ../peer.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
+#include <linux/delay.h>
 #include <linux/slab.h>
 #include <net/genetlink.h>
 #include <repath_peer.h>
 
 #include "../conn.h"
 #include "../device.h"
+#include "../gone.h"
 #include "../hello.h"
 #include "../known.h"
 #include "../netlink.h"
@@ -40,6 +42,8 @@ static struct {
 	struct repath_conn_rec told_rec;
 	bool moved;
 	int ready_told;
+	int gones, gone_err;	/* that were sent, and what became of them */
+	u8 gone_status;
 } fake;
 
 void repath_device_put(struct repath_device *dev)
@@ -62,7 +66,7 @@ struct net *repath_device_net(const struct repath_device *dev)
 	return &init_net;
 }
 
-/* Without a device nothing is sent; these cases are about what comes in. */
+/* Without a device nothing is sent but GONE; these cases are about what comes in. */
 bool repath_device_use(struct repath_device *dev)
 {
 	return false;
@@ -149,7 +153,11 @@ int repath_xprt_send(struct repath_device *dev, const struct repath_addr *to, u6
 		     void *data, u32 len, repath_xprt_done_fn done, void *arg)
 {
 	kvfree(data);
-	return -ENODEV;
+	if (type != REPATH_MSG_GONE)
+		return -ENODEV;
+	done(arg, READ_ONCE(fake.gone_err), fake.gone_status);
+	WRITE_ONCE(fake.gones, fake.gones + 1);
+	return 0;
 }
 
 int repath_xprt_status_errno(u8 status)
@@ -236,7 +244,8 @@ static int peer_init(struct kunit *test)
 		.cookie = cpu_to_be64(PEER_COOKIE),
 	};
 	test->priv = c;
-	return repath_conn_init() ?: repath_hello_init() ?: repath_peer_init();
+	return repath_conn_init() ?: repath_hello_init() ?: repath_gone_init() ?:
+	       repath_peer_init();
 }
 
 static void peer_exit(struct kunit *test)
@@ -246,6 +255,7 @@ static void peer_exit(struct kunit *test)
 	if (!c)
 		return;
 	repath_peer_exit();
+	repath_gone_exit();
 	repath_hello_device_removed(&c->dev);
 	repath_hello_exit();
 	mutex_lock(&repath_conn_mutex);
@@ -534,6 +544,56 @@ static void t_gone(struct kunit *test)
 	EXPECT_STATUS(receive(test, REPATH_MSG_GONE), REPATH_PEER_BAD_TOKEN);
 }
 
+/* A process ends, whose connection is suspended or not: how often GONE was sent at once. */
+static int gone_is_said(struct kunit *test, bool suspended, int err, u8 status)
+{
+	int before = fake.gones;
+
+	fake.gone_status = status;
+	WRITE_ONCE(fake.gone_err, err);
+	ready(test);
+	if (suspended)
+		EXPECT_STATUS(receive(test, REPATH_MSG_GATE), REPATH_PEER_OK);
+	repath_conn_proc_left(&fake.proc);
+	return fake.gones - before;
+}
+
+static void wait_gones(struct kunit *test, int count)
+{
+	int i;
+
+	for (i = 0; i < 600 && READ_ONCE(fake.gones) < count; i++)
+		msleep(50);
+	KUNIT_EXPECT_GE(test, READ_ONCE(fake.gones), count);
+}
+
+/* Who has ended repeats nothing: the module does, until it is heard, or its device goes. */
+static void t_gone_again(struct kunit *test)
+{
+	int i, users = kref_read(&of(test)->dev.kref);
+
+	KUNIT_EXPECT_EQ(test, gone_is_said(test, true, 0, REPATH_PEER_OK), 1);
+	KUNIT_EXPECT_EQ(test, kref_read(&of(test)->dev.kref), users);
+	KUNIT_EXPECT_EQ(test, gone_is_said(test, true, -ESHUTDOWN, 0), 1);
+	KUNIT_EXPECT_EQ(test, kref_read(&of(test)->dev.kref), users);
+	KUNIT_EXPECT_EQ(test, gone_is_said(test, false, -ETIMEDOUT, 0), 1);
+	KUNIT_EXPECT_EQ(test, kref_read(&of(test)->dev.kref), users);
+
+	/* Three times where it is refused. */
+	KUNIT_EXPECT_EQ(test, gone_is_said(test, true, 0, REPATH_PEER_BAD_TOKEN), 1);
+	KUNIT_EXPECT_EQ(test, kref_read(&of(test)->dev.kref), users + 1);
+	wait_gones(test, 6);
+	KUNIT_EXPECT_EQ(test, kref_read(&of(test)->dev.kref), users);
+
+	KUNIT_EXPECT_EQ(test, gone_is_said(test, true, -ETIMEDOUT, 0), 1);
+	KUNIT_EXPECT_EQ(test, kref_read(&of(test)->dev.kref), users + 1);
+	wait_gones(test, 10);
+	WRITE_ONCE(fake.gone_err, 0);
+	for (i = 0; i < 600 && kref_read(&of(test)->dev.kref) > users; i++)
+		msleep(50);
+	KUNIT_EXPECT_EQ(test, kref_read(&of(test)->dev.kref), users);
+}
+
 /* Good messages with some bytes turned, of every type, to a connection that is made again. */
 static void t_fuzz(struct kunit *test)
 {
@@ -604,6 +664,7 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_message_with_wrong_cookies),
 	KUNIT_CASE(t_info),
 	KUNIT_CASE(t_gone),
+	KUNIT_CASE(t_gone_again),
 	KUNIT_CASE(t_fuzz),
 	{}
 };
