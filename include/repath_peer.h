@@ -113,6 +113,7 @@ enum repath_peer_status {
 	REPATH_PEER_MALFORMED,
 	REPATH_PEER_AMBIGUOUS,	/* RESOLVE: more than one may be meant */
 	REPATH_PEER_TAKEN,	/* RESOLVE: it is connected to somebody else's */
+	REPATH_PEER_SOME_BAD,	/* some records had bad tokens; the others were taken */
 };
 
 /**

@@ -107,7 +107,7 @@ static void letter_done(void *arg, int err, u8 status)
 	struct out_letter *letter = arg;
 
 	if (letter->proc && letter->type == REPATH_MSG_PREPARE && !err &&
-	    status == REPATH_PEER_BAD_TOKEN)
+	    (status == REPATH_PEER_BAD_TOKEN || status == REPATH_PEER_SOME_BAD))
 		hello_again(letter->proc, letter->peer_id);
 	if (letter->proc)
 		tell_sent(letter, err ? -err : repath_xprt_status_errno(status));
@@ -485,7 +485,7 @@ static u8 receive_locked(struct repath_proc *proc, u8 type, const struct repath_
 			repath_conn_readdress(conn, wire->src_gid, lid, recs[i].qpn);
 		repath_conn_message(conn, type, recs[i].flags, false);
 	}
-	return REPATH_PEER_OK;
+	return n < nconns ? REPATH_PEER_SOME_BAD : REPATH_PEER_OK;
 }
 
 /**

@@ -148,6 +148,8 @@ int repath_xprt_status_errno(u8 status)
 		return ENOENT;
 	case REPATH_PEER_BAD_TOKEN:
 		return EACCES;
+	case REPATH_PEER_SOME_BAD:
+		return EKEYREJECTED;
 	case REPATH_PEER_VERSION_ERR:
 		return EPROTO;
 	default:

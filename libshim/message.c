@@ -243,6 +243,7 @@ static void give_up(struct rp_message *m, int err)
 	struct rp_conn *c;
 	unsigned int i;
 	char why[96];
+	bool asked;
 
 	if ((m->type == REPATH_MSG_GATE || m->type == REPATH_MSG_DRAINED ||
 	     m->type == REPATH_MSG_READY || m->type == REPATH_MSG_INFO) && err != EACCES &&
@@ -252,9 +253,10 @@ static void give_up(struct rp_message *m, int err)
 	       strerror(err));
 	if (m->type == REPATH_MSG_PREPARE) {
 		snprintf(why, sizeof(why), "its peer's host does not answer (%s)", strerror(err));
-		rp_message_answered(peer, m->id);
+		asked = rp_message_answered(peer, m->id);
 		rp_message_free(m);
-		rp_move_prepared(why);
+		if (asked)
+			rp_move_prepared(why);
 		return;
 	}
 	if (m->type == REPATH_MSG_KEYS) {
@@ -297,6 +299,32 @@ static void note_told(const struct rp_message *m)
 	}
 }
 
+/*
+ * The peer's module knew some of the connections and has told them; which ones it did not know is found
+ * out by halves. A question is asked again as it was, and an answer is for all of its question.
+ */
+static int some_refused(struct rp_message *m)
+{
+	unsigned int n = m->nrecs / 2;
+	struct rp_message *half;
+
+	if (m->type == REPATH_MSG_PREPARE)
+		return EACCES;
+	if (!n || m->type == REPATH_MSG_PREPARED || m->type == REPATH_MSG_KEYS ||
+	    m->type == REPATH_MSG_KEYS_ACK)
+		return 0;
+	half = rp_message_new(m->peer, m->type, n, m->blob, m->blob_len);
+	if (!half)
+		return EKEYREJECTED;
+	m->nrecs -= n;
+	memcpy(half->recs, m->recs + m->nrecs, n * sizeof(*half->recs));
+	half->nrecs = n;
+	half->bound = m->bound;
+	half->bind = m->bind;
+	half->deadline_ns = m->deadline_ns;
+	return EKEYREJECTED;
+}
+
 void rp_peer_sent(uint64_t msg_id, int err)
 {
 	struct rp_message *m;
@@ -307,6 +335,8 @@ void rp_peer_sent(uint64_t msg_id, int err)
 	if (&m->node == &messages.n)
 		return;
 	rp_log(RP_LOG_DEBUG, "message number %u: %s", m->id, err ? strerror(err) : "there");
+	if (err == EKEYREJECTED)
+		err = some_refused(m);
 	if (!err) {
 		note_told(m);
 		rp_message_free(m);

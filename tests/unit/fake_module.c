@@ -278,6 +278,11 @@ static void carry(struct work *w)
 	if (err) {
 		copies = 0;
 		sent->err = err;
+	} else if (w->msg.nrecs > 1 && chance(fake.faults.spoilt)) {
+		w->msg.nrecs--;
+		memmove(w->recs, w->recs + 1, w->msg.nrecs * sizeof(*w->recs));
+		memmove(w->end, w->end + 1, w->msg.nrecs * sizeof(*w->end));
+		sent->err = EKEYREJECTED;
 	} else {
 		copies = fake_tap_send(w, copies, &sent->err, &late_us);
 	}
