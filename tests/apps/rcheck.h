@@ -84,6 +84,7 @@ struct options {
 	uint32_t cqs;
 	bool numbers;
 	bool alone;
+	bool overrun;
 	double seconds;
 	double interval;
 	double stall;

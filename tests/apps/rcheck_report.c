@@ -64,14 +64,21 @@ void report_interval(struct check *c)
 {
 	static double last;
 	static uint64_t before;
-	uint64_t msgs = sum(c->sent) + sum(c->received);
+	uint64_t msgs = sum(c->sent) + sum(c->received), waiting = 0, recvs = 0;
+	uint32_t i;
 
 	if (!last)
 		last = c->started;
 	if (!c->opt.interval || c->now - last < c->opt.interval)
 		return;
-	printf("{\"t\":%.3f,\"msgs\":%llu,\"rate\":%.0f,\"gap_ms\":%.1f}\n", c->now - c->started,
-	       (unsigned long long)msgs, (msgs - before) / (c->now - last), c->interval_gap * 1e3);
+	for (i = 0; i < c->traffic.qps; i++) {
+		waiting += c->links[i].posted - c->links[i].retired;
+		recvs += c->links[i].recvs_posted - c->links[i].recvs_done;
+	}
+	printf("{\"t\":%.3f,\"msgs\":%llu,\"rate\":%.0f,\"gap_ms\":%.1f,\"waiting\":%llu,"
+	       "\"recvs\":%llu}\n", c->now - c->started, (unsigned long long)msgs,
+	       (msgs - before) / (c->now - last), c->interval_gap * 1e3,
+	       (unsigned long long)waiting, (unsigned long long)recvs);
 	fflush(stdout);
 	last = c->now;
 	before = msgs;

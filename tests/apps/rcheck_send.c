@@ -42,7 +42,8 @@ static bool may_send(const struct check *c, const struct link *l, enum msg_op op
 {
 	if (outstanding(l) >= c->traffic.depth)
 		return false;
-	if (consumes_recv(op) && l->data_sent - l->credit_in >= c->traffic.depth)
+	if (consumes_recv(op) && !c->opt.overrun &&
+	    l->data_sent - l->credit_in >= c->traffic.depth)
 		return false;
 	return !is_write(op) || l->wseq - l->wcredit_in < c->nwrite;
 }

@@ -23,6 +23,7 @@ KINDS = ("HELLO", *MOVING, "DRAINED", "ABORT", "ABORTED", "KEYS", "KEYS_ACK", "G
 TIMES = 2           # how many frames of a kind are disturbed
 REC_AT = 48         # of the first record in a message: its tokens
 STRANGER = "10.0.0.77"
+STUCK_DEPTH = 8
 
 
 class Fault:
@@ -228,11 +229,26 @@ def replay_old(cells, frames):
     return stages
 
 
+def is_stuck(job):
+    """It has had no receive left for some time, and nobody has any for what it has posted."""
+    lines = json_lines(job.output(), "waiting")[-3:]
+    return len(lines) == 3 and all(not line["recvs"] and line["waiting"] >= STUCK_DEPTH
+                                   for line in lines)
+
+
+def wait_stuck(pair, timeout=60):
+    end = time.monotonic() + timeout
+    while not all(is_stuck(job) for job in pair.jobs):
+        for job in pair.jobs:
+            assert job.running and time.monotonic() < end, f"not stuck:\n{job.output()[-1500:]}"
+        time.sleep(0.1)
+
+
 def check_drained(cells, stuck, names):
     """DRAINED is said where both have work that waits for a receive."""
     for job in stuck.jobs:
         job.kill(10)
-    time.sleep(1)
+    wait_stuck(stuck)
     for name in names:
         cells.run("DRAINED", name, cells.move)
     for job in stuck.jobs:
@@ -264,8 +280,8 @@ def disturb(bed, section, names, replay=False):
     try:
         with moving(a, b) as mover:
             pair = Pair(a, b, OPTIONS, "-i 0.2", env=SHIM)
-            stuck = Pair(a, b, "-q 1 -n 8 -s 256 -b -r 300", "-i 0.2 --no-recv-ms 600000", env=SHIM,
-                         port=18601)
+            stuck = Pair(a, b, f"-q 1 -n {STUCK_DEPTH} -s 256 -b -r 300 -m send,send_imm",
+                         "-i 0.2 --no-recv-ms 600000 --overrun", env=SHIM, port=18601)
             rails = [a.start(f"exec env {SHIM} rails -d rxe0"),
                      b.start(f"exec env {SHIM} rails -d rxe0 {a.mgmt_ip}")]
             holder = Case(a, b, 90, "peer", "before msg READY")
