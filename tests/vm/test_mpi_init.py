@@ -3,6 +3,8 @@
 eight ranks at once. The addresses go along: who has not been connected yet has nothing else to find
 his peers by."""
 
+import time
+
 import mpi
 from move import moving, repath
 from test_move_both_guests import new_device, release, swap_all
@@ -10,11 +12,20 @@ from test_move_both_guests import new_device, release, swap_all
 TIMEOUT = 290
 PENDING = "it has not run to its end"
 TRIES = 4
+RANKS = [2, 3, 3]
 
 
-def suspend_soon(guest, job):
-    """Suspend @guest as soon as its ranks have queue pairs: the operation."""
-    guest.wait_until("repath qp | grep -q 'comm mpicheck'")
+def with_queue_pairs(guest):
+    """How many ranks in @guest have got so far."""
+    return len({qp["pid"] for qp in repath(guest, "qp")[1] if qp.get("comm") == "mpicheck"})
+
+
+def suspend_soon(guest, job, ranks):
+    """Suspend @guest as soon as all its ranks have queue pairs: the operation. Who looks for an HCA
+    while there is none finds none, and can not run."""
+    end = time.monotonic() + 60
+    while with_queue_pairs(guest) < ranks:
+        assert job.job.running and time.monotonic() < end, job.job.output()
     while True:
         status, op, text = repath(guest, "suspend rxe0 timeout 30")
         if status == 0:
@@ -27,8 +38,8 @@ def suspend_soon(guest, job):
 def during_init(mover, guests, moved):
     """Move the guest @moved before MPI_Init has returned: the job."""
     for _ in range(TRIES):
-        job = mpi.start(guests, [2, 3, 3], mpi.RC)
-        op = suspend_soon(moved, job)
+        job = mpi.start(guests, RANKS, mpi.RC)
+        op = suspend_soon(moved, job, RANKS[guests.index(moved)])
         early = not job.begun
         release(mover, moved)
         moved.migrate()
