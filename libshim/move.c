@@ -157,7 +157,7 @@ static bool datagrams_sent(struct rp_move *m)
 	return !m->datagrams;
 }
 
-static void release(struct rp_move *m)
+int rp_move_release(struct rp_move *m)
 {
 	struct rp_conn *c;
 	unsigned int i;
@@ -176,14 +176,21 @@ static void release(struct rp_move *m)
 			c->psn_chosen = false;	/* one that READY told was of this queue pair */
 		}
 	m->state = MOVE_PARKED;
+	return ret;
+}
+
+static void release(struct rp_move *m)
+{
+	int ret = rp_move_release(m);
+
 	rp_ctl_reply(m->op, REPATH_STAGE_RELEASE, -ret,
 		     ret ? "the device could not be closed" : NULL, NULL);
 }
 
 /* --- resume --- */
 
-static void resume_on(struct rp_move *m, uint32_t dev_index, const char *name,
-		      enum repath_stage failed_stage)
+void rp_move_resume_on(struct rp_move *m, uint32_t dev_index, const char *name,
+		       enum repath_stage failed_stage)
 {
 	char why[REPATH_REASON_MAX] = "";
 	struct rp_conn *c;
@@ -210,66 +217,24 @@ static void resume_on(struct rp_move *m, uint32_t dev_index, const char *name,
 	m->dev_index = dev_index;
 	m->state = failed_stage == REPATH_STAGE_ABORT ? MOVE_ABORT : MOVE_CONNECT;
 	m->connect_told = false;
-	m->waiting = 0;
-	list_for_each(c, &rp_conns, node)
-		if (rp_move_has(m, c->ctx) && c->moving) {
-			m->waiting += !c->dead;
-			rp_conn_usable(c);
-		}
-}
-
-/* Nobody has answered there yet: everything can still be given up, as it was on the first device. */
-static bool nobody_answered(const struct rp_move *m)
-{
-	const struct rp_conn *c;
-	unsigned int waiting = 0;
-
-	list_for_each(c, &rp_conns, node)
-		waiting += rp_move_has(m, c->ctx) && c->moving && !c->informed && !c->dead;
-	return waiting == m->waiting;
-}
-
-/*
- * The peers are being told where this process is now, and the administrator, who has seen that come to
- * nothing, chooses another device: the first one was the wrong one, or has gone again.
- */
-static void resume_elsewhere(struct rp_move *m, uint32_t dev_index, const char *name)
-{
-	struct rp_conn *c;
-	unsigned int i;
-
-	if (dev_index == m->dev_index) {	/* go on */
-		rp_ctl_reply(m->op, REPATH_STAGE_OPEN, 0, NULL, NULL);
-		rp_ctl_reply(m->op, REPATH_STAGE_RECREATE, 0, NULL, NULL);
-		m->connect_told = false;
-		return;
-	}
-	if (!nobody_answered(m)) {
-		rp_ctl_reply(m->op, REPATH_STAGE_OPEN, EBUSY,
-			     "some of its peers know it on another device already", NULL);
-		return;
-	}
 	list_for_each(c, &rp_conns, node)
 		if (rp_move_has(m, c->ctx) && c->moving)
-			rp_conn_unusable(c);
-	for (i = 0; i < m->nctxs; i++)
-		rp_release_context(m->ctxs[i]);
-	resume_on(m, dev_index, name, REPATH_STAGE_RECREATE);
+			rp_conn_usable(c);
 }
 
 static void ev_resume(uint32_t op, uint32_t dev_index, const char *name)
 {
 	struct rp_move *m = move_find(op);
 
-	if (m && m->state == MOVE_CONNECT) {
-		resume_elsewhere(m, dev_index, name);
+	if (m && (m->state == MOVE_CONNECT || m->state == MOVE_AGAIN)) {
+		rp_elsewhere_resume(m, dev_index, name);
 		return;
 	}
 	if (!m || m->state != MOVE_PARKED) {
 		rp_ctl_reply(op, REPATH_STAGE_OPEN, EINVAL, "it is not suspended", NULL);
 		return;
 	}
-	resume_on(m, dev_index, name, REPATH_STAGE_RECREATE);
+	rp_move_resume_on(m, dev_index, name, REPATH_STAGE_RECREATE);
 }
 
 static void open_gates(struct rp_move *m)
@@ -302,14 +267,17 @@ static void ev_abort(uint32_t op)
 		rp_move_end(m);
 		return;
 	case MOVE_PARKED:
-		resume_on(m, m->dev_index, m->name, REPATH_STAGE_ABORT);
+		rp_move_resume_on(m, m->dev_index, m->name, REPATH_STAGE_ABORT);
 		return;
 	case MOVE_GATE:
 	case MOVE_DRAIN:
+	case MOVE_AGAIN:
 		list_for_each(c, &rp_conns, node) {
-			if (!rp_move_has(m, c->ctx) || !c->moving)
+			if (!rp_move_has(m, c->ctx) || !c->moving || c->usable)
 				continue;
-			if (c->given_up) {
+			if (m->state == MOVE_AGAIN && c->reset) {
+				rp_conn_usable(c);	/* it goes on where it is */
+			} else if (c->given_up) {
 				rp_conn_cancel(c);
 			} else if (c->dead) {
 				rp_conn_usable(c);	/* buried at the next step */
@@ -441,6 +409,9 @@ static void move_step(struct rp_move *m)
 		rp_peer_flush();	/* our READY, before the device goes */
 		rp_ctl_reply(m->op, REPATH_STAGE_DRAIN, 0, NULL, &m->counters);
 		release(m);
+		return;
+	case MOVE_AGAIN:
+		rp_elsewhere_step(m);
 		return;
 	case MOVE_CONNECT:
 		if (!m->connect_told && all_conns(m, conn_connected)) {

@@ -13,6 +13,7 @@ enum move_state {
 	MOVE_DRAIN,
 	MOVE_PARKED,	/* released */
 	MOVE_CONNECT,	/* recreated; peers are told */
+	MOVE_AGAIN,	/* leaves that device for another one */
 	MOVE_ABORT,	/* going back on the same device */
 };
 
@@ -23,7 +24,7 @@ enum move_state {
  * @name: of the device that is left
  * @counters: what is told of it
  * @ctxs, @nctxs: contexts whose verbs are locked for writing
- * @waiting: connections whose peers were to be told, when the device was opened
+ * @next_index, @next_name: in MOVE_AGAIN, the device to be resumed on
  * @force: connections whose peers can not be moved with are given up
  * @connect_told: CONNECT was replied
  * @datagrams: UD queue pairs have not sent all that they were given
@@ -32,11 +33,13 @@ struct rp_move {
 	struct list_node node;
 	uint32_t op;
 	uint32_t dev_index;
+	uint32_t next_index;
 	char name[64];
+	char next_name[64];
 	enum move_state state;
 	struct repath_counters counters;
 	struct rp_context **ctxs;	/* locked ones */
-	unsigned int nctxs, waiting;
+	unsigned int nctxs;
 	bool force, connect_told, datagrams;
 };
 
@@ -49,6 +52,13 @@ static inline bool rp_move_has(const struct rp_move *m, const struct rp_context 
 
 /* move.c */
 void rp_move_end(struct rp_move *m);	/* unlocks, and frees it */
+int rp_move_release(struct rp_move *m);	/* the device; then it is parked. 0 or -errno */
+void rp_move_resume_on(struct rp_move *m, uint32_t dev_index, const char *name,
+		       enum repath_stage failed_stage);
+
+/* elsewhere.c */
+void rp_elsewhere_resume(struct rp_move *m, uint32_t dev_index, const char *name);
+void rp_elsewhere_step(struct rp_move *m);
 
 /* check.c */
 void rp_move_check(uint32_t op, uint32_t dev_index, const char *name, bool force);

@@ -693,6 +693,21 @@ static uint32_t index_of(const char *dev)
 	return ix;
 }
 
+/* Of one that nobody has opened yet. */
+static uint32_t plugged_index(const char *name)
+{
+	struct ibv_device **list = RP_REAL(rp_real.ibv_get_device_list(NULL));
+	uint32_t ix = 0;
+	int i;
+
+	for (i = 0; list && list[i]; i++)
+		if (!strcmp(list[i]->name, name))
+			ix = RP_REAL(rp_real.ibv_get_device_index(list[i]));
+	if (list)
+		RP_REAL_VOID(rp_real.ibv_free_device_list(list));
+	return ix;
+}
+
 /* caller holds the lock */
 static int await(int stage, const char **text)
 {
@@ -716,7 +731,7 @@ static int event_by(int cmd, const char *dev, bool force, int until, const char 
 
 	w->cmd = cmd;
 	w->force = force;
-	w->dev_index = index_of(dev);
+	w->dev_index = cmd == REPATH_CMD_EV_RESUME ? plugged_index(dev) : index_of(dev);
 	snprintf(w->dev, sizeof(w->dev), "%s", dev);
 	pthread_mutex_lock(&fake.lock);
 	w->op = fake.current;
