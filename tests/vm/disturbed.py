@@ -13,7 +13,7 @@ import time
 
 import faults_doc
 from move import SHIM, moving, repath
-from relay import Relay
+from relay import STRANGER, Relay
 from test_move_one_of_two import wait_more as wait_rails
 from traffic import Pair, json_lines
 from trouble import OPTIONS, Case, start, wait_final
@@ -22,7 +22,6 @@ MOVING = ("PREPARE", "PREPARED", "GATE", "READY", "INFO", "CONNECTED")
 KINDS = ("HELLO", *MOVING, "DRAINED", "ABORT", "ABORTED", "KEYS", "KEYS_ACK", "GONE")
 TIMES = 2           # how many frames of a kind are disturbed
 REC_AT = 48         # of the first record in a message: its tokens
-STRANGER = "10.0.0.77"
 STUCK_DEPTH = 8
 
 
