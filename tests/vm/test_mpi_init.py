@@ -53,7 +53,7 @@ def during_init(mover, guests, moved):
 
 def test(bed):
     mpi.bring(bed)
-    guests = bed.guests("a", "b", "c", memory=512)
+    guests = bed.guests("a", "b", "c", memory=768)
     with moving(*guests, comm="mpicheck") as mover:
         job = during_init(mover, guests, guests[1])
         job.wait_rounds(12)
