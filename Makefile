@@ -100,7 +100,7 @@ check-kernel: setup
 check-debug:
 	+@$(MAKE) --no-print-directory KERNEL=debug FUZZ_MESSAGES=$(or $(FUZZ_MESSAGES),40000) \
 		STRESS_ROUNDS=$(or $(STRESS_ROUNDS),100) \
-		T="$(or $(T),bed_boot track_* track_random fuzz_* peer_move move_server)" check-kernel
+		T="$(or $(T),bed_boot track_* fuzz_* peer_move move_server)" check-kernel
 check-dkms: setup
 	@tests/dkms/run
 demo: setup

@@ -14,8 +14,6 @@ from types import SimpleNamespace
 import tracking
 from move import SHIM
 
-# Once on 6.12, in the first round: RTS, and no DQPN.
-PENDING = "a queue pair that is connected just while the module is loaded may lack its destination"
 GUESTS = 1
 TIMEOUT = 3600
 ROUNDS = int(os.environ.get("STRESS_ROUNDS") or 15)
