@@ -17,6 +17,7 @@ void console_traffic_help(FILE *out)
 	fputs("Tables minhop                  routes, LIDs and active ports without an SM\n"
 	      "Flow \"a\" \"b\" [sl=N|sl=sa] [size=B] [message=B] [rate=GBPS] [start=US] [stop=US]\n"
 	      "      [window=N] [rto=US]      window: closed loop like RC; sl=sa: ask the SM\n"
+	      "      [ack=N]                  an ACK for N packets, and for a message's last\n"
 	      "Uniform [spread=SLS] [...]     every host to all others at random\n"
 	      "Hotspot \"h\" PERCENT [...]      the same, that part of it to one host\n"
 	      "Permutation SHIFT [...]        host i to host i + SHIFT\n"
@@ -70,6 +71,8 @@ static int options(const char *at, struct flow_spec *s, int *ask, uint64_t now, 
 			s->stop = now + v * US;
 		else if (!strcmp(name, "window") && v >= 0)
 			s->window = v;
+		else if (!strcmp(name, "ack") && v >= 0)
+			s->ack = v;
 		else if (!strcmp(name, "rto") && v > 0)
 			s->rto = v * US;
 		else {
@@ -79,6 +82,10 @@ static int options(const char *at, struct flow_spec *s, int *ask, uint64_t now, 
 	}
 	if (at[strspn(at, " \t\r\n")]) {
 		fprintf(out, "# do not understand \"%s\"\n", at);
+		return -1;
+	}
+	if (s->ack > s->window) {
+		fprintf(out, "# ack=%u would wait for more than window=%u\n", s->ack, s->window);
 		return -1;
 	}
 	return 0;

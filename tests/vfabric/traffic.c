@@ -73,15 +73,28 @@ static void enqueue(struct fabric *f, uint32_t queue, uint32_t packet)
 }
 
 /* Messages are cut into full packets and what is left. */
+static uint32_t message_packets(const struct flow_spec *s)
+{
+	uint32_t full = s->size - HEADERS;
+
+	return (s->message + full - 1) / full;
+}
+
 static uint16_t packet_size(const struct flow_spec *s, uint32_t seq)
 {
-	uint32_t full = s->size - HEADERS, packets, last;
+	uint32_t packets = message_packets(s);
 
-	if (!s->message)
+	if (!packets || seq % packets != packets - 1)
 		return s->size;
-	packets = (s->message + full - 1) / full;
-	last = s->message - (packets - 1) * full;
-	return seq % packets == packets - 1 ? last + HEADERS : s->size;
+	return s->message - (packets - 1) * (s->size - HEADERS) + HEADERS;
+}
+
+/* Whether a packet asks for an ACK, as its BTH would say. */
+static int asks(const struct flow_spec *s, uint32_t seq)
+{
+	uint32_t packets = message_packets(s), place = packets ? seq % packets : seq;
+
+	return !s->ack || place + 1 == packets || !((place + 1) % s->ack);
 }
 
 /* Chooses the packet's way. Return: 0 if there is nowhere to go. */
@@ -273,7 +286,8 @@ void flow_arrived(struct fabric *f, uint32_t port, uint32_t packet)
 			latency_add(flow->latency, f->clock.now - p->born);
 	}
 	packet_put(f, packet);
-	if (flow->spec.window)
+	/* One that is out of order says where to go on. */
+	if (flow->spec.window && (!count || asks(&flow->spec, seq)))
 		acknowledge(f, number);
 }
 

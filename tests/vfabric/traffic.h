@@ -23,6 +23,9 @@ struct flow_spec {
 	double hot;		/* part of the packets that goes to the hot spot, 0..1 */
 	uint64_t start, stop;	/* ps; stop 0: never */
 	uint32_t window;	/* closed loop with that many packets in flight; 0: open loop */
+	uint32_t ack;		/* closed loop: every so many packets ask for an ACK, and the last of
+				 * a message; 0: all do
+				 */
 	uint64_t rto;		/* closed loop: retransmit after, ps (default 1 ms) */
 };
 

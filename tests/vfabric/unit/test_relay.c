@@ -222,6 +222,25 @@ static void test_arbitration(void)
 	down();
 }
 
+/* An RC-like flow asks for as few ACKs as its requester does: each 16th packet and the last of a message. */
+static void test_acks(void)
+{
+	struct flow_spec s = { .window = 32, .ack = 16, .message = 20 * (SIZE - 30) };
+	uint64_t acks, packets;
+
+	up("mesh:2", 1);
+	s.from = at("H1", 1);
+	s.to = at("H2", 1);
+	CHECK(traffic_add(&f, &s) != NONE);
+	fabric_run(&f, 1000 * US);
+	packets = f.traffic->flows[0].received;
+	acks = f.counters[s.to].xmit_pkts;
+	CHECK(packets > 1000);
+	CHECK_EQ(f.traffic->flows[0].resent, 0);
+	CHECK(acks >= packets / 10 - 2 && acks <= packets / 10 + 2);
+	down();
+}
+
 /* A bad wire under an RC-like flow: all arrives once and in order, nothing leaks. */
 static void test_faults(void)
 {
@@ -326,6 +345,7 @@ int main(void)
 	test_drops();
 	test_lifetimes();
 	test_arbitration();
+	test_acks();
 	test_faults();
 	test_multicast();
 	test_seeds();
