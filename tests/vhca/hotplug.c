@@ -8,7 +8,10 @@
  * that is the name, the host of the topology whose place it takes, and where vfabric listens. Ports
  * (1) and the GUID (made from the name) may be left out. Removing works while programs use it. With
  * vfs=N it is a PF that shares its port; vguids=A,B,.. are its VFs' GUIDs, 0 or none for what the SM is
- * to choose. With function=N it is VF N of that host's PF.
+ * to choose. With function=N it is VF N of that host's PF. A VF's GUID comes and goes with its VM:
+ *
+ *	echo 'vhca0 1 none' > /sys/devices/vhca/vguid
+ *	echo 'vhca0 1 0x2c9ff00000001' > /sys/devices/vhca/vguid
  */
 #include <linux/device.h>
 #include <linux/inet.h>
@@ -16,7 +19,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "vhca.h"
+#include "function.h"
 
 static struct device *root;
 static LIST_HEAD(devices);
@@ -220,9 +223,34 @@ static ssize_t remove_store(struct device *device, struct device_attribute *attr
 }
 static DEVICE_ATTR_WO(remove);
 
+static ssize_t vguid_store(struct device *device, struct device_attribute *attr,
+			   const char *text, size_t size)
+{
+	char name[32], value[32];
+	struct vhca_dev *dev;
+	unsigned int vf;
+	u64 guid = VHCA_NO_VGUID;
+	int err = -ENODEV;
+
+	if (sscanf(text, "%31s %u %31s", name, &vf, value) != 3 ||
+	    (strcmp(value, "none") && kstrtou64(value, 0, &guid)))
+		return -EINVAL;
+	mutex_lock(&lock);
+	dev = find(name);
+	if (dev && vf >= 1 && vf <= dev->vfs) {
+		WRITE_ONCE(dev->vguid[vf], guid);
+		vhca_vguids_tell(&dev->port[0]);
+		err = 0;
+	}
+	mutex_unlock(&lock);
+	return err ?: size;
+}
+static DEVICE_ATTR_WO(vguid);
+
 static struct attribute *root_attrs[] = {
 	&dev_attr_add.attr,
 	&dev_attr_remove.attr,
+	&dev_attr_vguid.attr,
 	NULL,
 };
 ATTRIBUTE_GROUPS(root);

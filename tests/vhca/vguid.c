@@ -21,27 +21,48 @@ static void answered(int status, struct ib_sa_guidinfo_rec *rec, void *context)
 	WRITE_ONCE(port->vguids_known, !status);
 }
 
-/* Again and again, until the SM has answered. */
+/* Which GUIDs are to be removed, or else to be set, and to what. */
+static ib_sa_comp_mask entries(const struct vhca_port *port, struct ib_sa_guidinfo_rec *rec,
+			       bool remove)
+{
+	const struct vhca_dev *dev = port->dev;
+	ib_sa_comp_mask mask = 0;
+	unsigned int i;
+
+	for (i = 1; i <= dev->vfs; i++) {
+		u64 wanted = READ_ONCE(dev->vguid[i]), has = be64_to_cpu(port->guids[i]);
+
+		if (remove != (wanted == VHCA_NO_VGUID) || (remove && !has))
+			continue;
+		mask |= GUID_MASK(i);
+		/* What the SM chose once, it may choose again. */
+		put_unaligned_be64(remove ? has : wanted ?: has, rec->guid_info_list + 8 * i);
+	}
+	return mask;
+}
+
+/* Again and again, until the SM has answered, and until its own SMPs have removed what is to go. */
 static void ask(struct work_struct *work)
 {
 	struct vhca_port *port = container_of(work, struct vhca_port, vguid_work.work);
 	struct vhca_dev *dev = port->dev;
 	struct ib_sa_guidinfo_rec rec = { .lid = cpu_to_be16(port->lid) };
-	ib_sa_comp_mask mask = IB_SA_GUIDINFO_REC_LID | IB_SA_GUIDINFO_REC_BLOCK_NUM;
-	unsigned int i, wait = RETRY_MS;
+	ib_sa_comp_mask mask = entries(port, &rec, true);
+	bool remove = mask;
+	unsigned int wait = RETRY_MS;
 
 	if (READ_ONCE(port->vguids_known) || port->state != IB_PORT_ACTIVE)
 		return;
-	for (i = 1; i <= dev->vfs; i++) {
-		mask |= GUID_MASK(i);
-		/* What the SM chose once, it may choose again. */
-		put_unaligned_be64(dev->vguid[i] ?: be64_to_cpu(port->guids[i]),
-				   rec.guid_info_list + 8 * i);
-	}
+	if (!remove)
+		mask = entries(port, &rec, false);
+	if (!mask)
+		return;
+	mask |= IB_SA_GUIDINFO_REC_LID | IB_SA_GUIDINFO_REC_BLOCK_NUM;
 	/* The core may not know yet where the SM is. */
 	if (ib_sa_guid_info_rec_query(&sa_client, &dev->rdi.ibdev, port->num, &rec, mask,
-				      IB_MGMT_METHOD_SET, ANSWER_MS, GFP_KERNEL, answered, port,
-				      &port->vguid_query) >= 0)
+				      remove ? IB_SA_METHOD_DELETE : IB_MGMT_METHOD_SET,
+				      ANSWER_MS, GFP_KERNEL, remove ? NULL : answered, port,
+				      &port->vguid_query) >= 0 && !remove)
 		wait += ANSWER_MS;
 	queue_delayed_work(dev->wq, &port->vguid_work, msecs_to_jiffies(wait));
 }

@@ -35,6 +35,7 @@
 #define VHCA_LANES 17
 #define VHCA_MAX_TRAPS 16
 #define VHCA_MAX_RD_ATOMIC 16
+#define VHCA_NO_VGUID ~0ull
 #define VHCA_GID_PREFIX 0xfe80000000000000ull
 
 struct ib_sa_query;
@@ -134,7 +135,7 @@ struct vhca_dev {
 	u64 guid;
 	unsigned int nports;
 	unsigned int function, vfs;	/* of a port that is shared; a PF has VFs, a VF its number */
-	u64 vguid[VHCA_MAX_FUNCTIONS];	/* a PF's choice for its VFs; 0: the SM's */
+	u64 vguid[VHCA_MAX_FUNCTIONS];	/* a PF's choice for its VFs; 0: the SM's, or NO_VGUID */
 	bool registered;		/* events go somewhere */
 	struct vhca_port port[VHCA_MAX_PORTS];
 };

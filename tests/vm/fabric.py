@@ -31,6 +31,7 @@ import os
 import re
 import shlex
 import subprocess
+import time
 
 import image
 import kernel as kernels
@@ -197,9 +198,30 @@ class Fabric:
         guest or another one: what a hypervisor does with the VF of a VM that it moves."""
         guest = guest or self.place[host]
         name, guid = self.hosts[host], self.guids[host]
+        vguid = self.vguid(host) if self._shared_vfs(host.partition("v")[0]) else None
         self.remove(host)
+        if vguid:
+            self.set_vguid(host, "none")
+            self.set_vguid(to, vguid)
         self.add(to, name=name, guest=guest, guid=guid)
         self.wait_active([to])
+
+    def vguid(self, host):
+        """Of a VF that shares its PF's port: what the PF's table says."""
+        pf, _, function = host.partition("v")
+        gid = self.place[pf].run(
+            f"cat /sys/class/infiniband/{self.hosts[pf]}/ports/1/gids/{function}")
+        return int(gid.strip().replace(":", "")[16:], 16)
+
+    def set_vguid(self, host, guid):
+        """A VF's GUID, or "none": the PF knows when this returns, and so does the SM."""
+        pf, _, function = host.partition("v")
+        self.place[pf].run(f"echo {self.hosts[pf]} {function} {guid} > {SYSFS}/vguid")
+        wanted = 0 if guid == "none" else guid
+        end = time.monotonic() + 60
+        while self.vguid(host) != wanted:
+            assert time.monotonic() < end, f"the SM did not give {host} the GUID {guid}"
+            time.sleep(0.2)
 
     def port_guid(self, host, port=1):
         return self.guids[host] + port

@@ -17,6 +17,11 @@ def port_guid(guest, device):
     return int(gid.strip().replace(":", "")[16:], 16)
 
 
+def gid_of(guid):
+    digits = f"{guid:016x}"
+    return "fe80::" + ":".join(digits[i:i + 4] for i in range(0, 16, 4))
+
+
 def numbers(guest):
     return {int(n) for n in re.findall(r"lqpn (\d+)", guest.run("rdma resource show qp"))} - {0, 1}
 
@@ -47,8 +52,7 @@ def management(pf, vms, fabric, guids):
     assert now > dropped, "the VF's SMP was not sent at all: it proves nothing"
     assert "NodeType:........................Channel" in vms[0].run("smpquery -C vhca1v1 nodeinfo -D 0")
 
-    gids = [f"fe80::{guid >> 48:x}:{guid >> 32 & 0xffff:x}:{guid >> 16 & 0xffff:x}:{guid & 0xffff:x}"
-            for guid in guids]
+    gids = [gid_of(guid) for guid in guids]
     for vm, device in ((vms[0], "vhca1v1"), (vms[1], "vhca2v2")):
         said = vm.run(f"saquery -C {device} --sgid-to-dgid {gids[0]}-{gids[1]}")
         assert f"dlid....................{fabric.lid('H2')}" in said, said
@@ -81,6 +85,18 @@ def connections(a, b):
         job.wait(20)
 
 
+def moved(pf, a, b, fabric):
+    """The VM of a VF goes to the other server: the GUID with it, and the LID is that server's. The two
+    VFs of one HCA then reach each other within it."""
+    guid = fabric.vguid("H2v2")
+    fabric.move("H2v2", "H1v2")
+    assert port_guid(b, "vhca2v2") == guid
+    assert fabric.lid("H1v2") == fabric.lid("H1") != fabric.lid("H2")
+    said = pf.run(f"saquery -C vhca1 --sgid-to-dgid {gid_of(CHOSEN)}-{gid_of(guid)}")
+    assert f"dlid....................{fabric.lid('H1')}" in said, said
+    data(a, b)
+
+
 def test(bed):
     fabric = bed.fabric("mesh:2,shared=2", memory=320, vguids={"H1v1": CHOSEN},
                         guests={"pf": ["H1", "H2"], "vm1": ["H1v1"], "vm2": ["H2v2"]})
@@ -89,3 +105,4 @@ def test(bed):
     management(pf, vms, fabric, guids)
     data(*vms)
     connections(*vms)
+    moved(pf, *vms, fabric)
