@@ -73,7 +73,7 @@ void rp_conn_begin(struct rp_conn *c, bool mover)
 	c->connected = c->peer_connected = c->aborting = c->dead = c->given_up = false;
 	c->peer_to_qpn = c->peer_to_psn = c->lookups = 0;
 	c->marker_old = c->marker_out;
-	c->due = 0;
+	c->due &= 1u << REPATH_MSG_ABORTED;
 	c->progress = atomic_load(&qp->sq.retired);
 	c->progress_ns = rp_now_ns();
 
@@ -514,8 +514,12 @@ bool rp_conn_work(struct rp_conn *c)
 
 void rp_conn_stay(struct rp_conn *c)
 {
-	/* Who modifies a queue pair holds its context's verbs first, which this move still has. */
-	pthread_mutex_lock(&c->qp->control);
+	/*
+	 * Who modifies a queue pair holds its context's verbs first, which this move still has. One that was
+	 * the peer's end before it was a mover has the lock.
+	 */
+	if (!c->control)
+		pthread_mutex_lock(&c->qp->control);
 	c->control = true;
 	c->mover = false;
 	c->aborting = false;

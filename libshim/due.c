@@ -31,8 +31,13 @@ void rp_message_record(struct repath_conn_rec *r, const struct rp_conn *c, enum 
 		r->psn = c->peer_psn;
 	}
 	if (type == REPATH_MSG_ABORTED) {
+		/* Its round was over here, and this end may have begun another one since. */
+		const bool over = !rp_round_after(c->abort_round, c->peer_over);
+
 		r->flags = (uint32_t)c->abort_round << REPATH_REC_ROUND_SHIFT;
-		r->count = c->round;
+		r->count = over && c->moving ? (uint16_t)(c->round - 1) : c->round;
+		if (over)
+			return;
 		if (c->mover && !c->aborting)
 			r->flags |= REPATH_REC_MOVER;
 		else if (c->reset)

@@ -105,9 +105,35 @@ static bool of_ended_round(struct rp_conn *c, uint8_t type, const struct repath_
 	if (c->moving && rp_round_after(c->peer_round, c->peer_over) &&
 	    rp_round_after(round, c->peer_round))
 		finish_round_before(c);
-	if (rp_round_after(round, c->peer_round))
+	if (rp_round_after(round, c->peer_round)) {
+		if (c->aborting)	/* what it said was of a round that has ended there */
+			c->peer_gated = c->peer_drained = c->peer_quiet = false;
 		c->peer_round = round;
+	}
 	return false;
+}
+
+/*
+ * The peer goes on as if nothing had been. What it says of a move that it has begun since may have
+ * overtaken this answer.
+ */
+static void cancelled(struct rp_conn *c, uint16_t ended)
+{
+	const bool drained = c->peer_drained, quiet = c->peer_quiet, mover = c->peer_mover;
+	const uint16_t round = c->peer_round;
+
+	if (!rp_round_after(round, ended)) {
+		rp_conn_cancel(c);
+		return;
+	}
+	c->peer_round = ended;
+	rp_conn_cancel(c);
+	c->peer_round = round;
+	rp_conn_begin(c, false);
+	c->peer_gated = true;
+	c->peer_drained = drained;
+	c->peer_quiet = quiet;
+	c->peer_mover = mover;
 }
 
 /* A message says also all that must have come before it: they can overtake each other. */
@@ -194,7 +220,7 @@ static void rec_in(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
 				rp_conn_reset(c);
 			rp_conn_usable(c);
 		} else {
-			rp_conn_cancel(c);
+			cancelled(c, r->count);
 		}
 		break;
 	case REPATH_MSG_GONE:

@@ -12,7 +12,8 @@
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
-	return "deadlock:rp_conn_begin\n";
+	return "deadlock:rp_conn_begin\n"
+	       "deadlock:rp_conn_stay\n";
 }
 #endif
 

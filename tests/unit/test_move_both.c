@@ -3,6 +3,7 @@
  * Both ends' devices go away at once, or one while the other is away; and moves that follow each
  * other without a pause, when the peer has not finished the one before.
  */
+#include "../../include/repath_peer.h"
 #include "../../include/uapi/ib_repath.h"
 #include "check.h"
 #include "move_cycle.h"
@@ -15,7 +16,7 @@ static void plug(int i)
 	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = dev[i] }), 0);
 }
 
-static void both_begin(unsigned int round)
+static void both_checked(unsigned int round)
 {
 	const char *why = "";
 	int i, ret;
@@ -25,6 +26,13 @@ static void both_begin(unsigned int round)
 		ret = fake_check(dev[i], &why);
 		CHECK(!ret, "round %u: check of %s: %d, %s", round, dev[i], ret, why);
 	}
+}
+
+static void both_begin(unsigned int round)
+{
+	int i;
+
+	both_checked(round);
 	for (i = 0; i < 2; i++) {
 		fake_use_op(i);
 		fake_suspend_start(dev[i]);
@@ -88,16 +96,12 @@ static void one_by_one(struct traffic *t, unsigned int round)
 	both_back(t, round);
 }
 
-/* Both leave, and one thinks better of it at some moment; the other goes on. */
-static void one_stays(struct traffic *t, unsigned int round)
+/* The one that has begun to leave goes on, the one that thought better of it is its peer. */
+static void other_goes_on(struct traffic *t, int stays, unsigned int round)
 {
-	int stays = round % 2, leaves = !stays, ret;
+	int leaves = !stays, ret;
 	const char *why = "";
 
-	both_begin(round);
-	usleep(round * 700 % 9000);
-	fake_use_op(stays);
-	CHECK_EQ(fake_abort_start(), 0);
 	fake_use_op(leaves);
 	ret = fake_wait(REPATH_STAGE_RELEASE);
 	CHECK(!ret, "round %u: suspend of %s: %d", round, dev[leaves], ret);
@@ -111,6 +115,34 @@ static void one_stays(struct traffic *t, unsigned int round)
 	CHECK(!ret, "round %u: abort on %s: %d", round, dev[stays], ret);
 	fake_use_op(0);
 	traffic_flows(t, 5);
+}
+
+/* Both leave, and one thinks better of it at some moment. */
+static void one_stays(struct traffic *t, unsigned int round)
+{
+	int stays = round % 2;
+
+	both_begin(round);
+	usleep(round * 700 % 9000);
+	fake_use_op(stays);
+	CHECK_EQ(fake_abort_start(), 0);
+	other_goes_on(t, stays, round);
+}
+
+/* ... and does before the other begins, which has had its ABORT, or not yet, or answers it just then. */
+static void one_has_stayed(struct traffic *t, unsigned int round)
+{
+	int stays = round % 2;
+
+	both_checked(round);
+	fake_use_op(stays);
+	fake_suspend_start(dev[stays]);
+	usleep(round * 100 % 1500);
+	CHECK_EQ(fake_abort_start(), 0);
+	usleep(round * 300 % 4000);
+	fake_use_op(!stays);
+	fake_suspend_start(dev[!stays]);
+	other_goes_on(t, stays, round);
 }
 
 /* No look at whether the peer has finished. */
@@ -148,6 +180,13 @@ int main(void)
 		one_by_one(t, i);
 	for (i = 0; i < TIMES(40); i++)
 		one_stays(t, i);
+	for (i = 0; i < TIMES(40); i++)
+		one_has_stayed(t, i);
+	/* The answer to the ABORT comes after what is said of the other's own move. */
+	fake_faults_set(&(struct fake_faults){ .seed = 4, .slow = REPATH_MSG_ABORTED,
+					       .slow_us = 5000 });
+	for (i = 0; i < TIMES(40); i++)
+		one_has_stayed(t, i);
 	fake_faults_set(&f);
 	for (i = 0; i < TIMES(20); i++)
 		at_once(t, i);
