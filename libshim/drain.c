@@ -10,11 +10,13 @@
 
 /*
  * No completion for this long while a SEND is outstanding: it waits for a receive. The fabric works
- * (nobody has been unplugged yet), so an acknowledgement is not late by half a second. An atomic
- * in front is the one request that must not be done twice: be surer there.
+ * (nobody has been unplugged yet), so an acknowledgement is not late by half a second, unless it was
+ * lost: then it comes when the request was repeated. An atomic in front is the one request that must
+ * not be done twice: be surer there.
  */
 #define STUCK_NS	500000000ull
 #define STUCK_ATOMIC_NS	2000000000ull
+#define STUCK_MOST_NS	10000000000ull
 
 void rp_drain_harvest(struct rp_context *ctx)
 {
@@ -36,17 +38,25 @@ static bool is_atomic(const struct ibv_send_wr *wr)
 	       wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+/* What a lost answer takes, and as much again (IBA 1.2.1 vol 1, 9.7.6.1.3: 4.096 us * 2^timeout). */
+static uint64_t repeated_after(const struct rp_qp *qp)
+{
+	uint64_t ns = 2 * (4096ull << (qp->attr.timeout & 31));
+
+	return !(qp->attr.timeout & 31) || ns > STUCK_MOST_NS ? STUCK_MOST_NS : ns;
+}
+
 /* How long without progress means stuck; 0: never, something in front will complete. */
 static uint64_t stuck_after(const struct rp_qp *qp)
 {
-	uint64_t i;
+	uint64_t i, repeated = repeated_after(qp);
 	uint64_t limit = STUCK_NS;
 
 	for (i = atomic_load(&qp->sq.retired); i < qp->sq.submitted; i++) {
 		const struct ibv_send_wr *wr = &rp_ring_slot(&qp->sq, i)->send;
 
 		if (rp_consumes_receive(wr->opcode))
-			return limit;
+			return limit > repeated ? limit : repeated;
 		if (is_atomic(wr))
 			limit = STUCK_ATOMIC_NS;
 	}

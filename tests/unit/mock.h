@@ -43,6 +43,8 @@ void mock_delay_us(unsigned int us);
 void mock_stall(bool stalled);
 /* Requests are executed at the responder but not completed at the requester (lost answers). */
 void mock_hold_acks(bool hold);
+/* ... those too that have a result; all come with the next try, when this is over. */
+void mock_lose_answers(bool lose);
 /* How long a request may go unanswered before IBV_WC_RETRY_EXC_ERR; default 1000. */
 void mock_retry_ms(unsigned int ms);
 /* Calls of @function ("ibv_reg_mr", "ibv_create_qp", "post_send" ...): after @skip ones that

@@ -402,7 +402,7 @@ static bool step(struct mock_qp *qp)
 	struct mock_wqe *w;
 	bool any = false;
 
-	while (!mock.hold_acks && sq->acked < sq->exec) {
+	while (!mock.hold_acks && !mock.lose_answers && sq->acked < sq->exec) {
 		send_done(qp, sq->acked++, IBV_WC_SUCCESS);
 		any = true;
 	}
@@ -412,7 +412,7 @@ static bool step(struct mock_qp *qp)
 	if (mock.delay_us && mock_now_ns() < w->at_ns)
 		return any;
 	/* The result of these comes with the answer, and that is an answer to all before it. */
-	if (sq->acked < sq->exec && !needs_receive(w->wr.opcode) &&
+	if (!mock.lose_answers && sq->acked < sq->exec && !needs_receive(w->wr.opcode) &&
 	    w->wr.opcode != IBV_WR_RDMA_WRITE)
 		return any;
 	switch (execute(qp, w)) {
@@ -422,6 +422,8 @@ static bool step(struct mock_qp *qp)
 		return true;
 	default:
 		sq->exec++;
+		if (mock.lose_answers)
+			return true;
 		/* What is held begins with a SEND: nothing but a missing receive makes a fabric wait. */
 		if (!mock.hold_acks || (sq->acked + 1 == sq->exec && !needs_receive(w->wr.opcode)))
 			while (sq->acked < sq->exec)

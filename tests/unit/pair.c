@@ -76,6 +76,7 @@ void end_open(struct end *e, const char *dev, const struct pair_how *how)
 	memset(e, 0, sizeof(*e));
 	e->bytes = or(how->bytes, 65536);
 	e->sgid_index = how->sgid_index;
+	e->timeout = how->timeout;
 	e->qp_access = how->no_write ? IBV_ACCESS_REMOTE_READ : or(how->access, ALL_ACCESS);
 	e->buf = aligned_alloc(4096, e->bytes);
 	CHECK(e->buf);
@@ -171,12 +172,12 @@ void qp_to_rtr(struct end *e, struct ibv_qp *qp, uint32_t dest, uint32_t rq_psn)
 	CHECK_EQ(ibv_modify_qp(qp, &a, mask), 0);
 }
 
-void qp_to_rts(struct ibv_qp *qp, uint32_t sq_psn)
+static void to_rts(struct ibv_qp *qp, uint32_t sq_psn, int timeout)
 {
 	struct ibv_qp_attr a = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = sq_psn,
-		.timeout = 14,
+		.timeout = timeout ? timeout : 14,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.max_rd_atomic = 4,
@@ -187,6 +188,11 @@ void qp_to_rts(struct ibv_qp *qp, uint32_t sq_psn)
 		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			IBV_QP_MAX_QP_RD_ATOMIC;
 	CHECK_EQ(ibv_modify_qp(qp, &a, mask), 0);
+}
+
+void qp_to_rts(struct ibv_qp *qp, uint32_t sq_psn)
+{
+	to_rts(qp, sq_psn, 0);
 }
 
 void qp_to(struct ibv_qp *qp, enum ibv_qp_state state)
@@ -205,7 +211,7 @@ void pair_connect(struct end e[2])
 	for (i = 0; i < 2; i++)
 		qp_to_rtr(&e[i], e[i].qp, e[!i].qp->qp_num, 100 + !i);
 	for (i = 0; i < 2; i++)
-		qp_to_rts(e[i].qp, 100 + i);
+		to_rts(e[i].qp, 100 + i, e[i].timeout);
 }
 
 void pair_open(struct end e[2], const struct pair_how *how)

@@ -16,11 +16,12 @@
  * @access: the queue pairs' and the MRs'; all
  * @events: the CQs have channels
  * @sgid_index: of the devices' GIDs; 0
+ * @timeout: of the queue pairs; 14
  * @srq: receives of both come from an SRQ
  */
 struct pair_how {
 	const char *dev[2];
-	int send_wr, recv_wr, cqe, access, bytes, sgid_index;
+	int send_wr, recv_wr, cqe, access, bytes, sgid_index, timeout;
 	enum ibv_qp_type type;
 	bool sig_all, events, ex_qp, ex_cq, srq, no_write;
 };
@@ -36,7 +37,7 @@ struct end {
 	struct ibv_qp *qp;
 	struct ibv_qp_ex *qpx;
 	char *buf;
-	int bytes, sgid_index, qp_access;
+	int bytes, sgid_index, qp_access, timeout;
 };
 
 /* All of these end the program when something fails. */

@@ -3,6 +3,7 @@
  * SENDs that wait for a receive which the peer posts only after the move, with WRITEs behind them;
  * the same where a few of them were executed and the answer was lost.
  */
+#include "../../include/uapi/ib_repath.h"
 #include "check.h"
 #include "move_cycle.h"
 #include "traffic.h"
@@ -94,11 +95,46 @@ static void lost_answers(const char *dev)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/*
+ * Answers of executed requests that are lost: they come when they are asked for again, which is
+ * waited for. Who would not, and do the addition again after the move, has done it twice.
+ */
+static void late_answers(const char *dev)
+{
+	uint64_t *sum;
+	struct end e[2];
+	const char *why;
+
+	pair_open(e, &(struct pair_how){ .timeout = 18 });
+	sum = (uint64_t *)(e[1].buf + 128);
+	*sum = 0;
+	CHECK_EQ(post_recv(&e[1], 100, 0, 64), 0);
+	mock_lose_answers(true);
+	CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, 0, 0, 0, 64), 0);
+	CHECK_EQ(post(&e[0], &e[1], IBV_WR_ATOMIC_FETCH_AND_ADD, 1, IBV_SEND_SIGNALED, 128, 8), 0);
+	expect(&e[1], 100, IBV_WC_SUCCESS);
+	expect_none(&e[0], 10);
+	CHECK_EQ(*sum, 1);
+	CHECK_EQ(fake_check(dev, &why), 0);
+	CHECK_EQ(fake_suspend_start(dev), 0);
+	usleep(1000000);
+	mock_lose_answers(false);
+	CHECK_EQ(fake_wait(REPATH_STAGE_RELEASE), 0);
+	CHECK_EQ(mock_unplug(dev), 0);
+	move_back(dev);
+	expect(&e[0], 1, IBV_WC_SUCCESS);
+	CHECK_EQ(*sum, 1);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
 	alarm(110);
 	lost_answers("mock0");
 	lost_answers("mock1");
+	late_answers("mock0");
+	late_answers("mock1");
 	go(&(struct pair_how){ 0 }, &(struct traffic_how){ .seed = 1 }, 1, "mock0");
 	go(&(struct pair_how){ 0 }, &(struct traffic_how){ .seed = 2 }, 0, "mock0");
 	go(&(struct pair_how){ .ex_cq = true }, &(struct traffic_how){ .seed = 3, .rarely = true },
