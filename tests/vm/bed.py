@@ -76,6 +76,10 @@ class Skip(Exception):
     """Raised by a test which cannot run here; its text says why."""
 
 
+class NetworkStalled(Exception):
+    """A network of the bed carries nothing any more: nothing is proved about what was tested on it."""
+
+
 class _Boot:
     """What one guest is started with."""
 
@@ -191,6 +195,22 @@ class Bed:
                        for name, found in complaints.items() for report in found)
         if text:
             raise KernelComplained("a guest's kernel complained\n" + text)
+
+    def check_network(self, network="rdma"):
+        """Raise NetworkStalled if a guest on @network gets no answer from another one, which is QEMU's
+        or the host's doing: plain pings, of addresses that are up."""
+        nics = [(guest, nic) for guest in self.all_guests if guest.alive
+                for nic in guest.nics if nic.network == network]
+        silent = [f"{guest} hears nothing of {nic.ip} of {other}"
+                  for guest, own in nics for other, nic in nics
+                  if other is not guest and
+                  guest.status(f"ping -c 5 -W 1 -I {own.ifname} {nic.ip}") != 0]
+        if silent:
+            counts = [f"--- {guest}\n" + guest.run("ip -s link; cat /proc/net/arp", check=False)
+                      for guest in self.all_guests if guest.alive]
+            queues = [f"{nic}, queue {number} of {guest}: {guest.qemu.queue(nic, number)}"
+                      for guest, nic in nics for number in (0, 1)]
+            raise NetworkStalled("\n".join(silent + queues + counts))
 
     def save_logs(self, directory):
         """Keep consoles, QEMU's output and kernel logs of all guests in @directory."""

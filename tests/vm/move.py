@@ -151,7 +151,8 @@ class Mover:
 
 @contextlib.contextmanager
 def moving(*guests, comm="rcheck", mover=None, module=""):
-    """The module in all guests; on failure, what everybody says about it is printed."""
+    """The module in all guests; on failure, what everybody says about it is printed, and whether there is
+    a network at all."""
     for guest in guests:
         guest.load_repath(module)
     mover = mover or Mover(comm)
@@ -164,6 +165,7 @@ def moving(*guests, comm="rcheck", mover=None, module=""):
             explain(guest)
         for job in traffic.Pair.jobs_made:
             print(f"--- {job}\n{job.output()[-1500:]}", flush=True)
+        guests[0].bed.check_network()
         raise
 
 

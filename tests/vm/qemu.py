@@ -110,6 +110,14 @@ class Qemu:
                           int(netdev[len(network):]), mac))
         return sorted(found, key=lambda nic: nic[3])
 
+    def queue(self, nic, number):
+        """What QEMU knows of a queue of a virtio NIC (0: receive, 1: transmit)."""
+        try:
+            return self.qmp("x-query-virtio-queue-status", queue=number,
+                            path=f"/machine/peripheral/{nic.id}/virtio-backend")
+        except QMPError as error:
+            return str(error)
+
     @property
     def running(self):
         return self.process.poll() is None

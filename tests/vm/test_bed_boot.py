@@ -4,8 +4,10 @@ RDMA."""
 
 import os
 import re
+import subprocess
 import tempfile
 
+import bed as beds
 import kernel as kernels
 
 
@@ -38,3 +40,17 @@ def test(bed):
     server.wait()
     sent = int(a.run("cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts"))
     assert sent >= 100, f"only {sent} packets went through rxe0"
+
+    # A network that carries nothing is noticed.
+    bed.check_network()
+    tap = bed.networks.taps("rdma")[0]
+    subprocess.run(["ip", "link", "set", tap, "down"], check=True)
+    try:
+        bed.check_network()
+    except beds.NetworkStalled as stalled:
+        assert "guest b hears nothing of 10.0.0.1" in str(stalled), stalled
+        assert "queue 0 of guest a: {" in str(stalled), stalled
+    else:
+        raise AssertionError("a cut network was not noticed")
+    subprocess.run(["ip", "link", "set", tap, "up"], check=True)
+    bed.check_network()
