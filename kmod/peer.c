@@ -344,6 +344,12 @@ static int send_locked(const struct request *rq)
 			if (err)
 				return err;
 		}
+	}
+	for (i = 0; i < rq->nconns; i++) {
+		/* Binding one may have ended another, which had its queue pair. */
+		conn = conn_of(rq, rq->recs[i].conn_id);
+		if (!conn)
+			return -ENOENT;
 		if (!way || (READ_ONCE(conn->dev->xprt) && !READ_ONCE(way->dev->xprt)))
 			way = conn;
 	}

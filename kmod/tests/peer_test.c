@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 16 */
+/* kunit-cases: 17 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../hello.o ../known.o ../lid.o ../local.o ../peer.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
@@ -44,6 +44,9 @@ static struct {
 	int ready_told;
 	int gones, gone_err;	/* that were sent, and what became of them */
 	u8 gone_status;
+	struct repath_qp *second;
+	struct repath_device *dev;	/* that a process may name */
+	bool sender;			/* the process speaks */
 } fake;
 
 void repath_device_put(struct repath_device *dev)
@@ -53,7 +56,9 @@ void repath_device_put(struct repath_device *dev)
 
 struct repath_device *repath_device_get_by_index(const struct net *net, u32 index)
 {
-	return NULL;
+	if (fake.dev)
+		kref_get(&fake.dev->kref);
+	return fake.dev;
 }
 
 struct repath_device *repath_device_next(const struct net *net, u32 index)
@@ -100,7 +105,7 @@ struct repath_proc *repath_proc_find_cookie(u64 cookie)
 
 struct repath_proc *repath_proc_of(struct genl_info *info)
 {
-	return NULL;
+	return fake.sender ? repath_proc_get(&fake.proc) : NULL;
 }
 
 struct sk_buff *repath_nl_msg_new(u8 cmd, size_t size, void **hdr)
@@ -128,10 +133,12 @@ int repath_proc_send(struct repath_proc *proc, struct sk_buff *skb, void *hdr)
 
 struct repath_qp *repath_qp_find(struct repath_device *dev, u32 qpn)
 {
-	if (!fake.qp || fake.qp->qpn != qpn)
+	struct repath_qp *rqp = fake.second && fake.second->qpn == qpn ? fake.second : fake.qp;
+
+	if (!rqp || rqp->qpn != qpn)
 		return NULL;
-	kref_get(&fake.qp->kref);
-	return fake.qp;
+	kref_get(&rqp->kref);
+	return rqp;
 }
 
 void repath_qp_release(struct kref *kref)
@@ -202,7 +209,9 @@ void repath_watch_device_removed(struct repath_device *dev)
 
 struct ctx {
 	struct repath_device dev;
-	struct repath_qp qp;
+	struct ib_device ibdev;
+	struct ib_port_data ports[2];
+	struct repath_qp qp, second;
 	struct repath_conn *conn;
 	struct {
 		struct repath_wire_msg msg;
@@ -231,6 +240,9 @@ static int peer_init(struct kunit *test)
 	fake.registered = true;
 	kref_init(&c->dev.kref);
 	c->dev.index = 1;
+	c->ibdev.phys_port_cnt = 1;
+	c->ibdev.port_data = c->ports;
+	c->dev.ibdev = &c->ibdev;
 	kref_init(&c->qp.kref);
 	c->qp.dev = &c->dev;
 	c->qp.qpn = QPN;
@@ -594,6 +606,67 @@ static void t_gone_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kref_read(&of(test)->dev.kref), users);
 }
 
+/* PEER_SEND of the process here to the one there; @bind: on the device, as INFO does. */
+static int send(struct kunit *test, u8 type, const struct repath_conn_rec *recs, u32 nconns,
+		bool bind)
+{
+	struct nlattr *attrs[REPATH_A_MAX + 1];
+	struct genl_info info = { .attrs = attrs };
+	struct sk_buff *skb = nlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	int err;
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	err = nla_put_u32(skb, REPATH_A_PEER_ID, of(test)->conn->remote->id) ?:
+	      nla_put_u8(skb, REPATH_A_MSG_TYPE, type) ?:
+	      nla_put_u64_64bit(skb, REPATH_A_MSG_ID, 7, REPATH_A_PAD) ?:
+	      nla_put(skb, REPATH_A_CONNS, nconns * sizeof(*recs), recs);
+	if (!err && bind)
+		err = nla_put_u32(skb, REPATH_A_DEV_INDEX, 1) ?:
+		      nla_put_u32(skb, REPATH_A_PORT, 1) ?:
+		      nla_put_u32(skb, REPATH_A_SGID_INDEX, 0);
+	if (!err)
+		err = __nla_parse(attrs, REPATH_A_MAX, (struct nlattr *)skb->data, skb->len, NULL,
+				  0, NULL);
+	KUNIT_EXPECT_EQ(test, err, 0);
+	fake.sender = true;
+	if (!err)
+		err = repath_peer_send_cmd(NULL, &info);
+	fake.sender = false;
+	nlmsg_free(skb);
+	return err;
+}
+
+/* Who binds one connection to another's queue pair ends that one, which it names as well. */
+static void t_send_ends_what_it_names(struct kunit *test)
+{
+	struct repath_conn *a = ready(test), *b;
+	struct ctx *c = of(test);
+	struct repath_conn_rec recs[2];
+
+	c->second = c->qp;
+	kref_init(&c->second.kref);
+	c->second.qpn = QPN + 1;
+	c->second.conn_id = 0;
+	c->second.path.dest_qpn = PEER_QPN + 1;
+	fake.second = &c->second;
+	repath_conn_qp_connected(&c->second);
+	c->hello.src_qpn = cpu_to_be32(PEER_QPN + 1);
+	c->hello.dst_qpn = cpu_to_be32(QPN + 1);
+	c->hello.token = cpu_to_be64(PEER_TOKEN + 1);
+	KUNIT_ASSERT_EQ(test, (int)hello(test), (int)REPATH_PEER_OK);
+	mutex_lock(&repath_conn_mutex);
+	b = repath_conn_by_qp(&c->dev, QPN + 1);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_ASSERT_NOT_NULL(test, b);
+
+	recs[0] = (struct repath_conn_rec){ .conn_id = b->id, .qpn = QPN + 1 };
+	recs[1] = (struct repath_conn_rec){ .conn_id = a->id, .qpn = QPN + 1 };
+	fake.dev = &c->dev;
+	KUNIT_EXPECT_EQ(test, send(test, REPATH_MSG_INFO, recs, 2, true), -ENOENT);
+	KUNIT_EXPECT_PTR_EQ(test, a->rqp, &c->second);
+	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 1u);
+}
+
 /* Good messages with some bytes turned, of every type, to a connection that is made again. */
 static void t_fuzz(struct kunit *test)
 {
@@ -665,6 +738,7 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_info),
 	KUNIT_CASE(t_gone),
 	KUNIT_CASE(t_gone_again),
+	KUNIT_CASE(t_send_ends_what_it_names),
 	KUNIT_CASE(t_fuzz),
 	{}
 };
