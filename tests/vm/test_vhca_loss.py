@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""RC over wires that lose, double, delay and disorder packets: every opcode, nothing wrong."""
+"""RC over wires that lose, double, delay and disorder packets: every opcode, nothing wrong.
+
+LOSS_SECONDS=n runs so long: for a count of messages that is worth a table.
+"""
 
 import json
+import os
 
 # The fabric is as busy as a guest: alone.
 GUESTS = 2
+
+SECONDS = int(os.environ.get("LOSS_SECONDS") or 10)
+TIMEOUT = 290 + SECONDS
 
 FAULT = "loss=0.01 duplicate=0.01 reorder=0.01 delay=20 jitter=50"
 COUNTERS = "rc_resends rc_sequence_naks rc_duplicates rc_gaps".split()
@@ -15,9 +22,9 @@ def test(bed):
     a = fabric.guest
     for port in ('"S1"[2]', '"S2"[1]'):
         fabric.command(f"Fault {port} {FAULT}")
-    server = a.start("rcheck -d vhca1 -T 60")
-    said = a.run("sleep 0.5; rcheck -d vhca2 -m all -q 4 -n 16 --vary -s 16384 -b -T 10 "
-                 "--timeout 13 127.0.0.1", timeout=90)
+    server = a.start(f"rcheck -d vhca1 -T {SECONDS + 50}")
+    said = a.run(f"sleep 0.5; rcheck -d vhca2 -m all -q 4 -n 16 --vary -s 16384 -b -T {SECONDS} "
+                 "--timeout 13 127.0.0.1", timeout=SECONDS + 80)
     assert '"ok":true' in said, said
     assert '"ok":true' in server.wait(60)
     ports = "/sys/class/infiniband/vhca*/ports/1/vhca"
