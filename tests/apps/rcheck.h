@@ -85,6 +85,7 @@ struct options {
 	bool numbers;
 	bool alone;
 	bool overrun;
+	bool tail;
 	double seconds;
 	double interval;
 	double stall;

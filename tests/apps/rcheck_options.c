@@ -41,6 +41,7 @@ static const char usage[] =
 " Disturbing\n"
 "      --no-recv-ms N     SIGUSR1: post no receives for N ms (2000), or until the next\n"
 "      --pause-ms N       SIGUSR2: do nothing at all for N ms (2000)\n"
+"      --tail             never signal the last request: some are always under way, unasked for\n"
 "      --overrun          send what the other end has no receives for, too; it waits for them\n"
 "      --alone            the other process may vanish: completions tell the end, not its socket\n"
 "      --plant WHAT       make a fault: loss, write-loss, dup, order, damage, read, atomic,\n"
@@ -60,6 +61,7 @@ enum {
 	OPT_VARY = 256, OPT_SGES, OPT_EPOLL, OPT_POLL, OPT_SELECT, OPT_NONBLOCK, OPT_BUSY,
 	OPT_NEW_POST, OPT_EX_CQ, OPT_SPLIT_CQ, OPT_CQS, OPT_SIG_ALL, OPT_TIMEOUT, OPT_RETRY,
 	OPT_NO_RECV, OPT_PAUSE, OPT_PLANT, OPT_STALL, OPT_BALLAST, OPT_ALONE, OPT_OVERRUN,
+	OPT_TAIL,
 };
 
 static const struct option longs[] = {
@@ -99,6 +101,7 @@ static const struct option longs[] = {
 	{ "numbers", no_argument, NULL, 'N' },
 	{ "stall", required_argument, NULL, OPT_STALL },
 	{ "alone", no_argument, NULL, OPT_ALONE },
+	{ "tail", no_argument, NULL, OPT_TAIL },
 	{ "overrun", no_argument, NULL, OPT_OVERRUN },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 }
@@ -205,6 +208,7 @@ static bool parse_local(struct options *opt, int o, const char *arg)
 	case 'N': opt->numbers = true; break;
 	case OPT_STALL: opt->stall = duration(arg); break;
 	case OPT_ALONE: opt->alone = true; break;
+	case OPT_TAIL: opt->tail = true; break;
 	case OPT_OVERRUN: opt->overrun = true; break;
 	default: return false;
 	}

@@ -188,8 +188,14 @@ static void set_sges(const struct check *c, const struct link *l, struct ibv_sen
 	wr->num_sge = first == len ? 1 : 2;
 }
 
+static bool ends_signaled(const struct check *c, const struct link *l)
+{
+	return l->posted && l->ring[(l->posted - 1) % c->nsend].signaled;
+}
+
 static void build(struct check *c, struct link *l, struct batch *b, enum msg_op op)
 {
+	const bool tail = c->opt.tail && ends_signaled(c, l);
 	uint64_t at = l->posted % c->nsend;
 	struct request *r = &l->ring[at];
 	struct msg *m = (struct msg *)slot_at(c, l->sends, at);
@@ -221,8 +227,8 @@ static void build(struct check *c, struct link *l, struct batch *b, enum msg_op 
 	wr->wr_id = r->wr_id;
 	l->posted++;
 	r->signaled = c->opt.sig_all || op == MSG_CREDIT ||
-		      ++l->since_signal >= c->traffic.signal_every ||
-		      outstanding(l) >= c->traffic.depth;
+		      (!tail && (++l->since_signal >= c->traffic.signal_every ||
+				 outstanding(l) >= c->traffic.depth));
 	if (r->signaled) {
 		l->since_signal = 0;
 		if (!plant_now(c, l, PLANT_MISSING_CQE))
@@ -340,6 +346,8 @@ void link_send(struct check *c, struct link *l)
 	}
 	if (c->phase == RUNNING && credit_is_due(c, l) && outstanding(l) < c->nsend)
 		build(c, l, &b, MSG_CREDIT);
+	if (c->phase == RUNNING && c->opt.tail && ends_signaled(c, l) && outstanding(l) < c->nsend)
+		build(c, l, &b, MSG_READ);
 	post(c, l, &b);
 }
 
@@ -348,8 +356,7 @@ void link_flush(struct check *c, struct link *l)
 {
 	struct batch b = { .n = 0 };
 
-	if (outstanding(l) && !l->ring[(l->posted - 1) % c->nsend].signaled &&
-	    outstanding(l) < c->nsend) {
+	if (outstanding(l) && !ends_signaled(c, l) && outstanding(l) < c->nsend) {
 		build(c, l, &b, MSG_CREDIT);
 		post(c, l, &b);
 	}

@@ -282,7 +282,7 @@ def disturb(bed, section, names, replay=False):
     relay = Relay(bed.networks)
     try:
         with moving(a, b) as mover:
-            pair = Pair(a, b, OPTIONS, "-i 0.2", env=SHIM)
+            pair = Pair(a, b, OPTIONS, "-i 0.2 --tail", env=SHIM)
             stuck = Pair(a, b, f"-q 1 -n {STUCK_DEPTH} -s 256 -b -r 300 -m send,send_imm",
                          "-i 0.2 --no-recv-ms 600000 --overrun", env=SHIM, port=18601)
             rails = [a.start(f"exec env {SHIM} rails -d rxe0"),

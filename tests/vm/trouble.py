@@ -17,8 +17,8 @@ MESSAGES = {name: number for number, name in enumerate(
     "none HELLO PREPARE PREPARED GATE DRAINED READY INFO CONNECTED ABORT ABORTED KEYS KEYS_ACK "
     "GONE".split())}
 _LIBRARIES = "/usr/bin/libstopper.so /usr/lib/x86_64-linux-gnu/libibrepath.so"
-# Few requests ask for a completion: what is under way can only be known by a marker, so that GATE
-# crosses GATE before READY.
+# Few requests ask for a completion, and never the last one: what is under way can only be known by a
+# marker, so that GATE crosses GATE before READY.
 OPTIONS = "-q 2 -n 16 -k 16 -s 256 -b -r 100"
 FINAL = ("suspended", "resumed", "failed", "parked", "checked")
 # What the verbs API has for requests whose peer is not there any more.
@@ -37,7 +37,7 @@ class Case:
         self.who = who
         self.point = point
         self.server_guest, self.client_guest = a, b
-        self.pair = Pair(a, b, options, f"-i 0.3 --stall {stall} --alone",
+        self.pair = Pair(a, b, options, f"-i 0.3 --stall {stall} --alone --tail",
                          env=f'STOPPER={self.trap} {env} LD_PRELOAD="{_LIBRARIES}" '
                              f"REPATH_LOG=info:{self.log}", port=18700 + number)
 
