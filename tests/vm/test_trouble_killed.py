@@ -6,7 +6,6 @@ from move import moving
 from trouble import Case, kernel_says
 
 GUESTS = 2
-PENDING = "it has passed twice (30 s), but not since GATE is said each time"
 SUSPENDING = [("mover", "before reply check"), ("mover", "before msg PREPARE"),
               ("mover", "before msg GATE"), ("mover", "before reply gate"),
               ("mover", "before msg READY"),
