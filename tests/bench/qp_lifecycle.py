@@ -22,6 +22,13 @@ def free_kb(guest):
     return int(guest.run("grep MemAvailable /proc/meminfo | tr -dc 0-9"))
 
 
+def load(guest):
+    """And wait until all that belongs to loading is over."""
+    guest.load_repath()
+    guest.wait_until("[ $(cat /sys/module/ib_repath/parameters/rescans) != 0 ]", 120)
+    guest.run("repath adopt")
+
+
 def bench(bed, record):
     (a,) = bed.guests("a", memory=1024)
     for active in ACTIVE:
@@ -35,7 +42,7 @@ def bench(bed, record):
             for loaded in (True, False) if number % 2 else (False, True):
                 before = free_kb(a) if active >= 1024 and number < 3 else None
                 if loaded:
-                    a.load_repath()
+                    load(a)
                     if before:
                         memory.append((before - free_kb(a)) * 1024 / active)
                 took[loaded] = take(a)
