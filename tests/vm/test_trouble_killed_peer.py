@@ -7,7 +7,6 @@ from test_trouble_killed import armed, running, settle
 from trouble import Case, kernel_says, start, wait_final
 
 GUESTS = 2
-PENDING = "it has passed twice (29 s), but only once since GATE is said each time"
 PEERS = [("peer", "before msg PREPARED"), ("peer", "before msg GATE"),
          ("peer", "before msg READY"), ("peer", "before msg INFO")]
 ABORTING = [("mover", "before msg ABORT"), ("mover", "before reply abort"),
