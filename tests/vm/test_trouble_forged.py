@@ -4,7 +4,7 @@
 from disturbed import disturb
 
 GUESTS = 2
-PENDING = "a GONE that is altered is repeated now, it has not run since; 220 s on a busy machine"
+PENDING = "after a forged HELLO the first suspend is refused, and the test does not ask again"
 
 
 def test(bed):
