@@ -19,7 +19,7 @@
 
 /* IB_CM_... service ID with the locally administered prefix 0x10 (IBA A3.2.3.3): "repath" + version. */
 #define REPATH_SERVICE_ID	0x1072657061746801ULL
-#define REPATH_PEER_VERSION	1
+#define REPATH_PEER_VERSION	2
 
 #define REPATH_FRAG_DATA	192	/* bytes of a message in one SIDR_REQ (216 - header) */
 #define REPATH_WIRE_MAX		131072	/* bytes of one message at most */
@@ -114,6 +114,7 @@ enum repath_peer_status {
 	REPATH_PEER_AMBIGUOUS,	/* RESOLVE: more than one may be meant */
 	REPATH_PEER_TAKEN,	/* RESOLVE: it is connected to somebody else's */
 	REPATH_PEER_SOME_BAD,	/* some records had bad tokens; the others were taken */
+	REPATH_PEER_UNPROVEN,	/* packed records that fit no connections here: say them at length */
 };
 
 /**
@@ -202,18 +203,24 @@ struct repath_moved {
  * @src_cookie: the process that speaks
  * @nconns: records that follow
  * @blob_len: bytes that follow the records
- * @reserved: 0
+ * @form: of the records, REPATH_WIRE_AT_LENGTH or _PACKED
  */
 struct repath_wire_msg {
 	__u8	src_gid[16];
 	__be32	src_lid;
 	__be32	nconns;
 	__be32	blob_len;
-	__be32	reserved;
+	__be32	form;
 	__be64	dst_cookie;
 	__be64	src_cookie;
-	/* struct repath_wire_rec recs[nconns]; __u8 blob[blob_len]; */
+	/*
+	 * struct repath_wire_rec recs[nconns], or struct repath_wire_packed with its names and
+	 * columns; __u8 blob[blob_len];
+	 */
 } __attribute__((packed));
+
+#define REPATH_WIRE_AT_LENGTH	0
+#define REPATH_WIRE_PACKED	1
 
 struct repath_wire_rec {
 	__be64	dst_token;	/* the receiver's token */
@@ -223,6 +230,31 @@ struct repath_wire_rec {
 	__be32	flags;
 	__be32	reserved;
 	__be64	count;
+} __attribute__((packed));
+
+#define REPATH_WIRE_PROOF	16
+
+/**
+ * struct repath_wire_packed - all records of a message, by columns
+ * @proof: BLAKE2s with 16 bytes of result (RFC 7693), without key, of the receiver's and the sender's
+ *	token of each connection, in the order of the names, the header of the message, and all that
+ *	follows the proof
+ * @qpn: the least; a column has what is to be added to it
+ * @psn: the same
+ * @flags: the same
+ * @width: bytes of each number in the columns of QPNs, PSNs, flags (at most 4) and counts (at most 8)
+ * @count: the same as @qpn
+ *
+ * Names follow, the low 16 bits of the receiver's token of each connection; then the columns.
+ */
+struct repath_wire_packed {
+	__u8	proof[REPATH_WIRE_PROOF];
+	__be32	qpn;
+	__be32	psn;
+	__be32	flags;
+	__u8	width[4];
+	__be64	count;
+	/* __be16 name[nconns]; __u8 qpns[nconns][width[0]], ... counts[nconns][width[3]]; */
 } __attribute__((packed));
 
 #endif /* REPATH_PEER_H */

@@ -16,11 +16,14 @@
 /* Connections of a process whose queue pair is gone until it is resumed. */
 #define UNBOUND_MAX	(1u << 17)
 
+/* How often a token is drawn to be named by its low bits alone; where they are all taken it is not. */
+#define NAME_TRIES	16
+
 DEFINE_MUTEX(repath_conn_mutex);
 
 static DEFINE_XARRAY_ALLOC1(by_id);
 static u32 next_id;
-static DEFINE_HASHTABLE(by_token, 8);
+static DEFINE_HASHTABLE(by_token, 8);	/* by the low 16 bits */
 static DEFINE_HASHTABLE(by_qp, 8);
 static DEFINE_HASHTABLE(remotes, 6);
 static u32 next_remote_id;
@@ -75,6 +78,28 @@ void repath_conn_set_remote(struct repath_conn *conn, u64 cookie)
 		return;
 	remote_put(conn->remote);
 	conn->remote = remote;
+}
+
+/**
+ * repath_conn_say_at_length - a remote process has not understood packed records
+ * @proc: who spoke to it
+ * @peer_id: its number
+ *
+ * Not all of the connections are known there: those that are, each with its own tokens.
+ *
+ * Context: takes repath_conn_mutex.
+ */
+void repath_conn_say_at_length(struct repath_proc *proc, u32 peer_id)
+{
+	struct repath_conn *conn;
+
+	mutex_lock(&repath_conn_mutex);
+	list_for_each_entry(conn, &proc->conns, proc_node)
+		if (conn->remote && conn->remote->id == peer_id) {
+			conn->remote->at_length = true;
+			break;
+		}
+	mutex_unlock(&repath_conn_mutex);
 }
 
 /* --- one connection --- */
@@ -151,6 +176,26 @@ void repath_conn_bind(struct repath_conn *conn, struct repath_qp *rqp)
 	hash_add(by_qp, &conn->by_qp, qp_hash(conn->dev, conn->qpn));
 }
 
+static bool has_name(const struct repath_proc *proc, u16 name)
+{
+	struct repath_conn *conn;
+
+	hash_for_each_possible(by_token, conn, by_token, name)
+		if ((u16)conn->token == name && conn->proc == proc)
+			return true;
+	return false;
+}
+
+static void draw_token(struct repath_conn *conn)
+{
+	unsigned int tries = 0;
+
+	do {
+		conn->token = get_random_u64();
+	} while (!conn->token || repath_conn_by_token(conn->token) ||
+		 (++tries < NAME_TRIES && has_name(conn->proc, conn->token)));
+}
+
 /**
  * repath_conn_create - a queue pair is connected
  * @proc: whose it is
@@ -187,10 +232,8 @@ struct repath_conn *repath_conn_create(struct repath_proc *proc, struct repath_q
 	conn->dest_qpn = dest_qpn;
 	conn->addr = *addr;
 	conn->state = REPATH_CONN_NEW;
-	do {
-		conn->token = get_random_u64();
-	} while (!conn->token || repath_conn_by_token(conn->token));
-	hash_add(by_token, &conn->by_token, conn->token);
+	draw_token(conn);
+	hash_add(by_token, &conn->by_token, (u16)conn->token);
 	list_add_tail(&conn->proc_node, &proc->conns);
 	proc->nconns++;
 	proc->nunbound++;
@@ -215,6 +258,8 @@ void repath_conn_destroy(struct repath_conn *conn)
 	conn->proc->nconns--;
 	conn->proc->nunbound--;
 	xa_erase(&by_id, conn->id);
+	if (conn->remote)
+		conn->remote->at_length = false;
 	remote_put(conn->remote);
 	conn->remote = NULL;
 	repath_conn_put(conn);
@@ -231,8 +276,20 @@ struct repath_conn *repath_conn_by_token(u64 token)
 	struct repath_conn *conn;
 
 	lockdep_assert_held(&repath_conn_mutex);
-	hash_for_each_possible(by_token, conn, by_token, token)
+	hash_for_each_possible(by_token, conn, by_token, (u16)token)
 		if (conn->token == token)
+			return conn;
+	return NULL;
+}
+
+struct repath_conn *repath_conn_by_name(const struct repath_proc *proc, u64 cookie, u16 name)
+{
+	struct repath_conn *conn;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	hash_for_each_possible(by_token, conn, by_token, name)
+		if ((u16)conn->token == name && conn->proc == proc && conn->remote &&
+		    conn->remote->cookie == cookie)
 			return conn;
 	return NULL;
 }
@@ -300,6 +357,7 @@ void repath_conn_update_ready(struct repath_conn *conn)
 	    !conn->hello_acked || !conn->peer_token || !conn->remote)
 		return;
 	conn->state = REPATH_CONN_READY;
+	conn->remote->at_length = false;
 	repath_stat_inc(conn->dev, REPATH_STAT_CONN_READY);
 	/* The other end has to be told keys before it can use any. */
 	if (repath_number_has_moved(conn->proc, conn->dev))

@@ -30,12 +30,14 @@ extern struct mutex repath_conn_mutex;
  * @node: by cookie
  * @id: PEER_ID on the netlink interface; never used twice
  * @cookie: as that process's module told in HELLO
+ * @at_length: it has not understood packed records; until its connections are others
  * @users: connections to it
  */
 struct repath_remote {
 	struct hlist_node node;
 	u32 id;
 	u64 cookie;
+	bool at_length;
 	u32 users;
 };
 
@@ -118,10 +120,14 @@ void repath_conn_proc_left(struct repath_proc *proc);
 
 /* Any context that may sleep. */
 void repath_conn_put(struct repath_conn *conn);
+/* Its module answered UNPROVEN. Takes the mutex. */
+void repath_conn_say_at_length(struct repath_proc *proc, u32 peer_id);
 
 /* All that follows: under repath_conn_mutex. Found objects are valid while it is held. */
 struct repath_conn *repath_conn_by_id(u32 id);
 struct repath_conn *repath_conn_by_token(u64 token);
+/* By the low 16 bits of its token, among those of @proc with the process @cookie. */
+struct repath_conn *repath_conn_by_name(const struct repath_proc *proc, u64 cookie, u16 name);
 struct repath_conn *repath_conn_by_qp(struct repath_device *dev, u32 qpn);
 struct repath_conn *repath_conn_create(struct repath_proc *proc, struct repath_qp *rqp,
 				       u32 dest_qpn, const struct repath_addr *addr);

@@ -16,10 +16,10 @@
 #include "gone.h"
 #include "hello.h"
 #include "lid.h"
-#include "local.h"
 #include "netlink.h"
 #include "op.h"
 #include "peer.h"
+#include "peer_wire.h"
 #include "proc.h"
 #include "track.h"
 
@@ -106,6 +106,8 @@ static void letter_done(void *arg, int err, u8 status)
 {
 	struct out_letter *letter = arg;
 
+	if (letter->proc && !err && status == REPATH_PEER_UNPROVEN)
+		repath_conn_say_at_length(letter->proc, letter->peer_id);
 	if (letter->proc && letter->type == REPATH_MSG_PREPARE && !err &&
 	    (status == REPATH_PEER_BAD_TOKEN || status == REPATH_PEER_SOME_BAD))
 		hello_again(letter->proc, letter->peer_id);
@@ -123,17 +125,6 @@ static void local_deliver(struct work_struct *work)
 
 	kvfree(letter->data);
 	letter_done(letter, 0, status);
-}
-
-static void fill_rec(struct repath_wire_rec *to, const struct repath_conn_rec *from,
-		     const struct repath_conn *conn)
-{
-	to->dst_token = cpu_to_be64(conn->peer_token);
-	to->src_token = cpu_to_be64(conn->token);
-	to->qpn = cpu_to_be32(from->qpn);
-	to->psn = cpu_to_be32(from->psn);
-	to->flags = cpu_to_be32(from->flags);
-	to->count = cpu_to_be64(from->count);
 }
 
 /*
@@ -183,25 +174,6 @@ static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 ty
 	return err;
 }
 
-static struct repath_wire_msg *wire_new(const struct repath_conn *conn, u32 nconns, u32 blob_len,
-					u32 *len)
-{
-	struct repath_wire_msg *wire;
-
-	*len = sizeof(*wire) + nconns * sizeof(struct repath_wire_rec) + blob_len;
-	wire = kvzalloc(*len, GFP_KERNEL);
-	if (!wire)
-		return NULL;
-	wire->nconns = cpu_to_be32(nconns);
-	wire->blob_len = cpu_to_be32(blob_len);
-	wire->dst_cookie = cpu_to_be64(conn->remote->cookie);
-	wire->src_cookie = cpu_to_be64(conn->proc->cookie);
-	/* Where this end is now. */
-	repath_local_gid(conn->dev, &conn->addr, wire->src_gid);
-	wire->src_lid = cpu_to_be32(repath_lid(conn->dev, conn->addr.port));
-	return wire;
-}
-
 /**
  * repath_peer_send_gone - say for a process that its end of a connection is gone
  * @conn: connection
@@ -210,18 +182,20 @@ static struct repath_wire_msg *wire_new(const struct repath_conn *conn, u32 ncon
  */
 void repath_peer_send_gone(struct repath_conn *conn)
 {
-	struct repath_conn_rec rec = { .qpn = conn->qpn, .flags = REPATH_REC_DEAD };
+	struct repath_conn_rec rec = {
+		.conn_id = conn->id,
+		.qpn = conn->qpn,
+		.flags = REPATH_REC_DEAD,
+	};
 	struct repath_wire_msg *wire;
 	u32 len;
 
 	lockdep_assert_held(&repath_conn_mutex);
 	if (!conn->remote)
 		return;
-	wire = wire_new(conn, 1, 0, &len);
-	if (!wire)
-		return;
-	fill_rec((struct repath_wire_rec *)(wire + 1), &rec, conn);
-	letter_send(conn, NULL, REPATH_MSG_GONE, 0, wire, len);
+	wire = repath_wire_write(conn, &rec, 1, NULL, 0, &len);
+	if (wire)
+		letter_send(conn, NULL, REPATH_MSG_GONE, 0, wire, len);
 }
 
 /* --- PEER_SEND --- */
@@ -323,7 +297,6 @@ static int bind(const struct request *rq, struct repath_conn *conn, u32 qpn)
 static int send_locked(const struct request *rq)
 {
 	struct repath_conn *conn, *way = NULL;
-	struct repath_wire_rec *recs;
 	struct repath_wire_msg *wire;
 	u32 i, len;
 	int err;
@@ -354,13 +327,9 @@ static int send_locked(const struct request *rq)
 			way = conn;
 	}
 
-	wire = wire_new(way, rq->nconns, rq->blob_len, &len);
+	wire = repath_wire_write(way, rq->recs, rq->nconns, rq->blob, rq->blob_len, &len);
 	if (!wire)
 		return -ENOMEM;
-	recs = (struct repath_wire_rec *)(wire + 1);
-	for (i = 0; i < rq->nconns; i++)
-		fill_rec(recs + i, rq->recs + i, repath_conn_by_id(rq->recs[i].conn_id));
-	memcpy(recs + rq->nconns, rq->blob, rq->blob_len);
 	err = letter_send(way, rq->proc, rq->type, rq->msg_id, wire, len);
 	if (err == -ENODEV)
 		GENL_SET_ERR_MSG(rq->info, "the connection's device is gone, or has no CM");
@@ -405,18 +374,6 @@ int repath_peer_send_cmd(struct sk_buff *skb, struct genl_info *info)
 
 /* --- receiving --- */
 
-static struct repath_conn *conn_of_wire(const struct repath_wire_rec *rec,
-					const struct repath_proc *proc, u64 src_cookie)
-{
-	struct repath_conn *conn = repath_conn_by_token(be64_to_cpu(rec->dst_token));
-
-	if (!conn || conn->proc != proc || !conn->peer_token ||
-	    conn->peer_token != be64_to_cpu(rec->src_token) || !conn->remote ||
-	    conn->remote->cookie != src_cookie)
-		return NULL;
-	return conn;
-}
-
 static int tell_msg(struct repath_proc *proc, u32 peer_id, u8 type, u64 msg_id,
 		    const struct repath_conn_rec *recs, u32 nconns, const u8 gid[16], u32 lid,
 		    const void *blob, u32 blob_len)
@@ -440,48 +397,22 @@ static int tell_msg(struct repath_proc *proc, u32 peer_id, u8 type, u64 msg_id,
 	return repath_proc_send(proc, skb, hdr);
 }
 
-/* Sizes add up, nothing is left over. */
-static bool well_formed(const struct repath_wire_msg *wire, u8 type, u32 len)
-{
-	u32 nconns, blob_len;
-
-	if (!repath_peer_is_shims(type) || len < sizeof(*wire))
-		return false;
-	nconns = be32_to_cpu(wire->nconns);
-	blob_len = be32_to_cpu(wire->blob_len);
-	return nconns && nconns <= REPATH_CONNS_MAX && blob_len <= REPATH_BLOB_MAX &&
-	       len == sizeof(*wire) + nconns * sizeof(struct repath_wire_rec) + blob_len;
-}
-
 static u8 receive_locked(struct repath_proc *proc, u8 type, const struct repath_wire_msg *wire,
-			 struct repath_conn_rec *recs)
+			 u32 len, struct repath_conn_rec *recs)
 {
-	const struct repath_wire_rec *in = (const struct repath_wire_rec *)(wire + 1);
-	u32 i, n = 0, nconns = be32_to_cpu(wire->nconns), lid = be32_to_cpu(wire->src_lid);
-	u32 peer_id = 0;
+	u32 i, n, nconns = be32_to_cpu(wire->nconns), lid = be32_to_cpu(wire->src_lid);
 	struct repath_conn *conn;
 
-	for (i = 0; i < nconns; i++) {
-		conn = conn_of_wire(in + i, proc, be64_to_cpu(wire->src_cookie));
-		if (!conn) {
-			atomic64_inc(&bad_tokens);
-			continue;
-		}
-		peer_id = conn->remote->id;
-		recs[n++] = (struct repath_conn_rec){
-			.conn_id = conn->id,
-			.qpn = be32_to_cpu(in[i].qpn),
-			.psn = be32_to_cpu(in[i].psn),
-			.flags = be32_to_cpu(in[i].flags),
-			.count = be64_to_cpu(in[i].count),
-		};
-	}
+	n = repath_wire_read(wire, len, proc, recs);
+	atomic64_add(nconns - n, &bad_tokens);
 	if (!n)
-		return REPATH_PEER_BAD_TOKEN;
+		return wire->form == cpu_to_be32(REPATH_WIRE_PACKED) ? REPATH_PEER_UNPROVEN :
+								       REPATH_PEER_BAD_TOKEN;
 
 	/* What the shim can not take now comes again; what it has, is acted on before it can answer. */
-	if (tell_msg(proc, peer_id, type, 0, recs, n, wire->src_gid, lid, in + nconns,
-		     be32_to_cpu(wire->blob_len)))
+	conn = repath_conn_by_id(recs[0].conn_id);
+	if (tell_msg(proc, conn->remote->id, type, 0, recs, n, wire->src_gid, lid,
+		     repath_wire_blob(wire, len), be32_to_cpu(wire->blob_len)))
 		return REPATH_PEER_BUSY;
 	for (i = 0; i < n; i++) {
 		conn = repath_conn_by_id(recs[i].conn_id);
@@ -511,7 +442,7 @@ u8 repath_peer_receive(struct repath_device *dev, u8 type, const void *data, u32
 	struct repath_proc *proc;
 	u8 status;
 
-	if (!well_formed(wire, type, len))
+	if (!repath_peer_is_shims(type) || !repath_wire_is_well_formed(wire, len))
 		return REPATH_PEER_MALFORMED;
 	proc = repath_proc_find_cookie(be64_to_cpu(wire->dst_cookie));
 	if (!proc) {
@@ -521,7 +452,7 @@ u8 repath_peer_receive(struct repath_device *dev, u8 type, const void *data, u32
 	recs = kvmalloc_array(be32_to_cpu(wire->nconns), sizeof(*recs), GFP_KERNEL);
 	if (recs) {
 		mutex_lock(&repath_conn_mutex);
-		status = receive_locked(proc, type, wire, recs);
+		status = receive_locked(proc, type, wire, len, recs);
 		mutex_unlock(&repath_conn_mutex);
 	} else {
 		status = REPATH_PEER_BUSY;

@@ -141,6 +141,7 @@ int repath_xprt_status_errno(u8 status)
 		return 0;
 	case REPATH_PEER_PENDING:
 	case REPATH_PEER_BUSY:
+	case REPATH_PEER_UNPROVEN:
 		return EAGAIN;
 	case REPATH_PEER_NO_SHIM:
 		return EOPNOTSUPP;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 17 */
-/* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../hello.o ../known.o ../lid.o ../local.o ../peer.o ../silent.o ../stat.o */
+/* kunit-cases: 18 */
+/* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../hello.o ../known.o ../lid.o ../local.o ../peer.o ../peer_wire.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -47,6 +47,10 @@ static struct {
 	struct repath_qp *second;
 	struct repath_device *dev;	/* that a process may name */
 	bool sender;			/* the process speaks */
+	bool sends;			/* the carrier takes messages */
+	u32 sent_form;
+	repath_xprt_done_fn sent_done;
+	void *sent_arg;
 } fake;
 
 void repath_device_put(struct repath_device *dev)
@@ -159,11 +163,20 @@ int repath_qp_walk_of(struct pid *tgid, repath_qp_fn fn, void *arg)
 int repath_xprt_send(struct repath_device *dev, const struct repath_addr *to, u64 order, u8 type,
 		     void *data, u32 len, repath_xprt_done_fn done, void *arg)
 {
+	const struct repath_wire_msg *wire = data;
+
+	if (type != REPATH_MSG_HELLO)
+		fake.sent_form = be32_to_cpu(wire->form);
 	kvfree(data);
-	if (type != REPATH_MSG_GONE)
+	if (type == REPATH_MSG_GONE) {
+		done(arg, READ_ONCE(fake.gone_err), fake.gone_status);
+		WRITE_ONCE(fake.gones, fake.gones + 1);
+		return 0;
+	}
+	if (!fake.sends || type == REPATH_MSG_HELLO)
 		return -ENODEV;
-	done(arg, READ_ONCE(fake.gone_err), fake.gone_status);
-	WRITE_ONCE(fake.gones, fake.gones + 1);
+	fake.sent_done = done;
+	fake.sent_arg = arg;
 	return 0;
 }
 
@@ -636,6 +649,28 @@ static int send(struct kunit *test, u8 type, const struct repath_conn_rec *recs,
 	return err;
 }
 
+/* What is refused because not all is known there is said at length; the shim says it again. */
+static void t_send_unproven(struct kunit *test)
+{
+	struct repath_conn *conn = ready(test);
+	struct repath_conn_rec recs[8];
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(recs); i++)
+		recs[i] = (struct repath_conn_rec){ .conn_id = conn->id };
+	fake.sends = true;
+	KUNIT_ASSERT_EQ(test, send(test, REPATH_MSG_PREPARE, recs, 8, false), 0);
+	KUNIT_EXPECT_EQ(test, fake.sent_form, (u32)REPATH_WIRE_PACKED);
+	fake.sent_done(fake.sent_arg, 0, REPATH_PEER_OK);
+	KUNIT_ASSERT_EQ(test, send(test, REPATH_MSG_PREPARE, recs, 8, false), 0);
+	KUNIT_EXPECT_EQ(test, fake.sent_form, (u32)REPATH_WIRE_PACKED);
+	fake.sent_done(fake.sent_arg, 0, REPATH_PEER_UNPROVEN);
+	KUNIT_ASSERT_EQ(test, send(test, REPATH_MSG_PREPARE, recs, 8, false), 0);
+	KUNIT_EXPECT_EQ(test, fake.sent_form, (u32)REPATH_WIRE_AT_LENGTH);
+	fake.sent_done(fake.sent_arg, 0, REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, atomic_read(&fake.proc.sending), 0);
+}
+
 /* Who binds one connection to another's queue pair ends that one, which it names as well. */
 static void t_send_ends_what_it_names(struct kunit *test)
 {
@@ -662,6 +697,7 @@ static void t_send_ends_what_it_names(struct kunit *test)
 	recs[0] = (struct repath_conn_rec){ .conn_id = b->id, .qpn = QPN + 1 };
 	recs[1] = (struct repath_conn_rec){ .conn_id = a->id, .qpn = QPN + 1 };
 	fake.dev = &c->dev;
+	fake.sends = true;
 	KUNIT_EXPECT_EQ(test, send(test, REPATH_MSG_INFO, recs, 2, true), -ENOENT);
 	KUNIT_EXPECT_PTR_EQ(test, a->rqp, &c->second);
 	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 1u);
@@ -738,6 +774,7 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_info),
 	KUNIT_CASE(t_gone),
 	KUNIT_CASE(t_gone_again),
+	KUNIT_CASE(t_send_unproven),
 	KUNIT_CASE(t_send_ends_what_it_names),
 	KUNIT_CASE(t_fuzz),
 	{}
