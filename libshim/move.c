@@ -114,15 +114,28 @@ static void ev_suspend(uint32_t op)
 	m->state = MOVE_LOCK;
 }
 
-/* Something that can not be moved was made after the check. */
-static bool still_movable(struct rp_move *m)
+static void check_again(struct rp_move *m, char *why, size_t room)
 {
-	char why[REPATH_REASON_MAX] = "";
 	unsigned int i;
 
-	rp_conns_refresh();
+	why[0] = 0;
 	for (i = 0; i < m->nctxs; i++)
-		rp_move_check_context(m->ctxs[i], m->force, why, sizeof(why));
+		rp_move_check_context(m->ctxs[i], m->force, why, room);
+}
+
+/*
+ * Something that can not be moved was made after the check. Only what was connected since has a
+ * connection that is not known here; peers that have gone meanwhile have said so.
+ */
+static bool still_movable(struct rp_move *m)
+{
+	char why[REPATH_REASON_MAX];
+
+	check_again(m, why, sizeof(why));
+	if (why[0] || m->force) {
+		rp_conns_refresh();
+		check_again(m, why, sizeof(why));
+	}
 	if (!why[0])
 		return true;
 	rp_ctl_reply(m->op, REPATH_STAGE_GATE, EOPNOTSUPP, why, NULL);
