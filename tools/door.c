@@ -394,10 +394,12 @@ int door_listen(struct door *door, const char *name)
 		return explain(door, -errno, NULL);
 	nl_socket_set_buffer_size(door->events, EVENT_BUFFER, 0);
 	nl_socket_set_nonblocking(door->events);
-	ret = nl_socket_add_membership(door->events, group);
+	/* First, since it asks by this socket: no event may come before the answer. */
+	ret = join_notify(door, door->events);
 	if (ret)
-		return explain_libnl(door, ret, "joining the multicast group");
-	return join_notify(door, door->events);
+		return ret;
+	ret = nl_socket_add_membership(door->events, group);
+	return ret ? explain_libnl(door, ret, "joining the multicast group") : 0;
 }
 
 int door_wait(struct door *door)

@@ -8,6 +8,8 @@
  *	the process gets SIGKILL or SIGSTOP before, or after, it says REPLY with this stage (enum
  *	repath_stage), or PEER_SEND with this type (enum repath_msg). The file is removed first.
  *	$STOPPER_ABI: the version of the interface that the shim says it has.
+ *	$STOPPER_JOIN: who joins a multicast group, the command repath as well, goes on so many
+ *	milliseconds later.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,6 +23,7 @@
 #include <netlink/attr.h>
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
+#include <netlink/socket.h>
 
 #include "../../include/uapi/ib_repath.h"
 
@@ -103,5 +106,19 @@ int nl_send_auto(struct nl_sock *sk, struct nl_msg *msg)
 	ret = real(sk, msg);
 	if (here && p.after)
 		end_here(&p);
+	return ret;
+}
+
+int nl_socket_add_membership(struct nl_sock *sk, int group)
+{
+	static int (*real)(struct nl_sock *sk, int group);
+	const char *ms = getenv("STOPPER_JOIN");
+	int ret;
+
+	if (!real)
+		real = (__typeof__(real))dlsym(RTLD_NEXT, "nl_socket_add_membership");
+	ret = real(sk, group);
+	if (ms)
+		usleep(atoi(ms) * 1000);
 	return ret;
 }

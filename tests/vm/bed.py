@@ -204,7 +204,9 @@ class Bed:
         silent = [f"{guest} hears nothing of {nic.ip} of {other}"
                   for guest, own in nics for other, nic in nics
                   if other is not guest and
-                  guest.status(f"ping -c 5 -W 1 -I {own.ifname} {nic.ip}") != 0]
+                  guest.status(f"for try in 1 2 3 4 5; do"
+                               f" ping -c 1 -W 1 -I {own.ifname} {nic.ip} && exit; done;"
+                               f" exit 1") != 0]
         if silent:
             counts = [f"--- {guest}\n" + guest.run("ip -s link; cat /proc/net/arp", check=False)
                       for guest in self.all_guests if guest.alive]

@@ -17,8 +17,8 @@ def test(bed):
     assert a.run("uname -r").strip() == bed.kernel.release
     for guest in (a, b):
         if kernels.accelerator() == "tcg":      # its clock is as fast as the host's
-            mhz = re.search(r"tsc: Detected ([0-9.]+) MHz", guest.dmesg())
-            assert mhz and float(mhz[1]) * 1000 == kernels.tsc_khz(), mhz
+            mhz = re.findall(r"tsc: Detected ([0-9.]+) MHz", guest.dmesg())
+            assert mhz and round(float(mhz[-1]) * 1000) == kernels.tsc_khz(), mhz
     b.run("ping -c 2 -i 0.2 192.168.77.1")
     b.run("ping -c 2 -i 0.2 10.0.0.1")
     for guest in (a, b):

@@ -27,6 +27,13 @@ def test(bed):
     assert len([line for line in tracking.events(text, "process", "new")
                 if f"pid {pid} " in line]) == 1, text
 
+    # It joins while events come, too: what it asks the kernel is not answered by one of these.
+    late = a.start("STOPPER_JOIN=500 LD_PRELOAD=/usr/bin/libstopper.so"
+                   " exec stdbuf -oL repath monitor")
+    a.run("until grep -q libstopper /proc/[0-9]*/maps; do :; done 2>/dev/null;"
+          "n=0; until [ $n = 20 ]; do holdqp -b >/dev/null; n=$((n + 1)); done")
+    late.wait_for("process del")
+
     a.rxe_del("rxe0")
     monitor.wait_for("device del dev rxe0")
     a.rxe_add("rxe0")
