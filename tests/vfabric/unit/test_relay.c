@@ -2,11 +2,8 @@
 /* The data path: timing, credits, drops and their counters, arbitration, lifetimes, faults. */
 #include <string.h>
 
-#include "check.h"
-#include "fabric.h"
 #include "fault.h"
-#include "sma.h"
-#include "traffic.h"
+#include "made.h"
 
 #define US 1000000ull
 #define SIZE 2078u
@@ -16,21 +13,12 @@ static struct fabric f;
 
 static void up(const char *spec, unsigned int vls)
 {
-	struct fabric_config config = { .seed = 1, .vls = vls };
-
-	net_init(&net);
-	CHECK_EQ(net_make(&net, spec), 0);
-	CHECK_EQ(fabric_init(&f, &net, &config), 0);
-	CHECK_EQ(sma_init(&f), 0);
-	CHECK_EQ(routes_minhop(&f), 0);
-	port_activate_all(&f);
+	made_up(&f, &net, spec, vls);
 }
 
 static void down(void)
 {
-	sma_free(&f);
-	fabric_free(&f);
-	net_free(&net);
+	made_down(&f, &net);
 }
 
 static uint32_t at(const char *id, unsigned int num)

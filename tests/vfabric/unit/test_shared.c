@@ -4,11 +4,9 @@
 #include <string.h>
 
 #include "../../vhca/wire.h"
-#include "check.h"
 #include "ext_packet.h"
+#include "made.h"
 #include "shared.h"
-#include "sma.h"
-#include "traffic.h"
 
 #define LID 5
 #define ELSEWHERE 9
@@ -20,21 +18,12 @@ static struct fabric f;
 
 static void up(void)
 {
-	struct fabric_config config = { .seed = 1 };
-
-	net_init(&net);
-	CHECK_EQ(net_make(&net, "mesh:2,shared=2"), 0);
-	CHECK_EQ(fabric_init(&f, &net, &config), 0);
-	CHECK_EQ(sma_init(&f), 0);
-	CHECK_EQ(routes_minhop(&f), 0);
-	port_activate_all(&f);
+	made_up(&f, &net, "mesh:2,shared=2", 0);
 }
 
 static void down(void)
 {
-	sma_free(&f);
-	fabric_free(&f);
-	net_free(&net);
+	made_down(&f, &net);
 }
 
 static uint32_t inside(unsigned int num)
