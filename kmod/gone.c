@@ -48,7 +48,8 @@ static LIST_HEAD(unheard);
 static unsigned int unheard_count;
 static unsigned int again;	/* under way, of those that are sent again */
 
-static struct delayed_work again_work;
+static void say_again(struct work_struct *work);
+static DECLARE_DELAYED_WORK(again_work, say_again);
 
 static void gone_free(struct gone *gone)
 {
@@ -140,12 +141,6 @@ void repath_gone_say(struct repath_device *dev, const struct repath_addr *to, co
 	memcpy(gone->data, data, len);
 	if (gone_send(gone))
 		gone_free(gone);
-}
-
-int repath_gone_init(void)
-{
-	INIT_DELAYED_WORK(&again_work, say_again);
-	return 0;
 }
 
 /*

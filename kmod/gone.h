@@ -8,7 +8,6 @@
 struct repath_addr;
 struct repath_device;
 
-int repath_gone_init(void);
 void repath_gone_exit(void);
 
 /**

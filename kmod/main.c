@@ -49,12 +49,9 @@ static int __init repath_init(void)
 	err = repath_hello_init();
 	if (err)
 		goto err_xprt;
-	err = repath_gone_init();
-	if (err)
-		goto err_hello;
 	err = repath_peer_init();
 	if (err)
-		goto err_gone;
+		goto err_hello;
 	repath_number_init();
 	err = repath_resolve_init();
 	if (err)
@@ -90,7 +87,6 @@ err_resolve:
 	repath_number_exit();
 err_peer:
 	repath_peer_exit();
-err_gone:
 	repath_gone_exit();
 err_hello:
 	repath_hello_exit();

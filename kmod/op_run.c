@@ -29,6 +29,12 @@ void repath_op_wake(void)
 		mod_delayed_work(op_wq, &op_work, 0);
 }
 
+/* It is leaving; repath_op_proc_left() takes it out. */
+static bool is_leaving(int err)
+{
+	return err == -ESRCH || err == -ECONNREFUSED;
+}
+
 /**
  * tell_all - an event for all that take part
  * @op: operation
@@ -45,8 +51,7 @@ static void tell_all(struct repath_op *op, u8 cmd)
 		p->err = 0;
 		p->reason[0] = 0;
 		err = p->proc ? repath_op_tell(op, p, cmd) : -ESRCH;
-		if (err == -ESRCH || err == -ECONNREFUSED) {
-			/* It is leaving; repath_op_proc_left() takes it out. */
+		if (is_leaving(err)) {
 			continue;
 		} else if (err && cmd == REPATH_CMD_EV_ABORT) {
 			/* Nothing else would let it go on. */
@@ -68,7 +73,7 @@ static void tell_untold(struct repath_op *op)
 		if (!p->untold)
 			continue;
 		err = p->proc ? repath_op_tell(op, p, REPATH_CMD_EV_ABORT) : -ESRCH;
-		p->untold = err && err != -ESRCH && err != -ECONNREFUSED;
+		p->untold = err && !is_leaving(err);
 	}
 }
 

@@ -269,8 +269,7 @@ static int peer_init(struct kunit *test)
 		.cookie = cpu_to_be64(PEER_COOKIE),
 	};
 	test->priv = c;
-	return repath_conn_init() ?: repath_hello_init() ?: repath_gone_init() ?:
-	       repath_peer_init();
+	return repath_conn_init() ?: repath_hello_init() ?: repath_peer_init();
 }
 
 static void peer_exit(struct kunit *test)
