@@ -4,9 +4,10 @@
  * libibrepath.so, it sees each word that the shim is about to say to the module:
  *
  *	$STOPPER is a file; while it has the line
- *		kill|stop before|after reply|msg NUMBER
+ *		kill|stop before|after reply|msg NUMBERS
  *	the process gets SIGKILL or SIGSTOP before, or after, it says REPLY with this stage (enum
- *	repath_stage), or PEER_SEND with this type (enum repath_msg). The file is removed first.
+ *	repath_stage), or PEER_SEND with this type (enum repath_msg): the first one of NUMBERS, a bit
+ *	mask in hexadecimal. The file is removed first.
  *	$STOPPER_ABI: the version of the interface that the shim says it has.
  *	$STOPPER_JOIN: who joins a multicast group, the command repath as well, goes on so many
  *	milliseconds later.
@@ -32,7 +33,7 @@ struct point {
 	int after;
 	int cmd;
 	int attr;
-	int number;
+	unsigned int numbers;	/* 1 << number of each */
 };
 
 static int wanted(struct point *p)
@@ -44,7 +45,7 @@ static int wanted(struct point *p)
 
 	if (!f)
 		return 0;
-	n = fscanf(f, "%7s %7s %7s %d", what, when, of, &p->number);
+	n = fscanf(f, "%7s %7s %7s %x", what, when, of, &p->numbers);
 	fclose(f);
 	if (n != 4)
 		return 0;
@@ -66,7 +67,7 @@ static int is_there(const struct point *p, struct nl_msg *msg)
 		return 0;
 	a = nla_find((struct nlattr *)((char *)g + GENL_HDRLEN),
 		     nlh->nlmsg_len - NLMSG_HDRLEN - GENL_HDRLEN, p->attr);
-	return a && nla_get_u8(a) == p->number;
+	return a && nla_get_u8(a) < 32 && p->numbers & 1u << nla_get_u8(a);
 }
 
 /* Another release of the shim, as far as the module can see. */

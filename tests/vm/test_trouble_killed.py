@@ -7,7 +7,7 @@ from trouble import Case, kernel_says
 
 GUESTS = 2
 SUSPENDING = [("mover", "before reply check"), ("mover", "before msg PREPARE"),
-              ("mover", "before msg GATE"), ("mover", "before reply gate"),
+              ("mover", "before msg GATE/READY"), ("mover", "before reply gate"),
               ("mover", "before msg READY"),
               ("mover", "before reply drain"), ("mover", "before reply release")]
 RESUMING = [("mover", "before reply open"), ("mover", "before reply recreate"),
@@ -15,7 +15,7 @@ RESUMING = [("mover", "before reply open"), ("mover", "before reply recreate"),
             ("mover", "before reply connect"), ("mover", "before reply replay")]
 # Here the other end's queue pair is not suspended yet, or not any more.
 GATE_OPEN = [("mover", "before reply check"), ("mover", "before msg PREPARE"),
-             ("mover", "before msg GATE"),
+             ("mover", "before msg GATE/READY"),
              ("mover", "before reply connect"), ("mover", "before reply replay"),
              ("mover", "before reply abort")]
 

@@ -7,8 +7,7 @@ from test_trouble_killed import armed, running, settle
 from trouble import Case, kernel_says, start, wait_final
 
 GUESTS = 2
-PENDING = "a peer may have nothing under way just then, and say READY in the place of GATE"
-PEERS = [("peer", "before msg PREPARED"), ("peer", "before msg GATE"),
+PEERS = [("peer", "before msg PREPARED"), ("peer", "before msg GATE/READY"),
          ("peer", "before msg READY"), ("peer", "before msg INFO")]
 ABORTING = [("mover", "before msg ABORT"), ("mover", "before reply abort"),
             ("peer", "before msg ABORTED")]

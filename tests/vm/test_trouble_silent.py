@@ -9,10 +9,10 @@ TIMEOUT = 600
 # who, where; what `repath` says; what the operation is then, and when the process is awake again.
 SUSPENDING = [
     ("peer", "before msg PREPARED", "has not gone on after stage start", "failed", "failed"),
-    ("peer", "before msg GATE", "has not gone on after stage", None, "failed"),
+    ("peer", "before msg GATE/READY", "has not gone on after stage", None, "failed"),
     ("peer", "before msg READY", "has not gone on after stage", None, "failed"),
     ("mover", "before reply check", "has not gone on after stage start", "failed", "failed"),
-    ("mover", "before msg GATE", "has not gone on after stage", "parked", "failed"),
+    ("mover", "before msg GATE/READY", "has not gone on after stage", "parked", "failed"),
     ("mover", "before msg READY", "has not gone on after stage", "parked", "failed"),
     ("mover", "before reply release", "has not gone on after stage", "parked", "failed"),
 ]

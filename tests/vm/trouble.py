@@ -70,9 +70,10 @@ class Case:
 
     def arm(self, what, point=None, guest=None):
         """@what: "kill" or "stop"; its own point of the victim, or @point of the process in @guest."""
-        when, kind, name = (point or self.point).split()
-        number = (STAGES if kind == "reply" else MESSAGES)[name]
-        (guest or self.guest).run(f"echo {what} {when} {kind} {number} > {self.trap}.new;"
+        when, kind, names = (point or self.point).split()
+        numbers = sum(1 << (STAGES if kind == "reply" else MESSAGES)[name]
+                      for name in names.split("/"))
+        (guest or self.guest).run(f"echo {what} {when} {kind} {numbers:x} > {self.trap}.new;"
                                   f"mv {self.trap}.new {self.trap}")
 
     def wait_hit(self, guest=None, timeout=60):
