@@ -4,7 +4,6 @@
 from disturbed import disturb
 
 GUESTS = 2
-PENDING = "after a forged HELLO the first suspend is refused, and the test does not ask again"
 
 
 def test(bed):

@@ -4,7 +4,6 @@
 from disturbed import disturb
 
 GUESTS = 2
-PENDING = "HELLO and GONE have not been reached; it has not run since DRAINED is said each time"
 
 
 def test(bed):

@@ -5,7 +5,6 @@ a move is said again in the next."""
 from disturbed import disturb
 
 GUESTS = 2
-PENDING = "HELLO and GONE have not been reached; it has not run since DRAINED is said each time"
 
 
 def test(bed):
