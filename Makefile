@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # repath: see README.md. All outputs go to build/; what belongs to one kernel to build/RELEASE/.
 #
-#   make                    the module, the shim library, the tools
+#   make                    the module, the shim library, the tools, OpenSM's plugin
 #   make check              all tests; the last line sums them up
 #   make check-style        shellcheck, sparse, kernel-doc, checkpatch
 #   make check-unit         unit tests on the host, KUnit suites in a guest
@@ -49,7 +49,7 @@ BUILD = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell 
 
 .PHONY: all
 all: setup
-	+@$(BUILD) module shim tools
+	+@$(BUILD) module shim tools sm
 
 # Each part names its rules and outputs in its own file.
 SHIM :=
@@ -59,6 +59,7 @@ UNIT :=
 -include libshim/Makefile.inc tools/Makefile.inc tests/apps/Makefile.inc tests/unit/Makefile.inc
 -include tests/mpi/Makefile.inc tests/bench/Makefile.inc kmod/tests/Makefile.inc
 -include tests/vfabric/Makefile.inc tests/vhca/Makefile.inc tests/debug/Makefile.inc
+-include sm/Makefile.inc tests/sm/Makefile.inc
 
 .PHONY: setup module shim tools apps unit guest-files
 setup:

@@ -78,7 +78,8 @@ enum repath_sm_kind {
  * @serial: of the routing, one more each time that the tables are computed. A notice of
  *	REPATH_SM_ROUTE with an older serial than the last is out of date. An UnPath and the RePath
  *	that follows it have the same.
- * @number: of the notice, one more for each notice to the same subscriber; the same in a repetition
+ * @number: of the notice, from anywhere, one more for each notice to the same subscriber; the
+ *	same in a repetition
  * @unused: 0
  */
 struct repath_sm_details {

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "options.h"
+
+static const char *const methods[] = {
+	[RSM_WILDCARD] = "wildcard", [RSM_REPATH_ONLY] = "repath-only", [RSM_HYBRID] = "hybrid",
+	[RSM_AFFECTED] = "affected", [RSM_AUTO] = "auto",		NULL,
+};
+
+static const char *const switched[] = { "off", "on", NULL };
+
+enum kind { NUMBER, CHOICE, TEXT };
+
+/* Where a choice has -1 it is called "auto". */
+static const struct option {
+	const char *name;
+	enum kind kind;
+	size_t offset;
+	long fallback, least, most;
+	const char *const *choices;
+	const char *text;
+} options[] = {
+#define AT(member) offsetof(struct rsm_options, member)
+	{ "method", CHOICE, AT(method), RSM_AUTO, 0, 0, methods, NULL },
+	{ "unpath", CHOICE, AT(unpath), -1, -1, 0, switched, NULL },
+	{ "dry_run", CHOICE, AT(dry_run), 0, 0, 0, switched, NULL },
+	{ "report_timeout", NUMBER, AT(report_timeout), 200, 1, 60000, NULL, NULL },
+	{ "report_limit", NUMBER, AT(report_limit), 8, 1, 1000, NULL, NULL },
+	{ "window", NUMBER, AT(window), 64, 1, 512, NULL, NULL },
+	{ "host_rate", NUMBER, AT(host_rate), 1000, 0, 1000000, NULL, NULL },
+	{ "coalesce", CHOICE, AT(coalesce), -1, -1, 0, switched, NULL },
+	{ "status_socket", TEXT, AT(status_socket), 0, 0, 0, NULL, "/run/osm-repath.sock" },
+#undef AT
+};
+
+#define N_OPTIONS (sizeof(options) / sizeof(options[0]))
+#define TEXT_SIZE sizeof(((struct rsm_options *)NULL)->status_socket)
+
+/** rsm_method_name - the word for it in the option file */
+const char *rsm_method_name(int method)
+{
+	return methods[method];
+}
+
+static void set_number(struct rsm_options *opt, const struct option *o, long value)
+{
+	*(int *)((char *)opt + o->offset) = value;
+}
+
+static int set_choice(struct rsm_options *opt, const struct option *o, const char *value)
+{
+	if (o->least < 0 && !strcmp(value, "auto")) {
+		set_number(opt, o, -1);
+		return 0;
+	}
+	for (int i = 0; o->choices[i]; i++) {
+		if (!strcmp(value, o->choices[i])) {
+			set_number(opt, o, i);
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int set(struct rsm_options *opt, const struct option *o, const char *value)
+{
+	char *end;
+	long number;
+
+	switch (o->kind) {
+	case CHOICE:
+		return set_choice(opt, o, value);
+	case TEXT:
+		if (strlen(value) >= TEXT_SIZE)
+			return -EINVAL;
+		strcpy((char *)opt + o->offset, value);
+		return 0;
+	case NUMBER:
+		errno = 0;
+		number = strtol(value, &end, 10);
+		if (errno || end == value || *end || number < o->least || number > o->most)
+			return -EINVAL;
+		set_number(opt, o, number);
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static void set_fallbacks(struct rsm_options *opt)
+{
+	for (size_t i = 0; i < N_OPTIONS; i++) {
+		if (options[i].kind == TEXT)
+			strcpy((char *)opt + options[i].offset, options[i].text);
+		else
+			set_number(opt, &options[i], options[i].fallback);
+	}
+}
+
+static void say_range(const struct option *o, char *why, size_t size)
+{
+	size_t at = strlen(why);
+
+	if (o->kind == NUMBER) {
+		snprintf(why + at, size - at, " (%ld to %ld)", o->least, o->most);
+		return;
+	}
+	if (o->kind == TEXT) {
+		snprintf(why + at, size - at, " (at most %zu characters)", TEXT_SIZE - 1);
+		return;
+	}
+	at += snprintf(why + at, size - at, " (one of:%s", o->least < 0 ? " auto" : "");
+	for (int i = 0; o->choices[i] && at < size; i++)
+		at += snprintf(why + at, size - at, " %s", o->choices[i]);
+	if (at < size)
+		snprintf(why + at, size - at, ")");
+}
+
+static int parse_line(struct rsm_options *opt, char *line, char *why, size_t size)
+{
+	char *save, *name, *value;
+
+	line[strcspn(line, "#\n")] = '\0';
+	name = strtok_r(line, " \t\r", &save);
+	if (!name)
+		return 0;
+	value = strtok_r(NULL, " \t\r", &save);
+	for (size_t i = 0; i < N_OPTIONS; i++) {
+		if (strcmp(name, options[i].name))
+			continue;
+		if (!value && options[i].kind == TEXT)
+			value = "";
+		if (!value || strtok_r(NULL, " \t\r", &save) || set(opt, &options[i], value)) {
+			snprintf(why, size, "no value for %s: %s", name, value ? value : "");
+			say_range(&options[i], why, size);
+			return -EINVAL;
+		}
+		return 0;
+	}
+	snprintf(why, size, "no such option: %s", name);
+	return -EINVAL;
+}
+
+/**
+ * rsm_options_read - defaults, and then what a file says
+ * @opt: filled in
+ * @path: of the file; NULL or empty: RSM_OPTIONS_FILE, which need not exist
+ * @why: the reason of a failure, for a person
+ * @size: of @why
+ *
+ * Return: 0 or a negative error number.
+ */
+int rsm_options_read(struct rsm_options *opt, const char *path, char *why, size_t size)
+{
+	bool named = path && *path;
+	char line[1024], wrong[256];
+	int number = 0, rc = 0;
+	FILE *file;
+
+	set_fallbacks(opt);
+	if (!named)
+		path = RSM_OPTIONS_FILE;
+	file = fopen(path, "re");
+	if (!file) {
+		rc = -errno;
+		snprintf(why, size, "%s: %s", path, strerror(errno));
+		return named || rc != -ENOENT ? rc : 0;
+	}
+	while (!rc && fgets(line, sizeof(line), file)) {
+		number++;
+		rc = parse_line(opt, line, wrong, sizeof(wrong));
+	}
+	fclose(file);
+	if (rc)
+		snprintf(why, size, "%s:%d: %s", path, number, wrong);
+	return rc;
+}

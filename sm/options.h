@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The plugin's option file: one "name value" a line; # begins a comment. */
+#ifndef RSM_OPTIONS_H
+#define RSM_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define RSM_OPTIONS_FILE "/etc/opensm/repath.conf"
+
+/**
+ * enum rsm_method - who is told what when paths change
+ * @RSM_WILDCARD: every host, everything, at each heavy sweep
+ * @RSM_REPATH_ONLY: the host at the source of each changed path, with the record
+ * @RSM_HYBRID: every host, everything, when any path changed
+ * @RSM_AFFECTED: each host that a path of changed, everything
+ * @RSM_AUTO: each host that a path of changed, the records or everything, what is cheaper
+ */
+enum rsm_method {
+	RSM_WILDCARD,
+	RSM_REPATH_ONLY,
+	RSM_HYBRID,
+	RSM_AFFECTED,
+	RSM_AUTO,
+};
+
+/**
+ * struct rsm_options - what the file says, or the defaults
+ * @method: see enum rsm_method
+ * @unpath: whether UnPath is sent: -1: with AFFECTED and AUTO, 0, 1
+ * @dry_run: only log
+ * @report_timeout: milliseconds until the first repetition; doubled each time
+ * @report_limit: how often a report is sent at most
+ * @window: reports on their way at most
+ * @host_rate: reports to one host a second at most; 0: no limit
+ * @coalesce: whether an unsent notice gives way to one that says more
+ * @status_socket: path of the socket; empty: none
+ */
+struct rsm_options {
+	int method;
+	int unpath;
+	int dry_run;
+	int report_timeout;
+	int report_limit;
+	int window;
+	int host_rate;
+	int coalesce;
+	char status_socket[108];
+};
+
+const char *rsm_method_name(int method);
+int rsm_options_read(struct rsm_options *opt, const char *path, char *why, size_t size);
+
+#endif

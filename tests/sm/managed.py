@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""A fabric of vfabric whose OpenSM has the plugin:
+
+    with Managed("mesh:3x2", "-R lash", method="hybrid") as fabric:
+        print(fabric.status()["signal"]["subscribers"])
+"""
+
+import json
+import socket
+
+import bed
+from bed import NETS, TOP, Failed, expect
+
+__all__ = ["NETS", "Failed", "Managed", "expect"]
+
+
+class Managed(bed.Fabric):
+    def __init__(self, topology, sm_options="", plugin=f"{TOP}/build", conf="", **options):
+        super().__init__(topology, opensm=sm_options)
+        self.plugin, self.conf, self.options_of_plugin = plugin, conf, options
+
+    def environment(self, host):
+        return dict(super().environment(host), LD_LIBRARY_PATH=self.plugin)
+
+    def start_opensm(self, options):
+        self.socket = f"{self.dir}/status"
+        with open(f"{self.dir}/repath.conf", "w", encoding="utf-8") as file:
+            file.write(f"status_socket {self.socket}\n")
+            for name, value in self.options_of_plugin.items():
+                file.write(f"{name} {value}\n")
+        with open(f"{self.dir}/opensm.conf", "w", encoding="utf-8") as file:
+            file.write("event_plugin_name osmrepath\n"
+                       f"event_plugin_options {self.dir}/repath.conf\n{self.conf}\n")
+        return super().start_opensm(f"{options} -F {self.dir}/opensm.conf")
+
+    def status(self):
+        """What the plugin says of itself."""
+        with socket.socket(socket.AF_UNIX) as asked:
+            asked.connect(self.socket)
+            with asked.makefile(encoding="utf-8") as answer:
+                return json.loads(answer.read())
+
+    def plugin_log(self):
+        return [line for line in self.sm_log().splitlines() if "repath" in line]
