@@ -8,6 +8,7 @@
 #include "device.h"
 #include "lid.h"
 #include "op.h"
+#include "reroute.h"
 #include "track.h"
 #include "unplug.h"
 #include "xprt.h"
@@ -37,6 +38,7 @@ static int client_add(struct ib_device *ibdev)
 	if (err)
 		dev_warn(&ibdev->dev, "repath: no peer channel (%d)\n", err);
 
+	repath_reroute_begin(dev);
 	/* First the hooks, then what they have not seen: nothing falls between. */
 	repath_device_link(dev);
 	repath_adopt(dev);
@@ -50,7 +52,7 @@ static int client_add(struct ib_device *ibdev)
  *     repath_track_lock, and those are empty and stay empty (repath_device::removed);
  * (2) notes, dumps, connections and operations: they hold references, of the queue pair or of the
  *     device, and call the device only inside repath_device_use(), which fails from now on;
- * (3) the rescan and the port events: cancelled here.
+ * (3) the rescan, the port events and the moves of queue pairs: cancelled here.
  * ibdev's memory stays until the last reference of @dev is dropped.
  */
 static void client_remove(struct ib_device *ibdev, void *client_data)
@@ -62,6 +64,7 @@ static void client_remove(struct ib_device *ibdev, void *client_data)
 	repath_op_device_removed(dev);
 	if (dev->xprt)
 		repath_xprt_remove_device(dev);
+	repath_reroute_end(dev);
 	repath_track_device_gone(dev);
 	/* Again: one may have begun meanwhile. From now on they begin with a device that is gone. */
 	repath_op_device_removed(dev);

@@ -7,6 +7,7 @@
 #include "device.h"
 #include "event.h"
 #include "op.h"
+#include "reroute_qp.h"
 #include "track.h"
 
 /* Writers hold repath_track_lock, readers are in RCU. */
@@ -36,6 +37,9 @@ static void device_free_work(struct work_struct *work)
 	xa_destroy(&dev->lids);
 	xa_destroy(&dev->by_qpn);
 	xa_destroy(&dev->ctxs);
+	if (dev->reroute)
+		xa_destroy(&dev->reroute->table);
+	kfree(dev->reroute);
 	put_device(&dev->ibdev->dev);
 	kfree_rcu(dev, rcu);
 }

@@ -16,6 +16,8 @@
 #include "note.h"
 #include "stat.h"
 
+struct repath_reroute;
+
 /**
  * struct repath_device - an RDMA device
  * @kref: the list holds one; every queue pair, context, connection and operation holds one each
@@ -30,6 +32,7 @@
  * @link_layer: enum rdma_link_layer of port 1
  * @removed: remove() runs or has run; nothing is tracked any more. repath_track_lock
  * @xprt: belongs to xprt.c
+ * @reroute: belongs to reroute.c; set before the device is linked
  * @lids: LIDs by port (lid.c). Readers RCU
  * @lid_lock: serialises who asks for them
  * @port_events: tells when they may have changed
@@ -63,6 +66,7 @@ struct repath_device {
 	u8 link_layer;
 	bool removed;
 	void *xprt;
+	struct repath_reroute *reroute;
 
 	struct xarray lids;
 	struct mutex lid_lock;

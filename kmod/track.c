@@ -7,6 +7,7 @@
 #include "conn.h"
 #include "device.h"
 #include "event.h"
+#include "reroute_qp.h"
 #include "trace.h"
 #include "track.h"
 
@@ -75,6 +76,7 @@ static void qp_drop_locked(struct repath_qp *rqp)
 	if (rqp->gone)
 		return;
 	rqp->gone = true;
+	repath_move_gone_locked(rqp);
 	repath_path_unlink_locked(rqp);
 	rqp->dev->qp_count--;
 	/* The QPN may belong to a newer queue pair already. */
@@ -267,6 +269,7 @@ void repath_track_qp_modified(const struct ib_qp *qp, const struct ib_qp_attr *a
 		if (mask & IB_QP_STATE && state == IB_QPS_RTR)
 			what |= qp_connected(rqp);
 		qp_set_path_locked(rqp, state, &path, &alt);
+		repath_move_seen_locked(rqp, attr, mask);
 		repath_stat_inc(rqp->dev, REPATH_STAT_QP_MODIFY);
 		if (qp_lacks_av(rqp))
 			repath_device_rescan(rqp->dev);

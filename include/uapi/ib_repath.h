@@ -18,11 +18,12 @@
  *                                        KERNEL? SHIM? CREATED_NS? ASKED? DEST_QPN DLID SLID
  *                                        DGID? SGID_INDEX? SL RATE PATH_MTU PKEY_INDEX PKEY?
  *                                        MIG_STATE? ALT_PATH? { PORT DLID DGID? SGID_INDEX? SL
- *                                        RATE PKEY_INDEX PKEY? } CONN_ID? CONN_STATE? }
+ *                                        RATE PKEY_INDEX PKEY? } CONN_ID? CONN_STATE?
+ *                                        MOVE? { MOVE_STATE MOVED_BY? SINCE_NS? COUNT REASON? } }
  *   PROCESS_GET [DEV_NAME PID]   -> PROCESS { PID COMM SHIM? DEV_INDEX DEV_NAME QP_COUNT
  *                                        CTX_COUNT CONN_COUNT CONN_MOVING }
  *   DEVICE_GET [DEV_NAME]        -> DEVICE { DEV_INDEX DEV_NAME NODE_GUID PORTS LINK_LAYER
- *                                        QP_COUNT CTX_COUNT PROC_COUNT OP_ID? }
+ *                                        QP_COUNT CTX_COUNT PROC_COUNT OP_ID? REROUTE? }
  *   OP_GET     [OP_ID]           -> OP (below)
  *   CONN_GET   [PID DEV_NAME]    -> CONN { CONN_ID CONN_STATE DEV_INDEX PORT QPN PEER_ID
  *                                        DEST_QPN DGID MOVING? PID }
@@ -35,6 +36,9 @@
  *   RESUME   OP_ID|OLD_DEV_NAME [DEV_NAME TIMEOUT_MS]   -> OP_ID
  *   ABORT    OP_ID                                      -> OP_ID
  *   ADOPT    [DEV_NAME]          dump                   -> ADOPTION (below), one a device
+ *   PATH_SET DEV_NAME PORT DLID [SLID NEW_DLID SL RATE PATH_MTU PKEY SERIAL PREPARE]
+ *                                        queue pairs of PORT that send to DLID are moved to that path
+ *   DEVICE_SET DEV_NAME REROUTE
  *
  *   ADOPTION { DEV_INDEX DEV_NAME QP_COUNT CTX_COUNT ADOPTED_QPS ADOPTED_CTXS CORRECTED SWEPT
  *              MISSING_QPS MISSING_CTXS ERRNO? REASON? }
@@ -135,6 +139,9 @@ enum repath_cmd {
 	REPATH_CMD_EV_CONN,
 	REPATH_CMD_EV_NUMBERS,
 
+	REPATH_CMD_PATH_SET,
+	REPATH_CMD_DEVICE_SET,
+
 	__REPATH_CMD_MAX
 };
 #define REPATH_CMD_MAX (__REPATH_CMD_MAX - 1)
@@ -231,6 +238,15 @@ enum repath_attr {
 	REPATH_A_MOVED,		/* flag: the queue pair's process has moved */
 	REPATH_A_COUNT,		/* u32 */
 
+	REPATH_A_MOVE,		/* nest */
+	REPATH_A_MOVE_STATE,	/* u8: enum repath_move_state */
+	REPATH_A_MOVED_BY,	/* u8: enum repath_moved_by; absent: never moved */
+	REPATH_A_SINCE_NS,	/* u64: CLOCK_BOOTTIME, when it was moved onto its path */
+	REPATH_A_NEW_DLID,	/* u32 */
+	REPATH_A_SERIAL,	/* u32: of the routing that a path belongs to */
+	REPATH_A_PREPARE,	/* flag: the path takes the other one's place later */
+	REPATH_A_REROUTE,	/* u8: 1: queue pairs of the device are moved to new paths; 0: not */
+
 	__REPATH_A_MAX
 };
 #define REPATH_A_MAX (__REPATH_A_MAX - 1)
@@ -279,6 +295,25 @@ enum repath_ev_action {
 	REPATH_EV_NEW,
 	REPATH_EV_CHANGE,
 	REPATH_EV_DEL,
+};
+
+/* What has become of a queue pair whose path has changed. */
+enum repath_move_state {
+	REPATH_MOVE_NONE,	/* given up before anything had happened: its owner has done something */
+	REPATH_MOVE_MOVING,	/* on its way */
+	REPATH_MOVE_WAITING,	/* does not send until the new path is told */
+	REPATH_MOVE_PREPARED,	/* the new path is loaded as the alternate one */
+	REPATH_MOVE_MOVED,
+	REPATH_MOVE_LOST,	/* was in error before */
+	REPATH_MOVE_NO_WAY,	/* neither the device nor the shim can: left alone */
+	REPATH_MOVE_FAILED,	/* tried, and given up */
+};
+
+enum repath_moved_by {
+	REPATH_BY_NONE,
+	REPATH_BY_APM,		/* alternate path and migration */
+	REPATH_BY_SQD,		/* send queue drained, new address */
+	REPATH_BY_CYCLE,	/* by the shims at both ends */
 };
 
 /*
@@ -352,6 +387,17 @@ enum repath_stat {
 	REPATH_STAT_OP_KILLED,		/* processes killed by FORCE */
 	REPATH_STAT_UNPLUG,		/* devices removed without a suspend, in use */
 	REPATH_STAT_UNPLUG_LOST,	/* of these: given up, the processes have lost the device */
+
+	/* Queue pairs whose path has changed. */
+	REPATH_STAT_UNPATH,		/* paths that were taken away */
+	REPATH_STAT_REPATH,		/* new paths */
+	REPATH_STAT_MOVE,		/* queue pairs that were to be moved */
+	REPATH_STAT_MOVED_APM,
+	REPATH_STAT_MOVED_SQD,
+	REPATH_STAT_MOVE_AGAIN,		/* tried again, or by another way */
+	REPATH_STAT_MOVE_LOST,		/* in error before */
+	REPATH_STAT_MOVE_NO_WAY,	/* neither the device nor the shim can */
+	REPATH_STAT_MOVE_FAILED,
 
 	__REPATH_STAT_MAX
 };

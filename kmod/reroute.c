@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Paths change: who asks, and the work item of each device that does it.
+ *
+ * What is asked for is queued, in order. The work item looks up the queue pairs that it concerns
+ * and keeps those that are on their way in a list; it goes through the list until it is empty, and
+ * does to each what can be done without waiting. So the cost is that of the queue pairs concerned,
+ * however many the device has, and many drain at the same time.
+ */
+#include <linux/delay.h>
+#include <linux/slab.h>
+
+#include "device.h"
+#include "event.h"
+#include "lid.h"
+#include "op.h"
+#include "reroute.h"
+#include "reroute_qp.h"
+#include "stat.h"
+#include "track.h"
+
+/* Passes through the list before the work item lets others run, and how long it waits after each. */
+#define PASSES		5
+#define PASS_MIN_US	100
+#define PASS_MAX_US	200
+
+enum job_kind {
+	JOB_HOLD,
+	JOB_PREPARE,
+	JOB_REPATH,
+};
+
+struct job {
+	struct list_head node;
+	enum job_kind kind;
+	u32 port;
+	struct repath_new_path path;
+};
+
+static struct repath_move *move_of(struct repath_reroute *r, const struct repath_qp *rqp)
+{
+	struct repath_move *move;
+
+	rcu_read_lock();
+	move = xa_load(&r->table, rqp->key);
+	if (move && (move->rqp != rqp || !kref_get_unless_zero(&move->kref)))
+		move = NULL;
+	rcu_read_unlock();
+	return move;
+}
+
+/* Of a queue pair that has none yet; NULL without memory, or when it has gone. */
+static struct repath_move *move_new(struct repath_reroute *r, struct repath_qp *rqp)
+{
+	struct repath_move *move = kzalloc(sizeof(*move), GFP_KERNEL);
+	unsigned long flags;
+	bool stored = false;
+
+	if (!move)
+		return NULL;
+	kref_init(&move->kref);
+	INIT_LIST_HEAD(&move->node);
+	spin_lock_init(&move->lock);
+	move->rqp = rqp;
+	spin_lock_irqsave(&repath_track_lock, flags);
+	if (!rqp->gone)
+		stored = !xa_is_err(xa_store(&r->table, rqp->key, move,
+					     GFP_NOWAIT | __GFP_NOWARN));
+	if (stored)
+		kref_get(&move->kref);
+	spin_unlock_irqrestore(&repath_track_lock, flags);
+	if (!stored) {
+		repath_move_put(move);
+		return NULL;
+	}
+	return move;
+}
+
+struct expansion {
+	struct repath_reroute *r;
+	const struct job *job;
+};
+
+static bool is_concerned(const struct repath_qp *rqp, const struct repath_path *path,
+			 const struct job *job)
+{
+	if (!repath_qp_is_connected_type(rqp) || path->port != job->port)
+		return false;
+	return !job->path.slid ||
+	       (repath_lid(rqp->dev, job->port) | path->path_bits) == job->path.slid;
+}
+
+static void begin(struct repath_reroute *r, struct repath_move *move, const struct job *job)
+{
+	bool wanted = true;
+
+	if (job->kind == JOB_HOLD)
+		repath_move_hold(move);
+	else
+		wanted = repath_move_want(move, &job->path, job->kind == JOB_REPATH);
+	if (!wanted || !list_empty(&move->node))
+		return;
+	kref_get(&move->kref);
+	kref_get(&move->rqp->kref);
+	list_add_tail(&move->node, &r->moves);
+	repath_stat_inc(r->dev, REPATH_STAT_MOVE);
+}
+
+static int expand(struct repath_qp *rqp, void *arg)
+{
+	struct expansion *ex = arg;
+	struct repath_path path;
+	struct repath_move *move;
+
+	repath_qp_snapshot(rqp, NULL, &path);
+	/* The index finds it by its alternate path as well. */
+	if (path.dlid != ex->job->path.dlid || !is_concerned(rqp, &path, ex->job))
+		return 0;
+	move = move_of(ex->r, rqp) ?: move_new(ex->r, rqp);
+	if (!move)
+		return 0;
+	begin(ex->r, move, ex->job);
+	repath_move_put(move);
+	return 0;
+}
+
+static void run_job(struct repath_reroute *r, const struct job *job)
+{
+	struct expansion ex = { .r = r, .job = job };
+	struct repath_path path;
+	struct repath_move *move;
+
+	/* Those that are on their way there are on no index yet. */
+	list_for_each_entry(move, &r->moves, node) {
+		repath_qp_snapshot(move->rqp, NULL, &path);
+		if (move->to.new_dlid == job->path.dlid && path.dlid != job->path.dlid &&
+		    is_concerned(move->rqp, &path, job))
+			begin(r, move, job);
+	}
+	repath_qp_walk_on_path(r->dev, job->port, job->path.dlid, NULL, expand, &ex);
+}
+
+static struct job *next_job(struct repath_reroute *r)
+{
+	struct job *job;
+
+	spin_lock(&r->lock);
+	job = list_first_entry_or_null(&r->jobs, struct job, node);
+	if (job)
+		list_del(&job->node);
+	spin_unlock(&r->lock);
+	return job;
+}
+
+static void leave_list(struct repath_move *move)
+{
+	struct repath_qp *rqp = move->rqp;
+
+	list_del_init(&move->node);
+	repath_event_qp(rqp, REPATH_EV_CHANGE);
+	repath_move_put(move);
+	repath_qp_put(rqp);
+}
+
+static void pass(struct repath_reroute *r)
+{
+	struct repath_move *move, *tmp;
+
+	list_for_each_entry_safe(move, tmp, &r->moves, node) {
+		if (repath_move_step(r, move) == REPATH_NEXT_DONE)
+			leave_list(move);
+		cond_resched();
+	}
+}
+
+static void reroute_work(struct work_struct *work)
+{
+	struct repath_reroute *r = container_of(to_delayed_work(work), struct repath_reroute, work);
+	struct job *job;
+	int i;
+
+	WRITE_ONCE(r->hand, current);
+	while ((job = next_job(r))) {
+		run_job(r, job);
+		kfree(job);
+	}
+	r->paused = repath_op_of_device(r->dev);
+	for (i = 0; i < PASSES && !list_empty(&r->moves); i++) {
+		if (i)
+			usleep_range(PASS_MIN_US, PASS_MAX_US);
+		pass(r);
+	}
+	WRITE_ONCE(r->hand, NULL);
+	spin_lock(&r->lock);
+	if (!list_empty(&r->moves) && !r->ending)
+		queue_delayed_work(system_unbound_wq, &r->work, 1);
+	spin_unlock(&r->lock);
+}
+
+static int ask_for(struct repath_device *dev, u32 port, enum job_kind kind,
+		   const struct repath_new_path *path)
+{
+	struct repath_reroute *r = dev->reroute;
+	struct job *job;
+
+	if (!r || !rdma_is_port_valid(dev->ibdev, port) || !rdma_protocol_ib(dev->ibdev, port) ||
+	    READ_ONCE(r->off))
+		return -EOPNOTSUPP;
+	job = kzalloc(sizeof(*job), GFP_KERNEL);
+	if (!job)
+		return -ENOMEM;
+	job->kind = kind;
+	job->port = port;
+	job->path = *path;
+	spin_lock(&r->lock);
+	if (r->ending) {
+		spin_unlock(&r->lock);
+		kfree(job);
+		return -ENODEV;
+	}
+	list_add_tail(&job->node, &r->jobs);
+	mod_delayed_work(system_unbound_wq, &r->work, 0);
+	spin_unlock(&r->lock);
+	return 0;
+}
+
+/**
+ * repath_reroute_unpath - a path is not to be used any more
+ * @dev: device
+ * @port: own port
+ * @dlid: where it leads; 0: any
+ * @why: why
+ * @wait: its queue pairs shall not send until the new path is told; not for any
+ *
+ * Return: see reroute.h.
+ */
+int repath_reroute_unpath(struct repath_device *dev, u32 port, u32 dlid,
+			  enum repath_unpath_why why, bool wait)
+{
+	const struct repath_new_path path = { .dlid = dlid };
+
+	repath_stat_inc(dev, REPATH_STAT_UNPATH);
+	/* To stop all of a port would cost more than what is about to break. */
+	if (!wait || !dlid || why != REPATH_UNPATH_BREAKS)
+		return 0;
+	return ask_for(dev, port, JOB_HOLD, &path);
+}
+
+/**
+ * repath_reroute_prepare - a path will take the place of another one
+ * @dev: device
+ * @port: own port
+ * @path: the new path
+ *
+ * Return: see reroute.h.
+ */
+int repath_reroute_prepare(struct repath_device *dev, u32 port, const struct repath_new_path *path)
+{
+	return ask_for(dev, port, JOB_PREPARE, path);
+}
+
+/**
+ * repath_reroute_repath - a path takes the place of another one
+ * @dev: device
+ * @port: own port
+ * @path: the new path
+ *
+ * Return: see reroute.h.
+ */
+int repath_reroute_repath(struct repath_device *dev, u32 port, const struct repath_new_path *path)
+{
+	repath_stat_inc(dev, REPATH_STAT_REPATH);
+	return ask_for(dev, port, JOB_REPATH, path);
+}
+
+/**
+ * repath_reroute_switch - move queue pairs of a device, or not
+ * @dev: device
+ * @on: or not
+ */
+void repath_reroute_switch(struct repath_device *dev, bool on)
+{
+	if (dev->reroute)
+		WRITE_ONCE(dev->reroute->off, !on);
+}
+
+/**
+ * repath_reroute_is_on - are queue pairs of a device moved?
+ * @dev: device
+ */
+bool repath_reroute_is_on(const struct repath_device *dev)
+{
+	return dev->reroute && !READ_ONCE(dev->reroute->off);
+}
+
+/**
+ * repath_reroute_begin - a device has come
+ * @dev: device, not yet linked
+ */
+void repath_reroute_begin(struct repath_device *dev)
+{
+	struct repath_reroute *r = kzalloc(sizeof(*r), GFP_KERNEL);
+
+	if (!r)
+		return;
+	r->dev = dev;
+	xa_init(&r->table);
+	spin_lock_init(&r->lock);
+	INIT_LIST_HEAD(&r->jobs);
+	INIT_LIST_HEAD(&r->moves);
+	INIT_DELAYED_WORK(&r->work, reroute_work);
+	dev->reroute = r;
+}
+
+/**
+ * repath_reroute_end - a device is going, or the module is
+ * @dev: device, whose queue pairs can still be modified
+ *
+ * None stays in a state that its owner does not know of. The table ends with the queue pairs.
+ */
+void repath_reroute_end(struct repath_device *dev)
+{
+	struct repath_reroute *r = dev->reroute;
+	struct repath_move *move, *tmp;
+	struct job *job;
+
+	if (!r)
+		return;
+	spin_lock(&r->lock);
+	r->ending = true;
+	spin_unlock(&r->lock);
+	cancel_delayed_work_sync(&r->work);
+	while ((job = next_job(r)))
+		kfree(job);
+	WRITE_ONCE(r->hand, current);
+	list_for_each_entry_safe(move, tmp, &r->moves, node) {
+		repath_move_release(r, move);
+		leave_list(move);
+	}
+	WRITE_ONCE(r->hand, NULL);
+}

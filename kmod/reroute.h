@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Paths change: from what the subnet manager says to the queue pairs that it concerns.
+ *
+ * Who hears of a change calls one of the three below. They do not wait: a work item of the device
+ * looks up the queue pairs by the index and moves them, each by what its device can do
+ * (reroute_qp.h). A path is named by own port and DLID, as queue pairs have it now.
+ */
+#ifndef REPATH_REROUTE_H
+#define REPATH_REROUTE_H
+
+#include <linux/bits.h>
+#include <linux/types.h>
+
+struct repath_device;
+
+/* What a new path tells besides its destination. */
+#define REPATH_PATH_SL		BIT(0)
+#define REPATH_PATH_MTU		BIT(1)
+#define REPATH_PATH_RATE	BIT(2)
+#define REPATH_PATH_PKEY	BIT(3)
+
+/**
+ * struct repath_new_path - the path that takes the place of another one
+ * @dlid: of the path in use
+ * @slid: own LID of the path in use; 0: any that the port has
+ * @new_dlid: from now on; 0: as before
+ * @serial: of the routing that it belongs to: nothing older takes its place; 0: not told, newest
+ * @pkey: valid if @has says so
+ * @sl: valid if @has says so
+ * @mtu: enum ib_mtu; valid if @has says so
+ * @rate: enum ib_rate; valid if @has says so
+ * @has: REPATH_PATH_*
+ */
+struct repath_new_path {
+	u32 dlid;
+	u32 slid;
+	u32 new_dlid;
+	u32 serial;
+	u16 pkey;
+	u8 sl;
+	u8 mtu;
+	u8 rate;
+	u8 has;
+};
+
+/* Why a path is not to be used any more. */
+enum repath_unpath_why {
+	REPATH_UNPATH_BREAKS,	/* it is about to break: a new one will be told */
+	REPATH_UNPATH_LANE,	/* an exception ends: the path record tells the way again */
+};
+
+/*
+ * All: any process context; may sleep for memory, never for the device. 0, -ENOMEM, -EOPNOTSUPP
+ * (not an InfiniBand port, or switched off for the device), -ENODEV (it is going).
+ *
+ * unpath:  the path to @dlid (0: any) will not be used any more, and nobody knows yet what comes
+ *          instead. With @wait its queue pairs stop sending until the new path is told, or for a
+ *          while; without, it is only counted.
+ * prepare: @path will take the place of one that still works: it is loaded as the alternate path.
+ * repath:  @path takes its place now.
+ */
+int repath_reroute_unpath(struct repath_device *dev, u32 port, u32 dlid,
+			  enum repath_unpath_why why, bool wait);
+int repath_reroute_prepare(struct repath_device *dev, u32 port, const struct repath_new_path *path);
+int repath_reroute_repath(struct repath_device *dev, u32 port, const struct repath_new_path *path);
+
+/* Off: what is asked for is refused, and what is under way is brought to an end. */
+void repath_reroute_switch(struct repath_device *dev, bool on);
+bool repath_reroute_is_on(const struct repath_device *dev);
+
+/* A device comes, and goes: ib_client's add() and remove(). Without memory it can not reroute. */
+void repath_reroute_begin(struct repath_device *dev);
+void repath_reroute_end(struct repath_device *dev);
+
+#endif /* REPATH_REROUTE_H */

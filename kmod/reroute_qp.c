@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * One queue pair on its way to another path: what is done to it, step by step. No step waits.
+ *
+ * By SQD first where the device can: it takes one end only, the owner sees no event, and it ends
+ * within the time of what was begun. By APM where the new path was told in time to be loaded, so
+ * that nothing has to be answered on the old one any more, and on devices that can not drain.
+ *
+ * A queue pair has an owner, who does not know of this. Its modifications and ours are in order
+ * because the driver takes a lock; between two of ours the owner may do what it likes, and the
+ * hooks tell (repath_move::foreign). What we do must be right after any of it: RTS is commanded
+ * only out of an SQD that is ours, and in any state that the owner can have chosen meanwhile but
+ * SQD the device refuses it, or it is no change.
+ */
+#include <linux/ktime.h>
+#include <rdma/ib_verbs.h>
+
+#include "range.h"
+#include "reroute_qp.h"
+#include "stat.h"
+
+static unsigned int reroute_drain_ms = 5000;
+REPATH_RANGE_PARAM(reroute_drain_ms, 10, 600000, 0644);
+MODULE_PARM_DESC(reroute_drain_ms,
+		 "how long a send queue may take to drain for a new path, in ms (5000; 10 to 600000)");
+
+static unsigned int reroute_arm_ms = 1000;
+REPATH_RANGE_PARAM(reroute_arm_ms, 10, 600000, 0644);
+MODULE_PARM_DESC(reroute_arm_ms,
+		 "how long an alternate path may take to be armed, in ms (1000; 10 to 600000)");
+
+static unsigned int reroute_hold_ms = 2000;
+REPATH_RANGE_PARAM(reroute_hold_ms, 10, 600000, 0644);
+MODULE_PARM_DESC(reroute_hold_ms,
+		 "how long to wait for the new path after the old one was taken away, in ms (2000; 10 to 600000)");
+
+static unsigned int reroute_again_ms = 1000;
+REPATH_RANGE_PARAM(reroute_again_ms, 10, 600000, 0644);
+MODULE_PARM_DESC(reroute_again_ms,
+		 "when to try again to move a queue pair, in ms (1000; 10 to 600000)");
+
+/* Rounds through all ways. */
+#define ROUNDS 3
+
+/* Modifications of a user's queue pair are ours to mix in only where the driver takes a lock. */
+static bool is_serialised(const struct ib_device *ibdev)
+{
+	switch (ibdev->ops.driver_id) {
+	case RDMA_DRIVER_MLX4:
+	case RDMA_DRIVER_MLX5:
+	case RDMA_DRIVER_HFI1:
+	case RDMA_DRIVER_QIB:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/**
+ * repath_move_begin_step - from now on this is done
+ * @move: of the queue pair
+ * @step: what
+ */
+void repath_move_begin_step(struct repath_move *move, enum repath_move_step step)
+{
+	unsigned int ms = 0;
+
+	if (step == REPATH_STEP_LATER)
+		ms = reroute_again_ms;
+	else if (step == REPATH_STEP_DRAINING)
+		ms = move->go ? reroute_drain_ms : reroute_hold_ms;
+	else if (step == REPATH_STEP_ARMING)
+		ms = move->go ? reroute_arm_ms : reroute_hold_ms;
+	move->step = step;
+	move->until = jiffies + msecs_to_jiffies(ms);
+}
+
+static void set_state(struct repath_move *move, enum repath_move_state state, const char *why)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&move->lock, flags);
+	move->state = state;
+	move->why = why;
+	spin_unlock_irqrestore(&move->lock, flags);
+}
+
+/**
+ * repath_move_end - it stays as it is
+ * @r: its device
+ * @move: of the queue pair
+ * @state: what has become of it
+ * @why: for a person; lives as long as the module
+ */
+enum repath_move_next repath_move_end(struct repath_reroute *r, struct repath_move *move,
+				      enum repath_move_state state, const char *why)
+{
+	static const enum repath_stat stats[] = {
+		[REPATH_MOVE_LOST]   = REPATH_STAT_MOVE_LOST,
+		[REPATH_MOVE_NO_WAY] = REPATH_STAT_MOVE_NO_WAY,
+		[REPATH_MOVE_FAILED] = REPATH_STAT_MOVE_FAILED,
+	};
+
+	if (state < ARRAY_SIZE(stats) && stats[state])
+		repath_stat_inc(r->dev, stats[state]);
+	set_state(move, state, why);
+	move->step = REPATH_STEP_IDLE;
+	return REPATH_NEXT_DONE;
+}
+
+/**
+ * repath_move_done - it is on its new path
+ * @r: its device
+ * @move: of the queue pair
+ */
+enum repath_move_next repath_move_done(struct repath_reroute *r, struct repath_move *move)
+{
+	bool by_apm = move->way == REPATH_WAY_APM;
+	unsigned long flags;
+
+	r->can[move->way] = REPATH_CAN_YES;
+	spin_lock_irqsave(&move->lock, flags);
+	move->by = by_apm ? REPATH_BY_APM : REPATH_BY_SQD;
+	move->since_ns = ktime_get_boottime_ns();
+	move->count++;
+	spin_unlock_irqrestore(&move->lock, flags);
+	repath_stat_inc(r->dev, by_apm ? REPATH_STAT_MOVED_APM : REPATH_STAT_MOVED_SQD);
+	return repath_move_end(r, move, REPATH_MOVE_MOVED, NULL);
+}
+
+/**
+ * repath_move_next_way - this way did not lead there
+ * @r: its device
+ * @move: of the queue pair
+ * @never: nor will it with another queue pair of the device, as it seems
+ * @why: for a person; lives as long as the module
+ */
+enum repath_move_next repath_move_next_way(struct repath_reroute *r, struct repath_move *move,
+					   bool never, const char *why)
+{
+	unsigned long flags;
+
+	if (never && r->can[move->way] == REPATH_CAN_UNKNOWN)
+		r->can[move->way] = REPATH_CAN_NOT;
+	move->tried |= BIT(move->way);
+	spin_lock_irqsave(&move->lock, flags);
+	move->why = why;
+	spin_unlock_irqrestore(&move->lock, flags);
+	repath_stat_inc(r->dev, REPATH_STAT_MOVE_AGAIN);
+	repath_move_begin_step(move, REPATH_STEP_START);
+	return REPATH_NEXT_WAIT;
+}
+
+static bool may_try(const struct repath_reroute *r, const struct repath_move *move,
+		    enum repath_way way)
+{
+	return r->can[way] != REPATH_CAN_NOT && !(move->tried & BIT(way));
+}
+
+/* All ways were tried. */
+static enum repath_move_next give_up(struct repath_reroute *r, struct repath_move *move,
+				     bool may_apm)
+{
+	if (r->can[REPATH_WAY_SQD] == REPATH_CAN_NOT &&
+	    (!may_apm || r->can[REPATH_WAY_APM] == REPATH_CAN_NOT))
+		return repath_move_end(r, move, REPATH_MOVE_NO_WAY,
+				       may_apm ? "the device can neither drain nor migrate" :
+			   "the device does not drain, and the alternate path is its owner's");
+	if (++move->rounds == ROUNDS)
+		return repath_move_end(r, move, REPATH_MOVE_FAILED, move->why);
+	move->tried = 0;
+	repath_move_begin_step(move, REPATH_STEP_LATER);
+	return REPATH_NEXT_WAIT;
+}
+
+static enum repath_move_next start(struct repath_reroute *r, struct repath_move *move,
+				   struct ib_qp *qp, u8 state, const struct repath_path *path)
+{
+	bool may_apm;
+
+	if (state == IB_QPS_ERR)
+		return repath_move_lost(r, move);
+	if (state != IB_QPS_RTR && state != IB_QPS_RTS && state != IB_QPS_SQD)
+		return repath_move_end(r, move, REPATH_MOVE_NONE, "it is not connected");
+	if (!move->hold && repath_path_is_there(&move->to, path->dlid, path->sl, path->rate) &&
+	    !repath_path_find_pkey(qp->device, &move->to, path, &(u16){ 0 }))
+		return repath_move_end(r, move, REPATH_MOVE_NONE, NULL);
+	if (move->rqp->kernel)
+		return repath_move_end(r, move, REPATH_MOVE_NO_WAY, "it is the kernel's own");
+	if (!is_serialised(qp->device))
+		return repath_move_end(r, move, REPATH_MOVE_NO_WAY,
+				       "the device's driver takes no lock when it modifies a queue pair");
+	if (move->to.has & REPATH_PATH_MTU && move->to.mtu < path->mtu)
+		return repath_move_end(r, move, REPATH_MOVE_NO_WAY, "the new path carries smaller packets");
+	if (r->paused)
+		return REPATH_NEXT_WAIT;
+
+	may_apm = repath_move_may_load(move);
+	/* It answers by its address, and can not be told another one before it sends. */
+	if (state == IB_QPS_RTR) {
+		set_state(move, REPATH_MOVE_MOVING, "it has not begun to send");
+		return give_up(r, move, may_apm);
+	}
+	set_state(move, move->hold ? REPATH_MOVE_WAITING : REPATH_MOVE_MOVING, move->why);
+	if (may_apm && may_try(r, move, REPATH_WAY_APM) && state == IB_QPS_RTS && !move->hold &&
+	    (!move->go || READ_ONCE(move->loaded) || !may_try(r, move, REPATH_WAY_SQD)))
+		return repath_move_load(r, move, qp, path);
+	if (may_try(r, move, REPATH_WAY_SQD) && (move->go || move->hold))
+		return repath_move_begin_sqd(r, move, qp, state);
+	if (!move->go)
+		return repath_move_end(r, move, REPATH_MOVE_NONE, NULL);
+	return give_up(r, move, may_apm);
+}
+
+static enum repath_move_next step(struct repath_reroute *r, struct repath_move *move,
+				  struct ib_qp *qp)
+{
+	struct repath_path path;
+	u8 state;
+
+	repath_qp_snapshot(move->rqp, &state, &path);
+	switch (move->step) {
+	case REPATH_STEP_DRAINING:
+		return repath_move_drain(r, move, qp, &path);
+	case REPATH_STEP_ARMING:
+		return repath_move_arm(r, move, qp);
+	case REPATH_STEP_LATER:
+		if (!repath_move_is_late(move))
+			return REPATH_NEXT_WAIT;
+		break;
+	default:
+		break;
+	}
+	return start(r, move, qp, state, &path);
+}
+
+/**
+ * repath_move_step - go on with one queue pair, as far as it goes without waiting
+ * @r: its device
+ * @move: in the list
+ *
+ * Context: the work item.
+ */
+enum repath_move_next repath_move_step(struct repath_reroute *r, struct repath_move *move)
+{
+	enum repath_move_next next;
+	struct ib_qp *qp;
+
+	do {
+		qp = repath_qp_use(move->rqp);
+		if (!qp)
+			return repath_move_end(r, move, REPATH_MOVE_NONE, "it has gone");
+		next = step(r, move, qp);
+		/* However it has ended: not in a state that its owner does not know of. */
+		if (next == REPATH_NEXT_DONE && !repath_move_leave_sqd(move, qp)) {
+			repath_move_begin_step(move, REPATH_STEP_LATER);
+			next = REPATH_NEXT_WAIT;
+		}
+		repath_qp_unuse(qp);
+	} while (next == REPATH_NEXT_AGAIN);
+	return next;
+}
+
+static bool is_same(const struct repath_new_path *a, const struct repath_new_path *b)
+{
+	return a->new_dlid == b->new_dlid && a->has == b->has && a->sl == b->sl &&
+	       a->rate == b->rate && a->pkey == b->pkey && a->mtu == b->mtu;
+}
+
+/**
+ * repath_move_want - a queue pair shall go to a path
+ * @move: of the queue pair
+ * @to: the path
+ * @go: now; else it is only announced
+ *
+ * Context: the work item.
+ * Return: false if it knows of a newer one already.
+ */
+bool repath_move_want(struct repath_move *move, const struct repath_new_path *to, bool go)
+{
+	bool was_same = is_same(&move->to, to);
+
+	if (to->serial && move->to.serial && (s32)(to->serial - move->to.serial) < 0)
+		return false;
+	move->to = *to;
+	move->go = go;
+	move->hold = false;
+	move->tried = 0;
+	move->rounds = 0;
+	/* What is draining gets the address when it is drained. */
+	if (move->step == REPATH_STEP_DRAINING)
+		repath_move_begin_step(move, REPATH_STEP_DRAINING);
+	else if (move->step != REPATH_STEP_ARMING || !was_same)
+		repath_move_begin_step(move, REPATH_STEP_START);
+	else
+		repath_move_begin_step(move, REPATH_STEP_ARMING);
+	return true;
+}
+
+/**
+ * repath_move_hold - a queue pair shall not send until its new path is told
+ * @move: of the queue pair
+ *
+ * Context: the work item.
+ */
+void repath_move_hold(struct repath_move *move)
+{
+	/* One that is on its way already goes on: it may be told another path any time. */
+	if (move->step != REPATH_STEP_IDLE)
+		return;
+	memset(&move->to, 0, sizeof(move->to));
+	move->go = false;
+	move->hold = true;
+	move->tried = 0;
+	move->rounds = 0;
+	repath_move_begin_step(move, REPATH_STEP_START);
+}
+
+/**
+ * repath_move_release - leave a queue pair alone, in a state that its owner knows of
+ * @r: its device
+ * @move: in the list
+ *
+ * Context: nobody else moves queue pairs of the device.
+ */
+void repath_move_release(struct repath_reroute *r, struct repath_move *move)
+{
+	struct ib_qp *qp = repath_qp_use(move->rqp);
+
+	if (qp) {
+		repath_move_leave_sqd(move, qp);
+		repath_qp_unuse(qp);
+	}
+	repath_move_end(r, move, REPATH_MOVE_NONE, "the module has stopped moving it");
+}

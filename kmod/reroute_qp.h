@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * One queue pair on its way to another path, and what is remembered of it afterwards.
+ *
+ * The device's work item is the only one that moves queue pairs (reroute.c), so there is one hand
+ * on each. What the owner does to it meanwhile is seen by the hooks and told here: whoever modifies
+ * a queue pair is obeyed, and the move begins again or ends.
+ */
+#ifndef REPATH_REROUTE_QP_H
+#define REPATH_REROUTE_QP_H
+
+#include <linux/kref.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/xarray.h>
+
+#include "device.h"
+#include "reroute.h"
+#include "track.h"
+
+/* How a queue pair can be moved; in repath_reroute::can by device. */
+enum repath_way {
+	REPATH_WAY_APM,		/* alternate path, and the command to go over to it */
+	REPATH_WAY_SQD,		/* send queue drained, new address */
+	REPATH_WAYS
+};
+
+/* What a device has shown. */
+enum repath_can {
+	REPATH_CAN_UNKNOWN,
+	REPATH_CAN_YES,
+	REPATH_CAN_NOT,
+};
+
+/* Where one is; the work item's. */
+enum repath_move_step {
+	REPATH_STEP_IDLE,	/* not under way */
+	REPATH_STEP_START,
+	REPATH_STEP_ARMING,	/* the alternate path is loaded; traffic both ways arms it */
+	REPATH_STEP_DRAINING,
+	REPATH_STEP_LATER,	/* no way led there yet: all again */
+};
+
+/**
+ * struct repath_move - a queue pair that was moved, or is on its way
+ * @kref: the device's table holds one, its list of moves another one
+ * @rcu: readers of the table
+ * @node: in repath_reroute::moves; the work item's
+ * @rqp: the queue pair: holds a reference while in the list, only compared otherwise
+ * @to: where to; the work item's
+ * @step: enum repath_move_step; the work item's
+ * @way: enum repath_way that is being tried; the work item's
+ * @tried: ways that did not lead there, by bit; the work item's
+ * @rounds: how often all ways were tried; the work item's
+ * @go: the new path is valid, and not only announced; the work item's
+ * @hold: stop sending until the new path is told; the work item's
+ * @until: when the step has taken too long: jiffies; the work item's
+ * @lock: protects what follows. Taken in probe handlers: with interrupts off
+ * @foreign: modifications by others
+ * @in_sqd: the work item has taken it to SQD, and nobody else has set a state since
+ * @loaded: the alternate path is the work item's
+ * @state: enum repath_move_state, for readers
+ * @by: enum repath_moved_by that led to the path it is on
+ * @why: it was not moved, for a person; NULL: there is nothing to say
+ * @count: how often it was moved
+ * @since_ns: CLOCK_BOOTTIME, when it came onto its path; 0: never moved
+ */
+struct repath_move {
+	struct kref kref;
+	struct rcu_head rcu;
+	struct list_head node;
+	struct repath_qp *rqp;
+
+	struct repath_new_path to;
+	u8 step;
+	u8 way;
+	u8 tried;
+	u8 rounds;
+	bool go;
+	bool hold;
+	unsigned long until;
+
+	spinlock_t lock;
+	u32 foreign;
+	bool in_sqd;
+	bool loaded;
+	u8 state;
+	u8 by;
+	const char *why;
+	u32 count;
+	u64 since_ns;
+};
+
+/**
+ * struct repath_reroute - rerouting of one device
+ * @dev: whose it is
+ * @table: moves by repath_qp::key. Written under repath_track_lock; readers RCU
+ * @lock: protects @jobs, @ending
+ * @jobs: what was asked for and not begun
+ * @ending: no more jobs
+ * @off: switched off
+ * @moves: under way; the work item's
+ * @paused: the device is in an operation; the work item's
+ * @work: does all of it
+ * @hand: the task that modifies queue pairs at this moment: its modifications are ours
+ * @can: enum repath_can by enum repath_way
+ */
+struct repath_reroute {
+	struct repath_device *dev;
+	struct xarray table;
+	spinlock_t lock;
+	struct list_head jobs;
+	bool ending;
+	bool off;
+	struct list_head moves;
+	bool paused;
+	struct delayed_work work;
+	struct task_struct *hand;
+	u8 can[REPATH_WAYS];
+};
+
+/* What a step came to. */
+enum repath_move_next {
+	REPATH_NEXT_AGAIN,	/* at once */
+	REPATH_NEXT_WAIT,	/* again in a while */
+	REPATH_NEXT_DONE,	/* it leaves the list */
+};
+
+/* From the path to the address (reroute_path.c). */
+bool repath_path_is_there(const struct repath_new_path *to, u32 dlid, u8 sl, u8 rate);
+bool repath_ah_is_there(const struct repath_new_path *to, const struct rdma_ah_attr *ah);
+int repath_path_find_pkey(struct ib_device *ibdev, const struct repath_new_path *to,
+			  const struct repath_path *path, u16 *index);
+void repath_path_make_ah(struct ib_qp *qp, const struct repath_new_path *to,
+			 const struct repath_path *path, const struct rdma_ah_attr *asked,
+			 struct rdma_ah_attr *ah);
+bool repath_path_keeps_gid(struct ib_qp *qp, const struct repath_path *path);
+
+/* The ways (reroute_way.c). */
+enum repath_move_next repath_move_begin_sqd(struct repath_reroute *r, struct repath_move *move,
+					    struct ib_qp *qp, u8 state);
+enum repath_move_next repath_move_drain(struct repath_reroute *r, struct repath_move *move,
+					struct ib_qp *qp, const struct repath_path *path);
+bool repath_move_leave_sqd(struct repath_move *move, struct ib_qp *qp);
+bool repath_move_may_load(struct repath_move *move);
+enum repath_move_next repath_move_load(struct repath_reroute *r, struct repath_move *move,
+				       struct ib_qp *qp, const struct repath_path *path);
+enum repath_move_next repath_move_arm(struct repath_reroute *r, struct repath_move *move,
+				      struct ib_qp *qp);
+enum repath_move_next repath_move_lost(struct repath_reroute *r, struct repath_move *move);
+
+/* What they come to (reroute_qp.c). */
+void repath_move_begin_step(struct repath_move *move, enum repath_move_step step);
+enum repath_move_next repath_move_end(struct repath_reroute *r, struct repath_move *move,
+				      enum repath_move_state state, const char *why);
+enum repath_move_next repath_move_done(struct repath_reroute *r, struct repath_move *move);
+enum repath_move_next repath_move_next_way(struct repath_reroute *r, struct repath_move *move,
+					   bool never, const char *why);
+
+static inline bool repath_move_is_late(const struct repath_move *move)
+{
+	return time_after(jiffies, move->until);
+}
+
+/* The work item's, of a move in its list. All may sleep. */
+enum repath_move_next repath_move_step(struct repath_reroute *r, struct repath_move *move);
+bool repath_move_want(struct repath_move *move, const struct repath_new_path *to, bool go);
+void repath_move_hold(struct repath_move *move);
+void repath_move_release(struct repath_reroute *r, struct repath_move *move);
+
+static inline void repath_move_free(struct kref *kref)
+{
+	kfree_rcu(container_of(kref, struct repath_move, kref), rcu);
+}
+
+static inline void repath_move_put(struct repath_move *move)
+{
+	kref_put(&move->kref, repath_move_free);
+}
+
+/* For track.c. The track lock is held. */
+
+/* Somebody has modified a queue pair. */
+static inline void repath_move_seen_locked(const struct repath_qp *rqp,
+					   const struct ib_qp_attr *attr, int mask)
+{
+	struct repath_reroute *r = rqp->dev->reroute;
+	struct repath_move *move;
+
+	if (!r || READ_ONCE(r->hand) == current)
+		return;
+	move = xa_load(&r->table, rqp->key);
+	if (!move || move->rqp != rqp)
+		return;
+	spin_lock(&move->lock);
+	move->foreign++;
+	if (mask & IB_QP_STATE)
+		move->in_sqd = false;
+	if (mask & IB_QP_ALT_PATH || (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RESET))
+		move->loaded = false;
+	spin_unlock(&move->lock);
+}
+
+/* A queue pair has gone. */
+static inline void repath_move_gone_locked(const struct repath_qp *rqp)
+{
+	struct repath_reroute *r = rqp->dev->reroute;
+	struct repath_move *move;
+
+	if (!r)
+		return;
+	move = xa_load(&r->table, rqp->key);
+	if (!move || move->rqp != rqp)
+		return;
+	xa_erase(&r->table, rqp->key);
+	kref_put(&move->kref, repath_move_free);
+}
+
+#endif /* REPATH_REROUTE_QP_H */

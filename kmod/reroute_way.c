@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The ways to another path: through SQD with a new address, and by an alternate path. What a device
+ * can do is tried, not believed, and every move is read back.
+ */
+#include <rdma/ib_verbs.h>
+
+#include "reroute_qp.h"
+#include "stat.h"
+
+static bool ask(struct ib_qp *qp, struct ib_qp_attr *attr)
+{
+	struct ib_qp_init_attr init = {};
+
+	memset(attr, 0, sizeof(*attr));
+	return !ib_query_qp(qp, attr, IB_QP_STATE | IB_QP_AV | IB_QP_PORT | IB_QP_PKEY_INDEX |
+			    IB_QP_TIMEOUT | IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE, &init);
+}
+
+/**
+ * repath_move_lost - it is in error, and was before
+ * @r: its device
+ * @move: of the queue pair
+ */
+enum repath_move_next repath_move_lost(struct repath_reroute *r, struct repath_move *move)
+{
+	return repath_move_end(r, move, REPATH_MOVE_LOST, "it was in error before");
+}
+
+/* A modification was refused: by the device, or because the queue pair is not what it was. */
+static enum repath_move_next refused(struct repath_reroute *r, struct repath_move *move,
+				     struct ib_qp *qp, int err, u32 foreign, const char *why)
+{
+	struct ib_qp_attr attr;
+	bool never;
+
+	if (!ask(qp, &attr))
+		return repath_move_end(r, move, REPATH_MOVE_FAILED, "the device does not answer");
+	if (attr.qp_state == IB_QPS_ERR)
+		return repath_move_lost(r, move);
+	never = (err == -EINVAL || err == -EOPNOTSUPP) &&
+		attr.qp_state == IB_QPS_RTS && READ_ONCE(move->foreign) == foreign;
+	return repath_move_next_way(r, move, never, why);
+}
+
+/**
+ * repath_move_leave_sqd - out of SQD again, if it is we who took it there
+ * @move: of the queue pair
+ * @qp: the same
+ *
+ * Return: true when it is out.
+ */
+bool repath_move_leave_sqd(struct repath_move *move, struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RTS };
+	unsigned long flags;
+
+	if (!READ_ONCE(move->in_sqd))
+		return true;
+	/* In ERR, or in another state of the owner's, it is refused, and there is nothing to leave. */
+	if (ib_modify_qp(qp, &attr, IB_QP_STATE) && ask(qp, &attr) && attr.qp_state == IB_QPS_SQD)
+		return false;
+	spin_lock_irqsave(&move->lock, flags);
+	move->in_sqd = false;
+	spin_unlock_irqrestore(&move->lock, flags);
+	return true;
+}
+
+/**
+ * repath_move_begin_sqd - have the send queue drained
+ * @r: its device
+ * @move: of the queue pair
+ * @qp: the same
+ * @state: enum ib_qp_state of it
+ */
+enum repath_move_next repath_move_begin_sqd(struct repath_reroute *r, struct repath_move *move,
+					    struct ib_qp *qp, u8 state)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_SQD };
+	u32 foreign = READ_ONCE(move->foreign);
+	unsigned long flags;
+	int err;
+
+	move->way = REPATH_WAY_SQD;
+	/* The owner has drained it: it stays there. */
+	if (state != IB_QPS_SQD) {
+		err = ib_modify_qp(qp, &attr, IB_QP_STATE);
+		if (err)
+			return refused(r, move, qp, err, foreign,
+				       "the device does not drain send queues");
+		spin_lock_irqsave(&move->lock, flags);
+		move->in_sqd = true;
+		spin_unlock_irqrestore(&move->lock, flags);
+	}
+	repath_move_begin_step(move, REPATH_STEP_DRAINING);
+	return REPATH_NEXT_AGAIN;
+}
+
+/* Out of SQD with the old address. */
+static enum repath_move_next go_back(struct repath_reroute *r, struct repath_move *move,
+				     struct ib_qp *qp)
+{
+	if (!repath_move_leave_sqd(move, qp))
+		return REPATH_NEXT_WAIT;
+	if (r->paused) {
+		repath_move_begin_step(move, REPATH_STEP_START);
+		return REPATH_NEXT_WAIT;
+	}
+	if (!move->go)
+		return repath_move_end(r, move, REPATH_MOVE_NONE, "the new path was not told in time");
+	return repath_move_next_way(r, move, false, "its send queue does not drain");
+}
+
+static enum repath_move_next set_av(struct repath_reroute *r, struct repath_move *move,
+				    struct ib_qp *qp, const struct repath_path *path,
+				    const struct ib_qp_attr *asked)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_SQD };
+	u32 foreign = READ_ONCE(move->foreign);
+	int mask = IB_QP_STATE | IB_QP_AV;
+	int ret, err;
+
+	ret = repath_path_find_pkey(qp->device, &move->to, path, &attr.pkey_index);
+	if (ret < 0)
+		return repath_move_end(r, move, REPATH_MOVE_FAILED, "the port has no such P_Key");
+	if (!repath_path_keeps_gid(qp, path))
+		return repath_move_end(r, move, REPATH_MOVE_FAILED, "its GID has changed");
+	if (ret)
+		mask |= IB_QP_PKEY_INDEX;
+	repath_path_make_ah(qp, &move->to, path, &asked->ah_attr, &attr.ah_attr);
+	err = ib_modify_qp(qp, &attr, mask);
+	if (err) {
+		repath_move_leave_sqd(move, qp);
+		return refused(r, move, qp, err, foreign,
+			       "the device takes no new address in SQD");
+	}
+	repath_move_leave_sqd(move, qp);
+
+	if (!ask(qp, &attr))
+		return repath_move_end(r, move, REPATH_MOVE_FAILED, "the device does not answer");
+	if (attr.qp_state == IB_QPS_ERR)
+		return repath_move_lost(r, move);
+	if (repath_ah_is_there(&move->to, &attr.ah_attr))
+		return repath_move_done(r, move);
+	return repath_move_next_way(r, move, READ_ONCE(move->foreign) == foreign,
+				    "the device does not change the address in SQD");
+}
+
+/**
+ * repath_move_drain - a send queue drains, or is drained
+ * @r: its device
+ * @move: of the queue pair
+ * @qp: the same
+ * @path: its path
+ */
+enum repath_move_next repath_move_drain(struct repath_reroute *r, struct repath_move *move,
+					struct ib_qp *qp, const struct repath_path *path)
+{
+	struct ib_qp_attr attr;
+
+	if (!ask(qp, &attr))
+		return repath_move_end(r, move, REPATH_MOVE_FAILED, "the device does not answer");
+	if (attr.qp_state == IB_QPS_ERR)
+		return repath_move_lost(r, move);
+	if (attr.qp_state != IB_QPS_SQD) {
+		/* Its owner has taken it elsewhere. */
+		repath_move_begin_step(move, REPATH_STEP_START);
+		return REPATH_NEXT_WAIT;
+	}
+	if (move->go && !attr.sq_draining)
+		return set_av(r, move, qp, path, &attr);
+	if (repath_move_is_late(move) || r->paused)
+		return go_back(r, move, qp);
+	return REPATH_NEXT_WAIT;
+}
+
+static enum repath_move_next go_over(struct repath_reroute *r, struct repath_move *move,
+				     struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = { .path_mig_state = IB_MIG_MIGRATED };
+	u32 foreign = READ_ONCE(move->foreign);
+	int err;
+
+	err = ib_modify_qp(qp, &attr, IB_QP_PATH_MIG_STATE);
+	/* The peer may have been first. */
+	if (err && (!ask(qp, &attr) || !repath_ah_is_there(&move->to, &attr.ah_attr)))
+		return refused(r, move, qp, err, foreign,
+			       "the device does not migrate");
+	if (!ask(qp, &attr))
+		return repath_move_end(r, move, REPATH_MOVE_FAILED, "the device does not answer");
+	if (attr.qp_state == IB_QPS_ERR)
+		return repath_move_lost(r, move);
+	if (repath_ah_is_there(&move->to, &attr.ah_attr))
+		return repath_move_done(r, move);
+	return repath_move_next_way(r, move, READ_ONCE(move->foreign) == foreign,
+				    "the device does not go over to the alternate path");
+}
+
+/**
+ * repath_move_load - load the new path as the alternate one
+ * @r: its device
+ * @move: of the queue pair
+ * @qp: the same
+ * @path: its path
+ */
+enum repath_move_next repath_move_load(struct repath_reroute *r, struct repath_move *move,
+				       struct ib_qp *qp, const struct repath_path *path)
+{
+	int mask = IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE;
+	u32 foreign = READ_ONCE(move->foreign);
+	struct ib_qp_attr asked, attr = {};
+	unsigned long flags;
+	int err;
+
+	move->way = REPATH_WAY_APM;
+	if (!ask(qp, &asked))
+		return repath_move_end(r, move, REPATH_MOVE_FAILED, "the device does not answer");
+	if (asked.qp_state == IB_QPS_ERR)
+		return repath_move_lost(r, move);
+	if (asked.path_mig_state != IB_MIG_MIGRATED && READ_ONCE(move->loaded)) {
+		if (repath_ah_is_there(&move->to, &asked.alt_ah_attr)) {
+			repath_move_begin_step(move, REPATH_STEP_ARMING);
+			return REPATH_NEXT_AGAIN;
+		}
+		/* Armed with a path that is not wanted any more: over to it, to load another one. */
+		attr.path_mig_state = IB_MIG_MIGRATED;
+		err = asked.path_mig_state == IB_MIG_ARMED ?
+		      ib_modify_qp(qp, &attr, IB_QP_PATH_MIG_STATE) : 0;
+		if (err)
+			return refused(r, move, qp, err, foreign,
+				       "the device does not migrate");
+	}
+	if (repath_path_find_pkey(qp->device, &move->to, path, &attr.alt_pkey_index) < 0)
+		return repath_move_end(r, move, REPATH_MOVE_FAILED, "the port has no such P_Key");
+	repath_path_make_ah(qp, &move->to, path, &asked.ah_attr, &attr.alt_ah_attr);
+	attr.alt_port_num = path->port;
+	attr.alt_timeout = asked.timeout;
+	attr.path_mig_state = IB_MIG_REARM;
+	err = ib_modify_qp(qp, &attr, mask);
+	if (err)
+		return refused(r, move, qp, err, foreign,
+			       "the device takes no alternate path");
+	spin_lock_irqsave(&move->lock, flags);
+	move->loaded = true;
+	spin_unlock_irqrestore(&move->lock, flags);
+	repath_move_begin_step(move, REPATH_STEP_ARMING);
+	return REPATH_NEXT_WAIT;
+}
+
+/**
+ * repath_move_arm - the alternate path waits for traffic both ways, or is armed
+ * @r: its device
+ * @move: of the queue pair
+ * @qp: the same
+ */
+enum repath_move_next repath_move_arm(struct repath_reroute *r, struct repath_move *move,
+				      struct ib_qp *qp)
+{
+	struct ib_qp_attr attr;
+
+	if (!ask(qp, &attr))
+		return repath_move_end(r, move, REPATH_MOVE_FAILED, "the device does not answer");
+	if (attr.qp_state == IB_QPS_ERR)
+		return repath_move_lost(r, move);
+	if (attr.path_mig_state == IB_MIG_MIGRATED) {
+		/* By the device itself, as its peer has gone over, or it had no answer. */
+		if (repath_ah_is_there(&move->to, &attr.ah_attr)) {
+			repath_qp_query(move->rqp, qp, false);
+			return repath_move_done(r, move);
+		}
+		repath_move_begin_step(move, REPATH_STEP_START);
+		return REPATH_NEXT_WAIT;
+	}
+	if (!READ_ONCE(move->loaded))
+		return repath_move_next_way(r, move, false, "its owner has loaded an alternate path");
+	if (move->go && attr.path_mig_state == IB_MIG_ARMED)
+		return go_over(r, move, qp);
+	if (!repath_move_is_late(move))
+		return REPATH_NEXT_WAIT;
+	/* It stays loaded. */
+	if (!move->go)
+		return repath_move_end(r, move, REPATH_MOVE_PREPARED, NULL);
+	return repath_move_next_way(r, move, false, "its peer has not armed the alternate path");
+}
+
+/**
+ * repath_move_may_load - is there no alternate path, or ours?
+ * @move: of the queue pair
+ *
+ * The owner's is not ours to write over.
+ */
+bool repath_move_may_load(struct repath_move *move)
+{
+	struct repath_alt_path alt;
+
+	repath_qp_snapshot_alt(move->rqp, &alt);
+	return READ_ONCE(move->loaded) || (!alt.dlid && (!alt.has_mig || alt.mig == IB_MIG_MIGRATED));
+}
