@@ -11,7 +11,7 @@
 #include "netlink.h"
 #include "track.h"
 
-#define EVENT_SIZE 1024
+#define EVENT_SIZE 1280
 
 static struct pid_namespace *pids_of(struct repath_device *dev)
 {

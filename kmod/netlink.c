@@ -16,6 +16,7 @@
 #include "op.h"
 #include "peer.h"
 #include "proc.h"
+#include "reroute_nl.h"
 #include "resolve.h"
 #include "stat.h"
 
@@ -148,7 +149,7 @@ void *repath_nl_dump_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cm
 }
 
 /**
- * repath_nl_may_admin - may the sender of a request suspend, resume, abort?
+ * repath_nl_may_admin - may the sender of a request change anything?
  * @skb: the request
  * @net: the device's network namespace
  * @extack: says what is missing
@@ -319,6 +320,14 @@ static const struct genl_ops repath_ops[] = {
 	}, {
 		REPATH_OP(STATS_GET, repath_device_get_policy),
 		.dumpit	= repath_stats_dumpit,
+	}, {
+		REPATH_OP(PATH_SET, repath_path_set_policy),
+		.flags	= GENL_UNS_ADMIN_PERM,
+		.doit	= repath_path_set_cmd,
+	}, {
+		REPATH_OP(DEVICE_SET, repath_device_set_policy),
+		.flags	= GENL_UNS_ADMIN_PERM,
+		.doit	= repath_device_set_cmd,
 	},
 };
 

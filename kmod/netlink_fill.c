@@ -8,6 +8,8 @@
 #include "netlink.h"
 #include "op.h"
 #include "proc.h"
+#include "reroute.h"
+#include "reroute_nl.h"
 #include "track.h"
 
 /* A process that the reader can not see has no number for it, and its name is not told either. */
@@ -150,7 +152,7 @@ int repath_fill_qp(struct sk_buff *skb, struct repath_qp *rqp, struct pid_namesp
 	    fill_pkey(skb, rqp->dev, path.port, path.pkey_index))
 		goto cancel;
 	repath_qp_snapshot_alt(rqp, &alt);
-	if (fill_alt_path(skb, rqp->dev, &alt))
+	if (fill_alt_path(skb, rqp->dev, &alt) || repath_fill_move(skb, rqp))
 		goto cancel;
 
 	conn_id = READ_ONCE(rqp->conn_id);
@@ -232,7 +234,8 @@ int repath_fill_device(struct sk_buff *skb, struct repath_device *dev)
 	    nla_put_u32(skb, REPATH_A_QP_COUNT, READ_ONCE(dev->qp_count)) ||
 	    nla_put_u32(skb, REPATH_A_CTX_COUNT, READ_ONCE(dev->ctx_count)) ||
 	    nla_put_u32(skb, REPATH_A_PROC_COUNT, READ_ONCE(dev->user_count)) ||
-	    (op_id && nla_put_u32(skb, REPATH_A_OP_ID, op_id))) {
+	    (op_id && nla_put_u32(skb, REPATH_A_OP_ID, op_id)) ||
+	    nla_put_u8(skb, REPATH_A_REROUTE, repath_reroute_is_on(dev))) {
 		nla_nest_cancel(skb, nest);
 		return -EMSGSIZE;
 	}

@@ -12,6 +12,8 @@
 static struct netlink_range_validation pid_range = { .min = 1, .max = PID_MAX_LIMIT };
 static struct netlink_range_validation qpn_range = { .min = 0, .max = 0xffffff };
 static struct netlink_range_validation id_range = { .min = 1, .max = U32_MAX };
+static struct netlink_range_validation lid_range = { .min = 1, .max = 0xbfff };
+static struct netlink_range_validation pkey_range = { .min = 1, .max = U16_MAX };
 static struct netlink_range_validation errno_range = { .min = 0, .max = MAX_ERRNO };
 /* A day: what is longer is a mistake. */
 static struct netlink_range_validation timeout_range = { .min = 1, .max = 86400 * 1000 };
@@ -123,4 +125,23 @@ const struct nla_policy repath_resolve_policy[REPATH_POLICY_SIZE] = {
 
 const struct nla_policy repath_unresolve_policy[REPATH_POLICY_SIZE] = {
 	[REPATH_A_MSG_ID]	= { .type = NLA_U64 },
+};
+
+const struct nla_policy repath_path_set_policy[REPATH_POLICY_SIZE] = {
+	[REPATH_A_DEV_NAME]	= POLICY_DEV_NAME,
+	[REPATH_A_PORT]		= POLICY_U32(id_range),
+	[REPATH_A_DLID]		= POLICY_U32(lid_range),
+	[REPATH_A_SLID]		= POLICY_U32(lid_range),
+	[REPATH_A_NEW_DLID]	= POLICY_U32(lid_range),
+	[REPATH_A_SL]		= NLA_POLICY_MAX(NLA_U8, 15),
+	[REPATH_A_RATE]		= NLA_POLICY_RANGE(NLA_U8, IB_RATE_2_5_GBPS, 63),
+	[REPATH_A_PATH_MTU]	= NLA_POLICY_RANGE(NLA_U8, IB_MTU_256, IB_MTU_4096),
+	[REPATH_A_PKEY]		= POLICY_U32(pkey_range),
+	[REPATH_A_SERIAL]	= { .type = NLA_U32 },
+	[REPATH_A_PATH_WHEN]	= NLA_POLICY_MAX(NLA_U8, REPATH_PATH_HOLD),
+};
+
+const struct nla_policy repath_device_set_policy[REPATH_POLICY_SIZE] = {
+	[REPATH_A_DEV_NAME]	= POLICY_DEV_NAME,
+	[REPATH_A_REROUTE]	= NLA_POLICY_MAX(NLA_U8, 1),
 };

@@ -18,6 +18,7 @@
 #include "range.h"
 #include "reroute_qp.h"
 #include "stat.h"
+#include "trace.h"
 
 static unsigned int reroute_drain_ms = 5000;
 REPATH_RANGE_PARAM(reroute_drain_ms, 10, 600000, 0644);
@@ -100,10 +101,13 @@ enum repath_move_next repath_move_end(struct repath_reroute *r, struct repath_mo
 		[REPATH_MOVE_NO_WAY] = REPATH_STAT_MOVE_NO_WAY,
 		[REPATH_MOVE_FAILED] = REPATH_STAT_MOVE_FAILED,
 	};
+	struct repath_path path;
 
 	if (state < ARRAY_SIZE(stats) && stats[state])
 		repath_stat_inc(r->dev, stats[state]);
 	set_state(move, state, why);
+	repath_qp_snapshot(move->rqp, NULL, &path);
+	trace_move(r->dev->index, move->rqp->qpn, path.dlid, path.sl, state, move->by);
 	move->step = REPATH_STEP_IDLE;
 	return REPATH_NEXT_DONE;
 }

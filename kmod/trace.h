@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Tracepoints: repath:qp, repath:op, repath:op_stage, repath:peer_tx, repath:peer_rx, repath:adopt. */
+/*
+ * Tracepoints: repath:qp, repath:move, repath:op, repath:op_stage, repath:peer_tx, repath:peer_rx,
+ * repath:adopt.
+ */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM repath
 
@@ -34,6 +37,30 @@ TRACE_EVENT(qp,
 	TP_printk("dev %u qpn %u type %u state %u dlid %u dqpn %u %s", __entry->dev, __entry->qpn,
 		  __entry->type, __entry->state, __entry->dlid, __entry->dest_qpn,
 		  __print_symbolic(__entry->action, { 0, "new" }, { 1, "change" }, { 2, "del" }))
+);
+
+/* A queue pair on its way to another path: enum repath_move_state, enum repath_moved_by. */
+TRACE_EVENT(move,
+	TP_PROTO(u32 dev, u32 qpn, u32 dlid, u8 sl, u8 state, u8 by),
+	TP_ARGS(dev, qpn, dlid, sl, state, by),
+	TP_STRUCT__entry(
+		__field(u32, dev)
+		__field(u32, qpn)
+		__field(u32, dlid)
+		__field(u8, sl)
+		__field(u8, state)
+		__field(u8, by)
+	),
+	TP_fast_assign(
+		__entry->dev = dev;
+		__entry->qpn = qpn;
+		__entry->dlid = dlid;
+		__entry->sl = sl;
+		__entry->state = state;
+		__entry->by = by;
+	),
+	TP_printk("dev %u qpn %u dlid %u sl %u state %u by %u", __entry->dev, __entry->qpn,
+		  __entry->dlid, __entry->sl, __entry->state, __entry->by)
 );
 
 /* An operation has gone on to another state: enum repath_op_state. */

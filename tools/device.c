@@ -31,6 +31,8 @@ struct json_object *device_object(struct nlattr *nest)
 	show_number(o, "contexts", tb[REPATH_A_CTX_COUNT]);
 	show_number(o, "processes", tb[REPATH_A_PROC_COUNT]);
 	show_number(o, "op", tb[REPATH_A_OP_ID]);
+	if (tb[REPATH_A_REROUTE])
+		out_text(o, "reroute", nla_get_u8(tb[REPATH_A_REROUTE]) ? "on" : "off");
 	return o;
 }
 

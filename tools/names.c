@@ -113,6 +113,15 @@ static const char *const stats[] = {
 	[REPATH_STAT_OP_KILLED] = "op-killed",
 	[REPATH_STAT_UNPLUG] = "unplug",
 	[REPATH_STAT_UNPLUG_LOST] = "unplug-lost",
+	[REPATH_STAT_UNPATH] = "unpath",
+	[REPATH_STAT_REPATH] = "repath",
+	[REPATH_STAT_MOVE] = "move",
+	[REPATH_STAT_MOVED_APM] = "moved-apm",
+	[REPATH_STAT_MOVED_SQD] = "moved-sqd",
+	[REPATH_STAT_MOVE_AGAIN] = "move-again",
+	[REPATH_STAT_MOVE_LOST] = "move-lost",
+	[REPATH_STAT_MOVE_NO_WAY] = "move-no-way",
+	[REPATH_STAT_MOVE_FAILED] = "move-failed",
 };
 /* enum ib_mig_state and enum ib_rate */
 static const char *const mig_states[] = {
@@ -123,6 +132,22 @@ static const char *const rates[] = {
 	[9] = "80", [10] = "120", [11] = "14", [12] = "56", [13] = "112", [14] = "168",
 	[15] = "25", [16] = "100", [17] = "200", [18] = "300", [19] = "28", [20] = "50",
 	[21] = "400", [22] = "600", [23] = "800",
+};
+static const char *const move_states[] = {
+	[REPATH_MOVE_NONE] = "none",
+	[REPATH_MOVE_MOVING] = "moving",
+	[REPATH_MOVE_WAITING] = "waiting",
+	[REPATH_MOVE_PREPARED] = "prepared",
+	[REPATH_MOVE_MOVED] = "moved",
+	[REPATH_MOVE_LOST] = "lost",
+	[REPATH_MOVE_NO_WAY] = "no-way",
+	[REPATH_MOVE_FAILED] = "failed",
+};
+static const char *const ways[] = {
+	[REPATH_BY_NONE] = "none",
+	[REPATH_BY_APM] = "apm",
+	[REPATH_BY_SQD] = "sqd",
+	[REPATH_BY_CYCLE] = "cycle",
 };
 
 static const struct {
@@ -141,6 +166,8 @@ static const struct {
 	[NAMES_STAT] = TABLE(stats, "stat"),
 	[NAMES_MIG_STATE] = TABLE(mig_states, "state"),
 	[NAMES_RATE] = TABLE(rates, "rate"),
+	[NAMES_MOVE_STATE] = TABLE(move_states, "state"),
+	[NAMES_WAY] = TABLE(ways, "way"),
 };
 
 const char *name_of(enum name_table table, unsigned int number)

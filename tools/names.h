@@ -15,6 +15,8 @@ enum name_table {
 	NAMES_STAT,
 	NAMES_MIG_STATE,
 	NAMES_RATE,
+	NAMES_MOVE_STATE,
+	NAMES_WAY,
 };
 
 /* "RC"; a number that this build does not know as "TYPE-31", valid until the 4th next call. */

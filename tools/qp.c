@@ -44,7 +44,7 @@ static void add_alternate(struct json_object *o, struct nlattr *nest)
 	json_object_put(path);
 }
 
-static void add_age(struct json_object *o, struct nlattr *created)
+static void add_age(struct json_object *o, const char *key, struct nlattr *created)
 {
 	struct timespec now;
 	uint64_t ns;
@@ -54,7 +54,22 @@ static void add_age(struct json_object *o, struct nlattr *created)
 	clock_gettime(CLOCK_BOOTTIME, &now);
 	ns = now.tv_sec * 1000000000ull + now.tv_nsec;
 	if (ns >= nla_get_u64(created))
-		out_number(o, "age-s", (ns - nla_get_u64(created)) / 1000000000);
+		out_number(o, key, (ns - nla_get_u64(created)) / 1000000000);
+}
+
+/* What has become of it when its path changed. */
+static void add_move(struct json_object *o, struct nlattr *nest)
+{
+	struct nlattr *tb[REPATH_A_MAX + 1];
+
+	door_nest(nest, tb);
+	if (tb[REPATH_A_MOVE_STATE])
+		out_text(o, "move", name_of(NAMES_MOVE_STATE, nla_get_u8(tb[REPATH_A_MOVE_STATE])));
+	if (tb[REPATH_A_MOVED_BY])
+		out_text(o, "moved-by", name_of(NAMES_WAY, nla_get_u8(tb[REPATH_A_MOVED_BY])));
+	show_number(o, "moves", tb[REPATH_A_COUNT]);
+	add_age(o, "on-path-s", tb[REPATH_A_SINCE_NS]);
+	show_text(o, "move-reason", tb[REPATH_A_REASON]);
 }
 
 struct json_object *qp_object(struct nlattr *nest)
@@ -81,13 +96,15 @@ struct json_object *qp_object(struct nlattr *nest)
 	if (tb[REPATH_A_MIG_STATE])
 		out_text(o, "mig-state",
 			 name_of(NAMES_MIG_STATE, nla_get_u8(tb[REPATH_A_MIG_STATE])));
-	add_age(o, tb[REPATH_A_CREATED_NS]);
+	add_age(o, "age-s", tb[REPATH_A_CREATED_NS]);
 	show_number(o, "conn", tb[REPATH_A_CONN_ID]);
 	if (tb[REPATH_A_CONN_STATE])
 		out_text(o, "conn-state",
 			 name_of(NAMES_CONN_STATE, nla_get_u8(tb[REPATH_A_CONN_STATE])));
 	if (tb[REPATH_A_ALT_PATH])
 		add_alternate(o, tb[REPATH_A_ALT_PATH]);
+	if (tb[REPATH_A_MOVE])
+		add_move(o, tb[REPATH_A_MOVE]);
 	return o;
 }
 

@@ -4,7 +4,7 @@
  *
  * Everybody who can open a netlink socket may read, and sees only devices of
  * the own network namespace and PIDs of the own PID namespace. SUSPEND,
- * RESUME and ABORT need CAP_NET_ADMIN in the user namespace that owns the
+ * RESUME, ABORT, PATH_SET and DEVICE_SET need CAP_NET_ADMIN in the user namespace that owns the
  * device's network namespace. REGISTER and what follows it are for the shim:
  * a process speaks for itself only.
  *
@@ -23,7 +23,7 @@
  *   PROCESS_GET [DEV_NAME PID]   -> PROCESS { PID COMM SHIM? DEV_INDEX DEV_NAME QP_COUNT
  *                                        CTX_COUNT CONN_COUNT CONN_MOVING }
  *   DEVICE_GET [DEV_NAME]        -> DEVICE { DEV_INDEX DEV_NAME NODE_GUID PORTS LINK_LAYER
- *                                        QP_COUNT CTX_COUNT PROC_COUNT OP_ID? REROUTE? }
+ *                                        QP_COUNT CTX_COUNT PROC_COUNT OP_ID? REROUTE }
  *   OP_GET     [OP_ID]           -> OP (below)
  *   CONN_GET   [PID DEV_NAME]    -> CONN { CONN_ID CONN_STATE DEV_INDEX PORT QPN PEER_ID
  *                                        DEST_QPN DGID MOVING? PID }
@@ -36,7 +36,7 @@
  *   RESUME   OP_ID|OLD_DEV_NAME [DEV_NAME TIMEOUT_MS]   -> OP_ID
  *   ABORT    OP_ID                                      -> OP_ID
  *   ADOPT    [DEV_NAME]          dump                   -> ADOPTION (below), one a device
- *   PATH_SET DEV_NAME PORT DLID [SLID NEW_DLID SL RATE PATH_MTU PKEY SERIAL PREPARE]
+ *   PATH_SET DEV_NAME PORT DLID [SLID NEW_DLID SL RATE PATH_MTU PKEY SERIAL PATH_WHEN]
  *                                        queue pairs of PORT that send to DLID are moved to that path
  *   DEVICE_SET DEV_NAME REROUTE
  *
@@ -244,7 +244,7 @@ enum repath_attr {
 	REPATH_A_SINCE_NS,	/* u64: CLOCK_BOOTTIME, when it was moved onto its path */
 	REPATH_A_NEW_DLID,	/* u32 */
 	REPATH_A_SERIAL,	/* u32: of the routing that a path belongs to */
-	REPATH_A_PREPARE,	/* flag: the path takes the other one's place later */
+	REPATH_A_PATH_WHEN,	/* u8: enum repath_path_when; absent: NOW */
 	REPATH_A_REROUTE,	/* u8: 1: queue pairs of the device are moved to new paths; 0: not */
 
 	__REPATH_A_MAX
@@ -307,6 +307,12 @@ enum repath_move_state {
 	REPATH_MOVE_LOST,	/* was in error before */
 	REPATH_MOVE_NO_WAY,	/* neither the device nor the shim can: left alone */
 	REPATH_MOVE_FAILED,	/* tried, and given up */
+};
+
+enum repath_path_when {
+	REPATH_PATH_NOW,
+	REPATH_PATH_LATER,	/* it is about to be valid: load it as the alternate one */
+	REPATH_PATH_HOLD,	/* it is not known yet: do not send until it is told, or for a while */
 };
 
 enum repath_moved_by {
