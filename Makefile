@@ -69,7 +69,7 @@ tools: $(TOOLS)
 apps: $(APPS)
 unit: $(UNIT)
 # What the test bed puts into every guest.
-guest-files: module shim tools apps vhca vfabric
+guest-files: module shim tools sm apps vhca vfabric
 
 # Kbuild leaves its objects beside the sources: it gets a copy, so that the tree stays clean and
 # several kernels can be built for side by side.

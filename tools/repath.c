@@ -44,6 +44,8 @@ static const struct command {
 	  "start a command so that its connections can be moved" },
 	{ "agent", cmd_agent, "repath agent [port PATH] [hook DIR]",
 	  "serve the host of this virtual machine; see repath-agent(8)" },
+	{ "sm", cmd_sm, "repath sm [show] [socket PATH]",
+	  "what OpenSM's plugin says of itself; see libosmrepath(8)" },
 };
 
 #define COMMANDS	(sizeof(commands) / sizeof(commands[0]))

@@ -25,8 +25,14 @@ chooses, or that the PF is given:
 
     fabric = bed.fabric("mesh:2,shared=2", guests={"pf": ["H1", "H2"], "vm": ["H1v1", "H2v2"]},
                         vguids={"H1v1": 0x2c9ff00000001})
+
+OpenSM with libosmrepath.so, and what its file of options says:
+
+    fabric = bed.fabric("mesh:3x2", opensm="-R lash -Q", repath="method hybrid")
+    fabric.repath_status()["notices"]
 """
 
+import json
 import os
 import re
 import shlex
@@ -47,11 +53,13 @@ GUID = 0x0002c90200000000
 
 
 VFABRIC = os.path.join(image.TOP, "build/vfabric/vfabric")
+PLUGIN = os.path.join(image.TOP, "build/libosmrepath.so")
 
 
 def files(kernel, directory):
     """What a guest needs beyond the base image, as {path there: path here}."""
     found = {"usr/bin/vfabric": VFABRIC,
+             f"{image.LIBRARIES}/libosmrepath.so": PLUGIN,
              f"{image.LIBRARIES}/{PROVIDER}": f"/{image.LIBRARIES}/{PROVIDER}",
              "etc/libibverbs.d/ipathverbs.driver": "/etc/libibverbs.d/ipathverbs.driver"}
     for tool in TOOLS:
@@ -84,7 +92,7 @@ class Fabric:
     """
 
     def __init__(self, bed, topology, opensm="", options="", module="", ipoib=False, hosts=None,
-                 memory=512, guests=None, vguids=None):
+                 memory=512, guests=None, vguids=None, repath=None):
         # rdmavt copies requests of several types by one memcpy(): a warning, once a boot.
         bed.expect_kernel_log(r"memcpy: detected field-spanning write .*rdmavt/qp\.c")
         bed.files.update(files(bed.kernel, os.path.join(bed.directory, "vhca")))
@@ -94,6 +102,7 @@ class Fabric:
         self._outside = bed.directory if guests else None
         self.hosts, self.place, self.guids = {}, {}, {}
         self.vguids = vguids or {}
+        self.repath = repath
         self.sm_jobs = []
         if "\n" in topology:
             path = os.path.join(bed.directory, "topology")
@@ -230,6 +239,13 @@ class Fabric:
         """Start OpenSM at a host (default: the first)."""
         host = host or next(iter(self.hosts))
         name = f"/run/opensm-{host}"
+        if self.repath is not None:
+            self.place[host].run(
+                f"mkdir -p {name}; printf '%s\\n' 'status_socket {name}/repath.sock' "
+                f"{shlex.quote(self.repath)} > {name}/repath.conf; printf '%s\\n' "
+                f"'event_plugin_name osmrepath' 'event_plugin_options {name}/repath.conf' "
+                f"> {name}/opensm.conf")
+            options += f" -F {name}/opensm.conf"
         job = self.place[host].start(
             f"mkdir -p {name}; OSM_TMP_DIR={name} OSM_CACHE_DIR={name} exec opensm "
             f"-g {self.port_guid(host):#x} -e -f {name}/log {options} >{name}/out 2>&1")
@@ -239,6 +255,12 @@ class Fabric:
     def sm_log(self, host=None):
         host = host or next(iter(self.hosts))
         return self.place[host].run(f"cat /run/opensm-{host}/log")
+
+    def repath_status(self, host=None):
+        """What libosmrepath.so says of itself in the OpenSM at a host."""
+        host = host or next(iter(self.hosts))
+        return json.loads(self.place[host].run(
+            f"repath -j sm socket /run/opensm-{host}/repath.sock"))
 
     def wait_active(self, hosts=None, timeout=60):
         """Wait until the ports of all HCAs (or those at @hosts) are ACTIVE."""

@@ -4,7 +4,7 @@ before the copy of memory (early detach) and just before the machine stops (late
 
 import agent
 from migrate import Migration
-from move import SHIM, Mover, moving, numbers
+from move import SHIM, moving, numbers
 from traffic import Pair
 
 TIMEOUT = 300
@@ -16,6 +16,7 @@ def test(bed):
         job = agent.start(b)
         pair = Pair(a, b, "-q 4 -n 8 -b -k 4", env=SHIM)
         pair.wait_running()
+        exchanged = []
         for mode in ("early", "late"):
             before = numbers(b, "rcheck")
             move = Migration(b, mode)
@@ -23,12 +24,14 @@ def test(bed):
             move.adopt()
             pair.wait_progress()
             after = numbers(b, "rcheck")
-            # The address goes along by the hook: what is new is the NIC, and with it the MAC's GID.
-            Mover.check_numbers({kind: before[kind] for kind in ("lkey", "rkey")}, after)
+            # The address goes along by the hook: what is new is the NIC, and with it the MAC's GID, and
+            # the keys, of which a device may give out the same by chance: 8 bits are random.
+            exchanged.append(all(before[kind] != after[kind] for kind in ("lkey", "rkey")))
             assert before["gid"] != after["gid"], before
             stages = {stage["stage"]: stage for stage in move.report["stages"]}
             parts = stages["suspend"]["parts"]
             print(f"  {mode}: blackout {move.report['blackout_ms']} ms, suspend {parts}",
                   flush=True)
+        assert any(exchanged), "the keys are the same after both moves: it proves nothing"
         assert job.running, job.output()
         pair.finish()
