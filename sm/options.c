@@ -33,6 +33,8 @@ static const struct option {
 	{ "window", NUMBER, AT(window), 64, 1, 512, NULL, NULL },
 	{ "host_rate", NUMBER, AT(host_rate), 1000, 0, 1000000, NULL, NULL },
 	{ "coalesce", CHOICE, AT(coalesce), -1, -1, 0, switched, NULL },
+	{ "unpath_wait", NUMBER, AT(unpath_wait), 20, 0, 10000, NULL, NULL },
+	{ "auto_records", NUMBER, AT(auto_records), 32, 0, 1024, NULL, NULL },
 	{ "status_socket", TEXT, AT(status_socket), 0, 0, 0, NULL, "/run/osm-repath.sock" },
 #undef AT
 };

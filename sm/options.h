@@ -34,6 +34,8 @@ enum rsm_method {
  * @window: reports on their way at most
  * @host_rate: reports to one host a second at most; 0: no limit
  * @coalesce: whether an unsent notice gives way to one that says more
+ * @unpath_wait: milliseconds that tables wait at most for the answers to UnPath
+ * @auto_records: records that AUTO sends to one host at most
  * @status_socket: path of the socket; empty: none
  */
 struct rsm_options {
@@ -45,6 +47,8 @@ struct rsm_options {
 	int window;
 	int host_rate;
 	int coalesce;
+	int unpath_wait;
+	int auto_records;
 	char status_socket[108];
 };
 

@@ -16,6 +16,7 @@
 
 static const struct rsm_part *const parts[] = {
 	&rsm_signal_part,
+	&rsm_paths_part,
 	&rsm_status_part,
 };
 

@@ -7,7 +7,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include <opensm/osm_config.h>
 #include <opensm/osm_opensm.h>
 #include <opensm/osm_event_plugin.h>
 
@@ -44,6 +43,7 @@ struct rsm_part {
 #define RSM_NEVER UINT64_MAX
 
 extern const struct rsm_part rsm_signal_part;
+extern const struct rsm_part rsm_paths_part;
 extern const struct rsm_part rsm_status_part;
 
 /**

@@ -39,6 +39,11 @@ void rsm_host_free(struct rsm_host *host)
 	free(host);
 }
 
+static bool is_route(const struct rsm_notice *notice)
+{
+	return (notice->flags & REPATH_SM_KIND) == REPATH_SM_ROUTE;
+}
+
 static bool same_path(const struct rsm_notice *a, const struct rsm_notice *b)
 {
 	return a->mask && b->mask && a->path.dlid == b->path.dlid && a->path.slid == b->path.slid;
@@ -47,8 +52,7 @@ static bool same_path(const struct rsm_notice *a, const struct rsm_notice *b)
 /* Whether nobody needs the old one who has heard the new one. Lanes and moves stand for themselves. */
 static bool says_more(const struct rsm_notice *now, const struct rsm_notice *then)
 {
-	if ((now->flags & REPATH_SM_KIND) != REPATH_SM_ROUTE ||
-	    (then->flags & REPATH_SM_KIND) != REPATH_SM_ROUTE)
+	if (!is_route(now) || !is_route(then))
 		return false;
 	if (now->trap == REPATH_SM_UNPATH && then->trap == REPATH_SM_REPATH)
 		return false;
@@ -58,12 +62,13 @@ static bool says_more(const struct rsm_notice *now, const struct rsm_notice *the
 /* A notice about everything that was not sent yet, and with it now's: said later, it is as good. */
 static bool absorbed(struct rsm_host *host, const struct rsm_notice *now)
 {
-	if (now->trap != REPATH_SM_REPATH || (now->flags & REPATH_SM_KIND) != REPATH_SM_ROUTE)
+	if (now->trap != REPATH_SM_REPATH || !is_route(now))
 		return false;
 	for (struct rsm_queued *i = host->queue; i; i = i->next) {
 		if (!i->attempts && i->notice.trap == REPATH_SM_REPATH && !i->notice.mask &&
-		    (i->notice.flags & REPATH_SM_KIND) == REPATH_SM_ROUTE) {
+		    is_route(&i->notice)) {
 			i->notice.serial = now->serial;
+			host->repathed = now->serial;
 			return true;
 		}
 	}
@@ -94,6 +99,8 @@ static bool append(struct rsm_host *host, const struct rsm_notice *notice)
 		return false;
 	added->notice = *notice;
 	added->number = ++host->number;
+	if (notice->trap == REPATH_SM_REPATH && is_route(notice))
+		host->repathed = notice->serial;
 	*host->tail = added;
 	host->tail = &added->next;
 	host->n_queued++;
@@ -120,7 +127,7 @@ bool rsm_queue_add(struct rsm_host *host, const struct rsm_notice *notice, bool 
 	}
 	if (coalesce)
 		coalesce_with(host, notice, counts);
-	if (host->n_queued < RSM_QUEUE_MOST || (notice->flags & REPATH_SM_KIND) != REPATH_SM_ROUTE)
+	if (host->n_queued < RSM_QUEUE_MOST || !is_route(notice))
 		return append(host, notice);
 	all.mask = 0;
 	all.flags &= ~REPATH_SM_AHEAD;
@@ -162,6 +169,20 @@ bool rsm_queue_answered(struct rsm_host *host, uint32_t number)
 	return true;
 }
 
+/* Said too late now: the RePath that it wanted the host to wait for was said, or the next notice. */
+static bool outdated(const struct rsm_host *host, const struct rsm_queued *lost)
+{
+	if (!is_route(&lost->notice))
+		return false;
+	if (lost->notice.flags & REPATH_SM_WAIT_FOR_REPATH &&
+	    (int32_t)(host->repathed - lost->notice.serial) >= 0)
+		return true;
+	for (struct rsm_queued *i = lost->next; i; i = i->next)
+		if (says_more(&i->notice, &lost->notice))
+			return true;
+	return false;
+}
+
 /** rsm_queue_lost - a report was not answered: it waits to be sent again, or goes */
 enum rsm_lost rsm_queue_lost(struct rsm_host *host, uint32_t number, int limit)
 {
@@ -169,6 +190,10 @@ enum rsm_lost rsm_queue_lost(struct rsm_host *host, uint32_t number, int limit)
 
 	if (!*link || !(*link)->sent)
 		return RSM_UNKNOWN;
+	if (outdated(host, *link)) {
+		unlink_after(host, link);
+		return RSM_OUTDATED;
+	}
 	if ((*link)->attempts >= limit) {
 		unlink_after(host, link);
 		return RSM_GIVEN_UP;

@@ -39,6 +39,7 @@ struct rsm_queued {
  * @tail: where the next one is linked
  * @n_queued: of them
  * @number: of its last notice
+ * @repathed: serial of the last RePath of a route
  * @next_ready: in struct rsm_ready
  * @ready: it is there
  * @credit: microseconds of rate that it has saved up
@@ -51,6 +52,7 @@ struct rsm_host {
 	struct rsm_queued **tail;
 	size_t n_queued;
 	uint32_t number;
+	uint32_t repathed;
 	struct rsm_host *next_ready;
 	bool ready;
 	int64_t credit;
@@ -64,6 +66,7 @@ struct rsm_host {
  * @answered: notices
  * @repeated: MADs that were lost and are sent again
  * @given_up: notices that were never answered
+ * @outdated: notices that were lost and are not sent again, because later ones were
  * @coalesced: notices that gave way to one that says more
  * @collapsed: times that a full queue gave way to one notice about everything
  */
@@ -73,11 +76,12 @@ struct rsm_counts {
 	unsigned long long answered;
 	unsigned long long repeated;
 	unsigned long long given_up;
+	unsigned long long outdated;
 	unsigned long long coalesced;
 	unsigned long long collapsed;
 };
 
-enum rsm_lost { RSM_UNKNOWN, RSM_REPEAT, RSM_GIVEN_UP };
+enum rsm_lost { RSM_UNKNOWN, RSM_REPEAT, RSM_GIVEN_UP, RSM_OUTDATED };
 
 struct rsm_host *rsm_host_new(void);
 void rsm_host_free(struct rsm_host *host);

@@ -85,6 +85,9 @@ static void lost(struct rsm *rsm, struct rsm_host *host, uint32_t number)
 		rsm_log(rsm, OSM_LOG_INFO, "LID %u does not answer: notice %u is given up",
 			host->to.lid, number);
 		break;
+	case RSM_OUTDATED:
+		signal->counts.outdated++;
+		break;
 	case RSM_UNKNOWN:
 		break;
 	}
@@ -449,10 +452,10 @@ static void signal_status(struct rsm *rsm, FILE *out)
 	fprintf(out,
 		"{\"subscribers\":%zu,\"queued\":%zu,\"on_the_way\":%d,\"unpath\":%llu,\"repath\":%llu,"
 		"\"reports\":%llu,\"bytes\":%llu,\"answered\":%llu,\"repeated\":%llu,"
-		"\"given_up\":%llu,\"coalesced\":%llu,\"collapsed\":%llu}",
+		"\"given_up\":%llu,\"outdated\":%llu,\"coalesced\":%llu,\"collapsed\":%llu}",
 		signal->n_hosts, queued, signal->n_sent, counts->by_trap[0], counts->by_trap[1],
 		counts->reports, counts->reports * MAD_BLOCK_SIZE, counts->answered,
-		counts->repeated, counts->given_up, counts->coalesced, counts->collapsed);
+		counts->repeated, counts->given_up, counts->outdated, counts->coalesced, counts->collapsed);
 	pthread_mutex_unlock(&signal->mutex);
 }
 

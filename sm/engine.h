@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Between OpenSM's routing engine and the setting of its tables. */
+#ifndef RSM_ENGINE_H
+#define RSM_ENGINE_H
+
+#include <stdint.h>
+
+struct rsm;
+struct osm_routing_engine;
+
+/**
+ * typedef rsm_computed - called when tables are computed, before the first is set
+ *
+ * In OpenSM's thread, with its lock held exclusively. @microseconds is what the engine took.
+ */
+typedef void (*rsm_computed)(struct rsm *rsm, struct osm_routing_engine *engine,
+			     uint64_t microseconds);
+
+void rsm_engines_hook(struct rsm *rsm, rsm_computed computed);
+uint64_t rsm_microseconds(void);
+
+#endif

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "method.h"
+#include "plugin.h"
+#include "queue.h"
+#include "rate.h"
+#include "signal.h"
+
+/** rsm_method_compares - whether paths need to be compared at all */
+bool rsm_method_compares(const struct rsm *rsm)
+{
+	return rsm->opt.method != RSM_WILDCARD;
+}
+
+/** rsm_method_unpaths - whether hosts are told before tables change, too: the papers do not */
+bool rsm_method_unpaths(const struct rsm *rsm)
+{
+	if (rsm->opt.unpath >= 0)
+		return rsm->opt.unpath;
+	return rsm->opt.method == RSM_AFFECTED || rsm->opt.method == RSM_AUTO;
+}
+
+/** rsm_method_keeps - how many changes of one host are needed one by one */
+uint32_t rsm_method_keeps(const struct rsm *rsm)
+{
+	switch (rsm->opt.method) {
+	case RSM_REPATH_ONLY:
+		return RSM_QUEUE_MOST + 1;
+	case RSM_AUTO:
+		return rsm->opt.auto_records;
+	default:
+		return 0;
+	}
+}
+
+static struct rsm_notice wildcard(const struct rsm *rsm, uint16_t trap)
+{
+	return (struct rsm_notice) {
+		.trap = trap,
+		.flags = REPATH_SM_ROUTE | (trap == REPATH_SM_UNPATH ? REPATH_SM_WAIT_FOR_REPATH : 0),
+		.serial = rsm->serial,
+	};
+}
+
+/* A port with several LIDs has the same path from each of them. */
+static struct rsm_notice record(const struct rsm *rsm, uint16_t trap,
+				const struct rsm_changed_end *end, const struct rsm_change *change)
+{
+	struct rsm_notice notice = wildcard(rsm, trap);
+
+	notice.mask = REPATH_SM_MASK_DLID;
+	notice.path.dlid = cl_hton16(change->dlid);
+	if (end->n_lids == 1) {
+		notice.mask |= REPATH_SM_MASK_SLID;
+		notice.path.slid = cl_hton16(end->lid);
+	}
+	if (change->attr == RSM_NO_PATH) {
+		notice.flags = REPATH_SM_ROUTE;
+		return notice;
+	}
+	if (trap == REPATH_SM_UNPATH)
+		notice.flags |= REPATH_SM_AHEAD;
+	notice.mask |= REPATH_SM_MASK_SL | REPATH_SM_MASK_MTU | REPATH_SM_MASK_RATE |
+		       REPATH_SM_MASK_LIFE;
+	notice.path.num_path = 0x80;
+	notice.path.qos_class_sl = cl_hton16(change->sl);
+	notice.path.mtu = REPATH_SM_EXACTLY | RSM_ATTR_MTU(change->attr);
+	notice.path.rate = REPATH_SM_EXACTLY | rsm_place_rate(RSM_ATTR_PLACE(change->attr));
+	notice.path.pkt_life = REPATH_SM_EXACTLY | rsm->osm->subn.opt.subnet_timeout;
+	return notice;
+}
+
+static void tell_records(struct rsm *rsm, uint16_t trap, const struct rsm_changed_end *end)
+{
+	for (uint32_t i = 0; i < end->n_kept; i++) {
+		struct rsm_notice notice = record(rsm, trap, end, &end->changes[i]);
+
+		/* No path any more: that was said by UnPath, or is said by it now. */
+		if (trap == REPATH_SM_REPATH && end->changes[i].attr == RSM_NO_PATH) {
+			if (rsm_method_unpaths(rsm))
+				continue;
+			notice.trap = REPATH_SM_UNPATH;
+		}
+		rsm_signal_port(rsm, end->lid, &notice);
+	}
+}
+
+/*
+ * What a host costs that asks for all its paths, in messages: a report, a query, and the answer of
+ * several packets, of which each takes about 4 of its records (paper II, equations 1 to 3).
+ */
+static uint32_t cost_of_all(uint32_t n_paths)
+{
+	return 4 + n_paths / 4;
+}
+
+static bool by_records(const struct rsm *rsm, const struct rsm_changes *changes,
+		       const struct rsm_changed_end *end)
+{
+	if (rsm->opt.method == RSM_REPATH_ONLY)
+		return true;
+	return rsm->opt.method == RSM_AUTO && end->n == end->n_kept &&
+	       end->n <= cost_of_all(changes->n_paths);
+}
+
+/**
+ * rsm_method_tell - say it to whom it concerns
+ * @rsm: the plugin, whose subscribers were refreshed
+ * @trap: REPATH_SM_UNPATH before tables change, REPATH_SM_REPATH afterwards
+ * @changes: which paths; not looked at by a method that does not compare
+ */
+void rsm_method_tell(struct rsm *rsm, uint16_t trap, const struct rsm_changes *changes)
+{
+	struct rsm_notice all = wildcard(rsm, trap);
+
+	switch (rsm->opt.method) {
+	case RSM_WILDCARD:
+		rsm_signal_all(rsm, &all);
+		return;
+	case RSM_HYBRID:
+		if (changes->n)
+			rsm_signal_all(rsm, &all);
+		return;
+	}
+	for (uint32_t i = 0; i < changes->n_ends; i++) {
+		const struct rsm_changed_end *end = &changes->ends[i];
+
+		if (by_records(rsm, changes, end))
+			tell_records(rsm, trap, end);
+		else
+			rsm_signal_port(rsm, end->lid, &all);
+	}
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * From routing to notices: when tables are computed, compare and say UnPath; when they are set, say
+ * RePath. All in OpenSM's thread that sweeps.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+#include "method.h"
+#include "plugin.h"
+#include "prd.h"
+#include "signal.h"
+#include "view.h"
+
+/**
+ * struct counts - for the status
+ * @routings: tables computed
+ * @changed: routings after which a path was another
+ * @paths: changed paths in all
+ * @last_paths: of the last routing
+ * @last_hosts: at which those begin
+ * @walked: LIDs whose paths the last routing made us follow
+ * @memory: of the tables
+ * @routing_us: what the engine took for the last tables
+ * @view_us: to read OpenSM's subnet
+ * @update_us: to follow paths
+ * @compare_us: to compare
+ * @tell_us: to queue notices
+ */
+struct counts {
+	unsigned long long routings, changed, paths, last_paths, last_hosts, walked, memory;
+	unsigned long long routing_us, view_us, update_us, compare_us, tell_us;
+};
+
+/**
+ * struct rsm_paths - what the part knows
+ * @prd: the distinguisher
+ * @changes: of the last routing, until hosts are told
+ * @computed: tables were computed that are not set yet
+ * @mutex: for @shown
+ * @counts: of the thread that sweeps
+ * @shown: a copy for the status
+ */
+struct rsm_paths {
+	struct rsm_prd *prd;
+	struct rsm_changes changes;
+	bool computed;
+	pthread_mutex_t mutex;
+	struct counts counts;
+	struct counts shown;
+};
+
+static unsigned long long lap(uint64_t *since)
+{
+	uint64_t then = *since;
+
+	*since = rsm_microseconds();
+	return *since - then;
+}
+
+static void show(struct rsm_paths *paths)
+{
+	pthread_mutex_lock(&paths->mutex);
+	paths->shown = paths->counts;
+	pthread_mutex_unlock(&paths->mutex);
+}
+
+/* OpenSM's lock is held. When memory runs out every host is told that anything may have changed. */
+static void compare(struct rsm *rsm, struct osm_routing_engine *engine, bool computed)
+{
+	struct rsm_paths *paths = rsm->paths;
+	struct counts *counts = &paths->counts;
+	uint64_t clock = rsm_microseconds();
+	struct rsm_net net;
+	int rc;
+
+	rsm_changes_free(&paths->changes);
+	rc = rsm_view_make(rsm, engine, computed, &net);
+	counts->view_us = lap(&clock);
+	if (!rc) {
+		rc = rsm_prd_update(paths->prd, &net);
+		rsm_view_free(&net);
+	}
+	counts->update_us = lap(&clock);
+	rc = rc ?: rsm_prd_changes(paths->prd, rsm_method_keeps(rsm), &paths->changes);
+	counts->compare_us = lap(&clock);
+	counts->walked = rsm_prd_walked(paths->prd);
+	counts->memory = rsm_prd_memory(paths->prd);
+	if (rc)
+		rsm_log(rsm, OSM_LOG_ERROR, "paths not compared: %s", strerror(-rc));
+}
+
+static void tell(struct rsm *rsm, uint16_t trap)
+{
+	struct rsm_paths *paths = rsm->paths;
+	uint64_t clock = rsm_microseconds();
+
+	rsm_method_tell(rsm, trap, &paths->changes);
+	rsm_signal_push(rsm);
+	paths->counts.tell_us = lap(&clock);
+}
+
+static void tables_computed(struct rsm *rsm, struct osm_routing_engine *engine,
+			    uint64_t microseconds)
+{
+	struct rsm_paths *paths = rsm->paths;
+
+	rsm->serial++;
+	paths->computed = true;
+	paths->counts.routings++;
+	paths->counts.routing_us = microseconds;
+	if (rsm_method_compares(rsm))
+		compare(rsm, engine, true);
+	if (rsm_method_unpaths(rsm) && (paths->changes.n || !rsm_method_compares(rsm))) {
+		rsm_signal_refresh(rsm, true);
+		tell(rsm, REPATH_SM_UNPATH);
+		rsm_signal_await(rsm, rsm->opt.unpath_wait);
+	}
+	show(paths);
+}
+
+/* OpenSM's own cache of routes (-A) computes nothing: what is set now is what there is to compare. */
+static void compare_cached(struct rsm *rsm)
+{
+	rsm->serial++;
+	rsm->paths->counts.routings++;
+	rsm->paths->counts.routing_us = 0;
+	if (!rsm_method_compares(rsm))
+		return;
+	CL_PLOCK_ACQUIRE(&rsm->osm->lock);
+	compare(rsm, rsm->osm->routing_engine_used, false);
+	CL_PLOCK_RELEASE(&rsm->osm->lock);
+}
+
+static void tables_set(struct rsm *rsm)
+{
+	struct rsm_paths *paths = rsm->paths;
+	struct counts *counts = &paths->counts;
+
+	if (!paths->computed)
+		compare_cached(rsm);
+	paths->computed = false;
+	counts->last_paths = paths->changes.n;
+	counts->last_hosts = paths->changes.n_ends;
+	counts->paths += paths->changes.n;
+	counts->changed += paths->changes.n > 0;
+	if (paths->changes.n)
+		rsm_log(rsm, OSM_LOG_INFO, "routing %u: %llu paths of %llu hosts changed",
+			rsm->serial, counts->last_paths, counts->last_hosts);
+	if (paths->changes.n || !rsm_method_compares(rsm)) {
+		rsm_signal_refresh(rsm, false);
+		tell(rsm, REPATH_SM_REPATH);
+	}
+	rsm_changes_free(&paths->changes);
+	rsm_prd_told(paths->prd);
+	show(paths);
+}
+
+/* Another SM has the subnet: when it comes back, all that hosts were told is of that other one. */
+static void forget(struct rsm *rsm)
+{
+	struct rsm_prd *prd = rsm_prd_new();
+
+	if (!prd)
+		return;
+	rsm_changes_free(&rsm->paths->changes);
+	rsm_prd_free(rsm->paths->prd);
+	rsm->paths->prd = prd;
+	rsm->paths->computed = false;
+}
+
+static void paths_event(struct rsm *rsm, osm_epi_event_id_t id, void *data)
+{
+	(void)data;
+	switch (id) {
+	case OSM_EVENT_ID_HEAVY_SWEEP_START:
+		rsm_engines_hook(rsm, tables_computed);
+		break;
+	case OSM_EVENT_ID_UCAST_ROUTING_DONE:
+		tables_set(rsm);
+		break;
+	case OSM_EVENT_ID_STATE_CHANGE:
+		if (rsm->osm->subn.sm_state != IB_SMINFO_STATE_MASTER)
+			forget(rsm);
+		break;
+	default:
+		break;
+	}
+}
+
+static int paths_start(struct rsm *rsm)
+{
+	struct rsm_paths *paths = calloc(1, sizeof(*paths));
+
+	if (!paths)
+		return -ENOMEM;
+	paths->prd = rsm_prd_new();
+	if (!paths->prd) {
+		free(paths);
+		return -ENOMEM;
+	}
+	pthread_mutex_init(&paths->mutex, NULL);
+	rsm->paths = paths;
+	return 0;
+}
+
+static void paths_stop(struct rsm *rsm)
+{
+	rsm_changes_free(&rsm->paths->changes);
+	rsm_prd_free(rsm->paths->prd);
+	free(rsm->paths);
+	rsm->paths = NULL;
+}
+
+static void paths_status(struct rsm *rsm, FILE *out)
+{
+	struct counts counts;
+
+	pthread_mutex_lock(&rsm->paths->mutex);
+	counts = rsm->paths->shown;
+	pthread_mutex_unlock(&rsm->paths->mutex);
+	fprintf(out,
+		"{\"routings\":%llu,\"changed\":%llu,\"paths\":%llu,\"last_paths\":%llu,"
+		"\"last_hosts\":%llu,\"walked\":%llu,\"memory\":%llu,\"routing_us\":%llu,"
+		"\"view_us\":%llu,\"update_us\":%llu,\"compare_us\":%llu,\"tell_us\":%llu}",
+		counts.routings, counts.changed, counts.paths, counts.last_paths, counts.last_hosts,
+		counts.walked, counts.memory, counts.routing_us, counts.view_us, counts.update_us,
+		counts.compare_us, counts.tell_us);
+}
+
+const struct rsm_part rsm_paths_part = {
+	.name = "paths",
+	.start = paths_start,
+	.stop = paths_stop,
+	.event = paths_event,
+	.status = paths_status,
+};

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Memory, by the number of switches S, leaves L, LIDs N and ends E: a copy of the tables (S x N
+ * bytes), the paths of each leaf, now and as told (2 x L x N), and the SLs (2 x L x S, or 2 x E x N
+ * where an engine has them by port).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "prd_table.h"
+
+#define LID_STEP 64
+#define NO_PORT 0xff
+
+/** rsm_prd_new - a distinguisher to which every path is new */
+struct rsm_prd *rsm_prd_new(void)
+{
+	return calloc(1, sizeof(struct rsm_prd));
+}
+
+static void free_slot(struct prd_slot *slot)
+{
+	free(slot->lft);
+	free(slot->links);
+	free(slot->now);
+	free(slot->told);
+	free(slot->sl_now);
+	free(slot->sl_told);
+	memset(slot, 0, sizeof(*slot));
+}
+
+static void free_port_sl(uint8_t **rows, uint32_t n)
+{
+	for (uint32_t lid = 0; rows && lid < n; lid++)
+		free(rows[lid]);
+	free(rows);
+}
+
+/** rsm_prd_free - NULL is fine */
+void rsm_prd_free(struct rsm_prd *prd)
+{
+	if (!prd)
+		return;
+	for (uint32_t i = 0; i < prd->n_slots; i++)
+		free_slot(&prd->slots[i]);
+	free_port_sl(prd->port_sl_now, prd->n_lids);
+	free_port_sl(prd->port_sl_told, prd->n_lids);
+	free(prd->slots);
+	free(prd->now);
+	free(prd->told);
+	free(prd->dirty);
+	free(prd);
+}
+
+/* Makes an array longer; what is new is 0, or 0xff. Keeps it as it is when there is no memory. */
+static int grow(void *array, size_t size, uint32_t from, uint32_t to, int filler)
+{
+	char **p = array, *longer;
+
+	longer = realloc(*p, size * to);
+	if (!longer)
+		return -ENOMEM;
+	memset(longer + size * from, filler, size * (to - from));
+	*p = longer;
+	return 0;
+}
+
+static int grow_rows(uint8_t **rows, uint32_t n, uint32_t from, uint32_t to)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rows && i < n && !rc; i++)
+		rc = rows[i] ? grow(&rows[i], 1, from, to, 0) : 0;
+	return rc;
+}
+
+static int grow_lids(struct rsm_prd *prd, uint32_t wanted)
+{
+	uint32_t from = prd->n_lids, to = (wanted + LID_STEP - 1) / LID_STEP * LID_STEP;
+	int rc;
+
+	if (to <= from)
+		return 0;
+	rc = grow(&prd->now, sizeof(*prd->now), from, to, 0) ?:
+	     grow(&prd->told, sizeof(*prd->told), from, to, 0) ?:
+	     grow(&prd->dirty, sizeof(*prd->dirty), from, to, 0) ?:
+	     grow_rows(prd->port_sl_now, from, from, to) ?:
+	     grow_rows(prd->port_sl_told, from, from, to) ?:
+	     grow(&prd->port_sl_now, sizeof(*prd->port_sl_now), from, to, 0) ?:
+	     grow(&prd->port_sl_told, sizeof(*prd->port_sl_told), from, to, 0);
+	for (uint32_t i = 0; i < prd->n_slots && !rc; i++) {
+		struct prd_slot *slot = &prd->slots[i];
+
+		if (slot->lft)
+			rc = grow(&slot->lft, 1, from, to, NO_PORT);
+		if (!rc && slot->now)
+			rc = grow(&slot->now, 1, from, to, 0) ?: grow(&slot->told, 1, from, to, 0);
+	}
+	if (!rc)
+		prd->n_lids = to;
+	return rc;
+}
+
+static int grow_slots(struct rsm_prd *prd)
+{
+	uint32_t from = prd->n_slots, to = from + from / 4 + 16;
+	int rc = grow(&prd->slots, sizeof(*prd->slots), from, to, 0);
+
+	for (uint32_t i = 0; i < from && !rc; i++)
+		if (prd->slots[i].sl_now)
+			rc = grow(&prd->slots[i].sl_now, 1, from, to, 0) ?:
+			     grow(&prd->slots[i].sl_told, 1, from, to, 0);
+	if (!rc)
+		prd->n_slots = to;
+	return rc;
+}
+
+static int new_slot(struct rsm_prd *prd, const struct rsm_net_switch *sw)
+{
+	struct prd_slot *slot;
+	uint32_t i = 0;
+
+	while (i < prd->n_slots && prd->slots[i].guid)
+		i++;
+	if (i == prd->n_slots && grow_slots(prd))
+		return -ENOMEM;
+	slot = &prd->slots[i];
+	slot->lft = malloc(prd->n_lids);
+	slot->links = calloc(sw->n_ports, sizeof(*slot->links));
+	if (!slot->lft || !slot->links) {
+		free_slot(slot);
+		return -ENOMEM;
+	}
+	memset(slot->lft, NO_PORT, prd->n_lids);
+	slot->guid = sw->guid;
+	slot->n_ports = sw->n_ports;
+	for (int port = 0; port < sw->n_ports; port++)
+		slot->links[port].peer = RSM_LINK_NONE;
+	return i;
+}
+
+/**
+ * struct place - where a GUID is
+ * @guid: sorted by it
+ * @slot: of the table
+ */
+struct place {
+	uint64_t guid;
+	int32_t slot;
+};
+
+static int by_guid(const void *a, const void *b)
+{
+	const struct place *one = a, *other = b;
+
+	return one->guid < other->guid ? -1 : one->guid > other->guid;
+}
+
+/* Slots of the network's switches, by their indices there. */
+static int place_switches(struct rsm_prd *prd, const struct rsm_net *net, int32_t *slots)
+{
+	struct place *known = malloc((prd->n_slots + 1) * sizeof(*known));
+	uint32_t n = 0;
+	int rc = 0;
+
+	if (!known)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < prd->n_slots; i++) {
+		prd->slots[i].alive = false;
+		if (prd->slots[i].guid)
+			known[n++] = (struct place) { prd->slots[i].guid, i };
+	}
+	qsort(known, n, sizeof(*known), by_guid);
+	for (uint32_t i = 0; i < net->n_switches && rc >= 0; i++) {
+		struct place wanted = { .guid = net->switches[i].guid };
+		struct place *found = bsearch(&wanted, known, n, sizeof(*known), by_guid);
+
+		rc = found ? found->slot : new_slot(prd, &net->switches[i]);
+		if (rc < 0)
+			break;
+		slots[i] = rc;
+		prd->slots[rc].alive = true;
+	}
+	free(known);
+	return rc < 0 ? rc : 0;
+}
+
+static void mark_through(struct rsm_prd *prd, const struct prd_slot *slot, const bool *changed)
+{
+	for (uint32_t lid = 0; lid < prd->n_lids; lid++)
+		if (changed[slot->lft[lid]])
+			prd->dirty[lid] = true;
+}
+
+/* LIDs are dirty that leave by a port behind which there is something else than before. */
+static int take_links(struct rsm_prd *prd, const struct rsm_net_switch *sw, struct prd_slot *slot,
+		      const int32_t *slots)
+{
+	bool changed[256] = { false }, any = false;
+
+	if (slot->n_ports < sw->n_ports) {
+		if (grow(&slot->links, sizeof(*slot->links), slot->n_ports, sw->n_ports, 0))
+			return -ENOMEM;
+		for (int port = slot->n_ports; port < sw->n_ports; port++)
+			slot->links[port].peer = RSM_LINK_NONE;
+		slot->n_ports = sw->n_ports;
+	}
+	for (int port = 0; port < slot->n_ports; port++) {
+		struct rsm_link *then = &slot->links[port], now = { .peer = RSM_LINK_NONE };
+
+		if (port < sw->n_ports)
+			now = sw->links[port];
+		if (now.peer >= 0)
+			now.peer = slots[now.peer];
+		if (now.peer == then->peer && now.lid == then->lid && now.attr == then->attr)
+			continue;
+		*then = now;
+		changed[port] = any = true;
+	}
+	if (any)
+		mark_through(prd, slot, changed);
+	return 0;
+}
+
+static void take_table(struct rsm_prd *prd, const struct rsm_net_switch *sw, struct prd_slot *slot)
+{
+	for (uint32_t lid = 0; lid < prd->n_lids; lid += LID_STEP) {
+		uint32_t here = sw->n_lft > lid ? sw->n_lft - lid : 0;
+
+		if (here >= LID_STEP && !memcmp(slot->lft + lid, sw->lft + lid, LID_STEP))
+			continue;
+		for (uint32_t i = 0; i < LID_STEP; i++) {
+			uint8_t port = i < here ? sw->lft[lid + i] : NO_PORT;
+
+			if (slot->lft[lid + i] == port)
+				continue;
+			slot->lft[lid + i] = port;
+			prd->dirty[lid + i] = true;
+		}
+	}
+}
+
+static int make_leaf(struct rsm_prd *prd, struct prd_slot *slot, bool *fresh)
+{
+	*fresh |= !slot->is_leaf;
+	slot->is_leaf = true;
+	if (slot->now)
+		return 0;
+	slot->now = calloc(1, prd->n_lids);
+	slot->told = calloc(1, prd->n_lids);
+	slot->sl_now = calloc(1, prd->n_slots);
+	slot->sl_told = calloc(1, prd->n_slots);
+	return slot->now && slot->told && slot->sl_now && slot->sl_told ? 0 : -ENOMEM;
+}
+
+/* Who has which LID, and which switches are leaves. */
+static int take_ends(struct rsm_prd *prd, const struct rsm_net *net, const int32_t *slots)
+{
+	struct prd_owner *now = calloc(prd->n_lids, sizeof(*now));
+	bool *was_leaf = calloc(prd->n_slots, sizeof(*was_leaf));
+	bool fresh = false;
+	int rc = now && was_leaf ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; i < net->n_ends && !rc; i++) {
+		const struct rsm_net_end *end = &net->ends[i];
+
+		for (uint32_t lid = end->lid; lid < end->lid + end->n_lids; lid++)
+			now[lid] = (struct prd_owner) { end->guid, slots[end->leaf], end->lid,
+							end->n_lids, end->attr };
+		was_leaf[slots[end->leaf]] = true;
+		rc = make_leaf(prd, &prd->slots[slots[end->leaf]], &fresh);
+	}
+	for (uint32_t i = 0; i < prd->n_slots && !rc; i++) {
+		if (!prd->slots[i].is_leaf || was_leaf[i])
+			continue;
+		prd->slots[i].is_leaf = false;
+		memset(prd->slots[i].now, RSM_UNKNOWN_PATH, prd->n_lids);
+	}
+	for (uint32_t lid = 0; lid < prd->n_lids && !rc; lid++) {
+		if (!prd_same_owner(&prd->now[lid], &now[lid]) || (fresh && now[lid].guid))
+			prd->dirty[lid] = true;
+		prd->now[lid] = now[lid];
+	}
+	free(was_leaf);
+	free(now);
+	return rc;
+}
+
+/* SLs by switch: any LID at a switch speaks for all. */
+static void take_switch_lanes(struct rsm_prd *prd, const struct rsm_net *net, const int32_t *slots)
+{
+	uint16_t *lid_at = calloc(prd->n_slots, sizeof(*lid_at));
+
+	for (uint32_t i = 0; lid_at && i < net->n_ends; i++)
+		lid_at[slots[net->ends[i].leaf]] = net->ends[i].lid;
+	for (uint32_t from = 0; lid_at && from < prd->n_slots; from++) {
+		if (!lid_at[from])
+			continue;
+		for (uint32_t to = 0; to < prd->n_slots; to++)
+			if (lid_at[to])
+				prd->slots[from].sl_now[to] =
+					net->sl(net->context, lid_at[from], lid_at[to]);
+	}
+	free(lid_at);
+}
+
+static int take_port_lanes(struct rsm_prd *prd, const struct rsm_net *net)
+{
+	for (uint32_t i = 0; i < net->n_ends; i++) {
+		uint16_t from = net->ends[i].lid;
+
+		if (!prd->port_sl_now[from])
+			prd->port_sl_now[from] = calloc(1, prd->n_lids);
+		if (!prd->port_sl_told[from])
+			prd->port_sl_told[from] = calloc(1, prd->n_lids);
+		if (!prd->port_sl_now[from] || !prd->port_sl_told[from])
+			return -ENOMEM;
+		for (uint32_t lid = 1; lid < prd->n_lids; lid++)
+			if (prd->now[lid].guid && prd->now[lid].lid != from)
+				prd->port_sl_now[from][lid] = net->sl(net->context, from, lid);
+	}
+	return 0;
+}
+
+static int update(struct rsm_prd *prd, const struct rsm_net *net, int32_t *slots)
+{
+	int rc = grow_lids(prd, net->max_lid + 1u) ?: place_switches(prd, net, slots);
+
+	for (uint32_t i = 0; i < net->n_switches && !rc; i++) {
+		struct prd_slot *slot = &prd->slots[slots[i]];
+
+		rc = take_links(prd, &net->switches[i], slot, slots);
+		take_table(prd, &net->switches[i], slot);
+	}
+	rc = rc ?: take_ends(prd, net, slots) ?: prd_walk(prd);
+	if (rc)
+		return rc;
+	prd->lanes = net->lanes;
+	if (net->lanes == RSM_LANES_SWITCH)
+		take_switch_lanes(prd, net, slots);
+	return net->lanes == RSM_LANES_PORT ? take_port_lanes(prd, net) : 0;
+}
+
+/**
+ * rsm_prd_update - take over what the routing has computed
+ * @prd: the distinguisher
+ * @net: is copied
+ *
+ * Return: 0 or -ENOMEM; the next update then does what this one left undone.
+ */
+int rsm_prd_update(struct rsm_prd *prd, const struct rsm_net *net)
+{
+	int32_t *slots = malloc((net->n_switches + 1) * sizeof(*slots));
+	int rc = slots ? update(prd, net, slots) : -ENOMEM;
+
+	free(slots);
+	return rc;
+}
+
+/** rsm_prd_told - hosts know now what the last update found */
+void rsm_prd_told(struct rsm_prd *prd)
+{
+	for (uint32_t i = 0; i < prd->n_slots; i++) {
+		struct prd_slot *slot = &prd->slots[i];
+
+		if (slot->guid && !slot->alive) {
+			free_slot(slot);
+		} else if (slot->now) {
+			memcpy(slot->told, slot->now, prd->n_lids);
+			memcpy(slot->sl_told, slot->sl_now, prd->n_slots);
+		}
+	}
+	for (uint32_t lid = 0; lid < prd->n_lids; lid++) {
+		prd->told[lid] = prd->now[lid];
+		if (prd->port_sl_now[lid])
+			memcpy(prd->port_sl_told[lid], prd->port_sl_now[lid], prd->n_lids);
+	}
+	prd->lanes_told = prd->lanes;
+}
+
+/** rsm_prd_walked - to how many LIDs the last update had to walk */
+uint32_t rsm_prd_walked(const struct rsm_prd *prd)
+{
+	return prd->walked;
+}
+
+/** rsm_prd_memory - bytes that the tables take */
+size_t rsm_prd_memory(const struct rsm_prd *prd)
+{
+	size_t lids = prd->n_lids;
+	size_t sum = sizeof(*prd) + prd->n_slots * sizeof(*prd->slots) +
+		     lids * (2 * sizeof(*prd->now) + sizeof(*prd->dirty) + 2 * sizeof(uint8_t *));
+
+	for (uint32_t i = 0; i < prd->n_slots; i++) {
+		const struct prd_slot *slot = &prd->slots[i];
+
+		if (slot->lft)
+			sum += lids + slot->n_ports * sizeof(*slot->links);
+		if (slot->now)
+			sum += 2 * lids + 2 * prd->n_slots;
+	}
+	for (size_t lid = 0; lid < lids; lid++)
+		if (prd->port_sl_now[lid])
+			sum += 2 * lids;
+	return sum;
+}

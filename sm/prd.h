@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The path record distinguisher: which paths between hosts have another SL, MTU or rate than what
+ * hosts were last told, or are there no more or again. Knows nothing of OpenSM, so that it can be
+ * tested and measured without.
+ *
+ *	rsm_prd_update(prd, net);	the routing has been computed
+ *	rsm_prd_changes(prd, ...);	what differs from what was told
+ *	rsm_prd_told(prd);		hosts are told of it
+ *
+ * An update that is never told of is included in the next one.
+ */
+#ifndef RSM_PRD_H
+#define RSM_PRD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net.h"
+
+struct rsm_prd;
+
+/**
+ * struct rsm_change - one path that has changed
+ * @dlid: its destination
+ * @attr: MTU and rate that it has now, or RSM_NO_PATH
+ * @sl: that it has now
+ */
+struct rsm_change {
+	uint16_t dlid;
+	uint8_t attr;
+	uint8_t sl;
+};
+
+/**
+ * struct rsm_changed_end - a port that changed paths begin at
+ * @lid: the path's source
+ * @n_lids: of the port; paths from the others are the same
+ * @n: how many paths changed
+ * @n_kept: how many of them are in @changes
+ * @changes: the first ones
+ */
+struct rsm_changed_end {
+	uint16_t lid;
+	uint8_t n_lids;
+	uint32_t n;
+	uint32_t n_kept;
+	struct rsm_change *changes;
+};
+
+/**
+ * struct rsm_changes - all of them; to be freed by rsm_changes_free()
+ * @ends: by their LIDs' order in the network
+ * @n_ends: of them
+ * @n: changed paths
+ * @n_paths: paths that there are now from each source, at most
+ */
+struct rsm_changes {
+	struct rsm_changed_end *ends;
+	uint32_t n_ends;
+	uint64_t n;
+	uint32_t n_paths;
+};
+
+struct rsm_prd *rsm_prd_new(void);
+void rsm_prd_free(struct rsm_prd *prd);
+int rsm_prd_update(struct rsm_prd *prd, const struct rsm_net *net);
+int rsm_prd_changes(struct rsm_prd *prd, uint32_t keep, struct rsm_changes *changes);
+void rsm_changes_free(struct rsm_changes *changes);
+void rsm_prd_told(struct rsm_prd *prd);
+size_t rsm_prd_memory(const struct rsm_prd *prd);
+uint32_t rsm_prd_walked(const struct rsm_prd *prd);
+
+#endif
