@@ -18,6 +18,17 @@ static struct pid_namespace *pids_of(struct repath_device *dev)
 	return net_eq(repath_device_net(dev), &init_net) ? &init_pid_ns : NULL;
 }
 
+/**
+ * repath_event_is_wanted - does anybody listen to events of a device?
+ * @dev: the device
+ *
+ * Context: any, of who tracks.
+ */
+bool repath_event_is_wanted(const struct repath_device *dev)
+{
+	return repath_nl_hook_has_listeners(repath_device_net(dev), REPATH_NL_MONITOR);
+}
+
 static struct sk_buff *event_new(struct repath_device *dev, u8 cmd, void **hdr)
 {
 	/* Queue pairs come by the thousand; mostly nobody listens. */

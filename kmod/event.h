@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Events on the multicast group "monitor". All may sleep. */
+/* Events on the multicast group "monitor". All but repath_event_is_wanted() may sleep. */
 #ifndef REPATH_EVENT_H
 #define REPATH_EVENT_H
 
@@ -9,6 +9,9 @@ struct pid;
 struct repath_device;
 struct repath_qp;
 struct repath_user;
+
+/* Does anybody listen? Any context, a probe handler as well. */
+bool repath_event_is_wanted(const struct repath_device *dev);
 
 void repath_event_qp(struct repath_qp *rqp, enum repath_ev_action action);
 void repath_event_user(struct repath_user *user, enum repath_ev_action action);

@@ -80,6 +80,19 @@ bool repath_nl_has_listeners(struct net *net, enum repath_nl_group group)
 }
 
 /**
+ * repath_nl_hook_has_listeners - repath_nl_has_listeners() for hooks
+ * @net: namespace of the listeners
+ * @group: their group
+ *
+ * Context: any. The family is registered before the first hook is placed and device is tracked, and
+ * unregistered after the last.
+ */
+bool repath_nl_hook_has_listeners(struct net *net, enum repath_nl_group group)
+{
+	return genl_has_listeners(&repath_family, net, group);
+}
+
+/**
  * repath_nl_multicast - send a message to a group
  * @net: namespace of the listeners
  * @group: enum repath_nl_group

@@ -22,6 +22,7 @@ enum repath_nl_group { REPATH_NL_MONITOR, REPATH_NL_OPERATION };
 struct sk_buff *repath_nl_msg_new(u8 cmd, size_t size, void **hdr);
 int repath_nl_unicast(struct net *net, u32 portid, struct sk_buff *skb, void *hdr);
 bool repath_nl_has_listeners(struct net *net, enum repath_nl_group group);
+bool repath_nl_hook_has_listeners(struct net *net, enum repath_nl_group group);
 void repath_nl_multicast(struct net *net, enum repath_nl_group group, struct sk_buff *skb,
 			 void *hdr);
 int repath_nl_reply(struct genl_info *info, struct sk_buff *skb, void *hdr);

@@ -84,6 +84,7 @@ static void drop(struct number *number)
 {
 	hash_del(&number->by_known);
 	hash_del(&number->by_qp);
+	repath_qp_unfollow();
 	repath_qp_put(number->rqp);
 	kfree(number);
 	count--;
@@ -123,6 +124,8 @@ int repath_number_set(struct repath_proc *proc, struct repath_qp *rqp, u32 known
 		number = kzalloc(sizeof(*number), GFP_KERNEL);
 		if (!number)
 			return -ENOMEM;
+		/* The process that it is of, a follower too, may leave before its queue pair. */
+		repath_qp_follow();
 		kref_get(&rqp->kref);
 		number->rqp = rqp;
 		number->known_as = known_as;

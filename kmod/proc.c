@@ -12,6 +12,7 @@
 #include "number.h"
 #include "op.h"
 #include "proc.h"
+#include "track.h"
 
 /* Protects the list; innermost, nothing is called under it. */
 static DEFINE_SPINLOCK(repath_proc_lock);
@@ -22,6 +23,7 @@ static void proc_release(struct kref *kref)
 	struct repath_proc *proc = container_of(kref, struct repath_proc, kref);
 
 	WARN_ON(!list_empty(&proc->conns));
+	repath_qp_unfollow();
 	put_pid(proc->tgid);
 	put_net(proc->net);
 	/* Not left readable in a slab: whoever knows it may speak for the process. */
@@ -148,6 +150,7 @@ static struct repath_proc *proc_add(struct net *net, u32 portid, struct pid *tgi
 		return ERR_PTR(-ENOMEM);
 	kref_init(&proc->kref);
 	INIT_LIST_HEAD(&proc->conns);
+	repath_qp_follow();
 	proc->net = get_net(net);
 	proc->portid = portid;
 	proc->tgid = get_pid(tgid);

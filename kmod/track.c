@@ -15,6 +15,30 @@
 
 DEFINE_SPINLOCK(repath_track_lock);
 atomic_t repath_track_round = ATOMIC_INIT(0);
+static atomic_t followers = ATOMIC_INIT(0);
+
+/**
+ * repath_qp_follow - from now on news of queue pairs are delivered to connections and numbers
+ *
+ * Who needs them says so before he looks at the queue pairs that there are. Without anybody, and without
+ * listeners to events, a queue pair comes and goes without waking a worker.
+ *
+ * Context: any.
+ */
+void repath_qp_follow(void)
+{
+	atomic_inc(&followers);
+}
+
+/**
+ * repath_qp_unfollow - end of repath_qp_follow()
+ *
+ * Context: any.
+ */
+void repath_qp_unfollow(void)
+{
+	WARN_ON_ONCE(atomic_dec_return(&followers) < 0);
+}
 
 static void qp_deliver(struct repath_note *note, unsigned int what)
 {
@@ -35,8 +59,24 @@ static void qp_deliver(struct repath_note *note, unsigned int what)
 	repath_qp_put(rqp);
 }
 
-static void qp_note(struct repath_qp *rqp, unsigned int what)
+/*
+ * Does anybody want to know? Who begins to after this looks at all queue pairs then, and finds them as they
+ * are now: a registering process under the track lock; a listener in a dump, after he has joined.
+ */
+static bool is_followed_locked(const struct repath_device *dev)
 {
+	lockdep_assert_held(&repath_track_lock);
+	if (atomic_read(&followers))
+		return true;
+	/* What has happened is in the indexes before the listeners are looked at. */
+	smp_mb();
+	return repath_event_is_wanted(dev);
+}
+
+static void qp_note_locked(struct repath_qp *rqp, unsigned int what)
+{
+	if (!is_followed_locked(rqp->dev))
+		return;
 	kref_get(&rqp->kref);
 	if (!repath_note_post(&rqp->note, what))
 		repath_qp_put(rqp);
@@ -86,7 +126,7 @@ static void qp_drop_locked(struct repath_qp *rqp)
 	repath_user_leave_locked(rqp->user);
 	repath_stat_inc(rqp->dev, REPATH_STAT_QP_DEL);
 	trace_it(rqp, REPATH_EV_DEL);
-	qp_note(rqp, REPATH_NOTE_GONE);
+	qp_note_locked(rqp, REPATH_NOTE_GONE);
 	repath_qp_put(rqp);
 }
 
@@ -191,7 +231,7 @@ struct repath_qp *repath_track_qp_add(struct ib_qp *qp, struct task_struct *task
 	repath_stat_inc(dev, rescan ? REPATH_STAT_QP_ADOPTED : REPATH_STAT_QP_NEW);
 	trace_it(rqp, REPATH_EV_NEW);
 	kref_get(&rqp->kref);
-	qp_note(rqp, REPATH_NOTE_NEW);
+	qp_note_locked(rqp, REPATH_NOTE_NEW);
 	old = rqp;
 	rqp = NULL;
 	goto out_unlock;
@@ -273,7 +313,7 @@ void repath_track_qp_modified(const struct ib_qp *qp, const struct ib_qp_attr *a
 		repath_stat_inc(rqp->dev, REPATH_STAT_QP_MODIFY);
 		if (qp_lacks_av(rqp))
 			repath_device_rescan(rqp->dev);
-		qp_note(rqp, what);
+		qp_note_locked(rqp, what);
 	}
 	spin_unlock_irqrestore(&repath_track_lock, flags);
 }
@@ -356,7 +396,7 @@ bool repath_track_qp_queried(struct repath_qp *rqp, u32 changes, const struct ib
 		if (rqp->created_ns || rqp->changes)
 			repath_stat_inc(rqp->dev, REPATH_STAT_CORRECTED);
 		qp_set_path_locked(rqp, attr->qp_state, &path, &alt);
-		qp_note(rqp, what);
+		qp_note_locked(rqp, what);
 	}
 	spin_unlock_irqrestore(&repath_track_lock, flags);
 	return valid;

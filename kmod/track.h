@@ -209,6 +209,10 @@ int repath_user_for_each(struct repath_device *dev, struct pid *tgid,
 			 int (*fn)(struct repath_user *user, void *arg), void *arg);
 u32 repath_device_ctx_count(struct repath_device *dev);
 
+/* Who wants news of queue pairs: track.c. */
+void repath_qp_follow(void);
+void repath_qp_unfollow(void);
+
 int repath_track_init(void);
 void repath_track_exit(void);
 

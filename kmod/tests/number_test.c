@@ -40,6 +40,7 @@ static struct {
 	/* to the process */
 	int told, counts;
 	u32 told_err, told_qpn, count;
+	u32 followed;
 	u8 told_gid;
 	bool told_moved;
 	/* to the network */
@@ -174,6 +175,16 @@ struct repath_qp *repath_qp_find(struct repath_device *dev, u32 qpn)
 			return fake.qp[i];
 		}
 	return NULL;
+}
+
+void repath_qp_follow(void)
+{
+	fake.followed++;
+}
+
+void repath_qp_unfollow(void)
+{
+	fake.followed--;
 }
 
 void repath_qp_release(struct kref *kref)
@@ -311,6 +322,7 @@ static void number_exit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kref_read(&c->dev.kref), 1u);
 	KUNIT_EXPECT_EQ(test, fake.proc[0].questions, 0u);
 	KUNIT_EXPECT_EQ(test, repath_number_count(), 0u);
+	KUNIT_EXPECT_EQ(test, fake.followed, 0u);
 	fake_ibdev_del(c->ibdev);
 }
 
@@ -400,6 +412,7 @@ static void number_moved(struct kunit *test)
 	known_as(test, 0, 17);
 	KUNIT_EXPECT_EQ(test, fake.counts, 1);
 	KUNIT_EXPECT_EQ(test, fake.count, 1u);
+	KUNIT_EXPECT_EQ(test, fake.followed, 1u);
 	mutex_lock(&repath_conn_mutex);
 	repath_number_qp_gone(&of(test)->qp[0]);
 	mutex_unlock(&repath_conn_mutex);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 15 */
+/* kunit-cases: 16 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o */
 /* Tracking: indexes, their order of events, and teardown. */
 #include "track_case.h"
@@ -245,6 +245,40 @@ static void load_alternate(struct ib_qp *qp, u32 port, u16 dlid, enum ib_mig_sta
 	repath_track_qp_modified(qp, &attr, IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE);
 }
 
+/* What nobody wants to know wakes no worker; who begins to follow is told from then on. */
+static void t_followers(struct kunit *test)
+{
+	struct repath_device *dev = the_device(test);
+	struct ib_qp *qp = fake_qp(test, dev, 34), *other = fake_qp(test, dev, 35);
+
+	told.unheard = true;
+	fake_qp_created(qp, current);
+	fake_qp_rtr(qp, 1, 5, 77);
+	fake_qp_created(other, current);
+	repath_track_qp_gone(other);
+	repath_note_flush();
+	KUNIT_EXPECT_EQ(test, told.order, 0ull);
+	KUNIT_EXPECT_EQ(test, told.connected, 0);
+	KUNIT_EXPECT_EQ(test, dev->qp_count, 1u);
+
+	repath_qp_follow();
+	repath_qp_follow();
+	fake_qp_rtr(qp, 1, 5, 78);
+	repath_qp_unfollow();
+	repath_track_qp_gone(qp);
+	repath_note_flush();
+	KUNIT_EXPECT_EQ(test, told.order, 2345ull);
+
+	repath_qp_unfollow();
+	fake_qp_created(other, current);
+	repath_note_flush();
+	KUNIT_EXPECT_EQ(test, told.order, 2345ull);
+	told.unheard = false;
+	repath_track_qp_gone(other);
+	repath_note_flush();
+	KUNIT_EXPECT_EQ(test, told.order, 234545ull);
+}
+
 static void t_alternate_path(struct kunit *test)
 {
 	struct repath_device *dev = the_device(test);
@@ -485,6 +519,7 @@ static struct kunit_case track_cases[] = {
 	KUNIT_CASE(t_many_on_one_path),
 	KUNIT_CASE(t_connected_is_told),
 	KUNIT_CASE(t_order_of_notes),
+	KUNIT_CASE(t_followers),
 	KUNIT_CASE(t_alternate_path),
 	KUNIT_CASE(t_index_grows),
 	KUNIT_CASE(t_contexts_and_users),
