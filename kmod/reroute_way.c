@@ -142,6 +142,8 @@ static enum repath_move_next set_av(struct repath_reroute *r, struct repath_move
 		return repath_move_lost(r, move);
 	if (repath_ah_is_there(&move->to, &attr.ah_attr))
 		return repath_move_done(r, move);
+	/* The hooks have believed it. */
+	repath_qp_query(move->rqp, qp, true);
 	return repath_move_next_way(r, move, READ_ONCE(move->foreign) == foreign,
 				    "the device does not change the address in SQD");
 }
@@ -192,6 +194,7 @@ static enum repath_move_next go_over(struct repath_reroute *r, struct repath_mov
 		return repath_move_lost(r, move);
 	if (repath_ah_is_there(&move->to, &attr.ah_attr))
 		return repath_move_done(r, move);
+	repath_qp_query(move->rqp, qp, true);
 	return repath_move_next_way(r, move, READ_ONCE(move->foreign) == foreign,
 				    "the device does not go over to the alternate path");
 }

@@ -10,6 +10,7 @@ int cmd_qp(struct door *door, struct args *a);
 int cmd_process(struct door *door, struct args *a);
 int cmd_device(struct door *door, struct args *a);
 int cmd_connection(struct door *door, struct args *a);
+int cmd_path(struct door *door, struct args *a);
 int cmd_stats(struct door *door, struct args *a);
 int cmd_adopt(struct door *door, struct args *a);
 int cmd_monitor(struct door *door, struct args *a);

@@ -22,6 +22,10 @@ static const struct command {
 	  "devices and what holds them" },
 	{ "connection", cmd_connection, "repath connection [show] [dev D] [pid P]",
 	  "connections and what is known of their other end" },
+	{ "path", cmd_path,
+	  "repath path set | prepare | hold DEV/PORT dlid L [slid L] [to L] [sl N] [mtu N] [gbps R] [pkey K]"
+	  " | reroute DEV on | off",
+	  "have queue pairs moved to another path" },
 	{ "stats", cmd_stats, "repath stats [show] [dev D] [all]",
 	  "counters of the module and of each device" },
 	{ "adopt", cmd_adopt, "repath adopt [[dev] D]",

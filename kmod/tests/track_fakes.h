@@ -96,7 +96,7 @@ struct fake_device {
 };
 
 /* A device that ib_core has never registered, on our list as if it had. */
-static struct repath_device *fake_device_add(struct kunit *test, const char *name, u32 index)
+static __maybe_unused struct repath_device *fake_device_add(struct kunit *test, const char *name, u32 index)
 {
 	struct fake_device *fake = ib_alloc_device(fake_device, ibdev);
 	struct repath_device *dev;
@@ -113,7 +113,7 @@ static struct repath_device *fake_device_add(struct kunit *test, const char *nam
 }
 
 /* As remove() does, and the driver after it. */
-static void fake_device_del(struct repath_device *dev)
+static __maybe_unused void fake_device_del(struct repath_device *dev)
 {
 	struct ib_device *ibdev = dev->ibdev;
 
@@ -124,7 +124,7 @@ static void fake_device_del(struct repath_device *dev)
 	ib_dealloc_device(ibdev);
 }
 
-static struct ib_qp *fake_qp(struct kunit *test, struct repath_device *dev, u32 qpn)
+static __maybe_unused struct ib_qp *fake_qp(struct kunit *test, struct repath_device *dev, u32 qpn)
 {
 	struct ib_qp *qp = kunit_kzalloc(test, sizeof(*qp), GFP_KERNEL);
 
@@ -147,7 +147,7 @@ static void fake_qp_created(struct ib_qp *qp, struct task_struct *task)
 }
 
 /* To RTR towards a DLID, and a DGID that ends with the same number. */
-static void fake_qp_rtr(struct ib_qp *qp, u32 port, u16 dlid, u32 dest_qpn)
+static __maybe_unused void fake_qp_rtr(struct ib_qp *qp, u32 port, u16 dlid, u32 dest_qpn)
 {
 	struct ib_qp_attr attr = {
 		.qp_state = IB_QPS_RTR,
@@ -168,14 +168,14 @@ static void fake_qp_rtr(struct ib_qp *qp, u32 port, u16 dlid, u32 dest_qpn)
 				 IB_QP_PATH_MTU);
 }
 
-static void fake_qp_state(struct ib_qp *qp, enum ib_qp_state state)
+static __maybe_unused void fake_qp_state(struct ib_qp *qp, enum ib_qp_state state)
 {
 	struct ib_qp_attr attr = { .qp_state = state };
 
 	repath_track_qp_modified(qp, &attr, IB_QP_STATE);
 }
 
-static union ib_gid fake_dgid(u16 dlid)
+static __maybe_unused union ib_gid fake_dgid(u16 dlid)
 {
 	union ib_gid gid = {};
 
@@ -184,7 +184,7 @@ static union ib_gid fake_dgid(u16 dlid)
 	return gid;
 }
 
-static int fake_count_qp(struct repath_qp *rqp, void *arg)
+static __maybe_unused int fake_count_qp(struct repath_qp *rqp, void *arg)
 {
 	(*(int *)arg)++;
 	return 0;

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* repath path set, prepare, hold, reroute: queue pairs are moved to a path that is told here. */
+#include <stdio.h>
+#include <string.h>
+#include "command.h"
+#include "names.h"
+#include "path_set.h"
+
+/* "vhca1/2" */
+static void take_dev_port(struct args *a, struct nl_msg *msg, char dev[DEV_NAME_LEN])
+{
+	const char *word = take_word(a, "DEV/PORT");
+	size_t n = strcspn(word, "/");
+	char tail;
+	unsigned int port;
+
+	if (n >= DEV_NAME_LEN || sscanf(word + n, "/%u%c", &port, &tail) != 1 ||
+	    !port || port > 254)
+		usage_error(a, "\"%s\" is not DEV/PORT", word);
+	memcpy(dev, word, n);
+	dev[n] = 0;
+	if (!dev_name_ok(dev))
+		usage_error(a, "\"%s\" is not the name of an RDMA device", dev);
+	nla_put_string(msg, REPATH_A_DEV_NAME, dev);
+	nla_put_u32(msg, REPATH_A_PORT, port);
+}
+
+static uint8_t take_mtu(struct args *a)
+{
+	uint32_t bytes = take_u32(a, "MTU", 256, 4096);
+	uint8_t mtu = 1;
+
+	while (128u << mtu < bytes)
+		mtu++;
+	if (128u << mtu != bytes)
+		usage_error(a, "%u is not an MTU: 256, 512, 1024, 2048 or 4096", bytes);
+	return mtu;
+}
+
+static uint8_t take_rate(struct args *a)
+{
+	const char *word = take_word(a, "a rate");
+	int rate = number_of(NAMES_RATE, word);
+
+	if (rate < 0)
+		usage_error(a, "\"%s\" is not a rate in Gbit/s", word);
+	return rate;
+}
+
+static int answer(struct door *door, struct nl_msg *msg, const char *dev)
+{
+	int err = door_do(door, msg, NULL, NULL);
+
+	if (err)
+		fprintf(stderr, "repath: %s: %s\n", dev, door_error(door));
+	return door_exit_status(err);
+}
+
+int path_set(struct door *door, struct args *a, enum repath_path_when when)
+{
+	struct nl_msg *msg = door_request(REPATH_CMD_PATH_SET);
+	char dev[DEV_NAME_LEN];
+	bool has_dlid = false;
+
+	take_dev_port(a, msg, dev);
+	nla_put_u8(msg, REPATH_A_PATH_WHEN, when);
+	/* "sl" before "slid", of which it is a beginning. */
+	while (a->argc) {
+		if (take(a, "dlid")) {
+			nla_put_u32(msg, REPATH_A_DLID, take_u32(a, "LID", 1, 0xbfff));
+			has_dlid = true;
+		} else if (take(a, "to")) {
+			nla_put_u32(msg, REPATH_A_NEW_DLID, take_u32(a, "LID", 1, 0xbfff));
+		} else if (take(a, "sl")) {
+			nla_put_u8(msg, REPATH_A_SL, take_u32(a, "SL", 0, 15));
+		} else if (take(a, "slid")) {
+			nla_put_u32(msg, REPATH_A_SLID, take_u32(a, "LID", 1, 0xbfff));
+		} else if (take(a, "mtu")) {
+			nla_put_u8(msg, REPATH_A_PATH_MTU, take_mtu(a));
+		} else if (take(a, "gbps")) {
+			nla_put_u8(msg, REPATH_A_RATE, take_rate(a));
+		} else if (take(a, "pkey")) {
+			nla_put_u32(msg, REPATH_A_PKEY, take_u32(a, "P_Key", 1, 0xffff));
+		} else {
+			take_end(a);
+		}
+	}
+	if (!has_dlid)
+		usage_error(a, "dlid is missing");
+	return answer(door, msg, dev);
+}
+
+int path_reroute(struct door *door, struct args *a)
+{
+	struct nl_msg *msg = door_request(REPATH_CMD_DEVICE_SET);
+	const char *dev = take_dev(a);
+
+	nla_put_string(msg, REPATH_A_DEV_NAME, dev);
+	if (take(a, "on"))
+		nla_put_u8(msg, REPATH_A_REROUTE, 1);
+	else if (take(a, "off"))
+		nla_put_u8(msg, REPATH_A_REROUTE, 0);
+	else
+		usage_error(a, "\"on\" or \"off\" is missing");
+	take_end(a);
+	return answer(door, msg, dev);
+}
