@@ -9,6 +9,7 @@
 #include "lid.h"
 #include "op.h"
 #include "reroute.h"
+#include "sa.h"
 #include "track.h"
 #include "unplug.h"
 #include "xprt.h"
@@ -42,6 +43,7 @@ static int client_add(struct ib_device *ibdev)
 	/* First the hooks, then what they have not seen: nothing falls between. */
 	repath_device_link(dev);
 	repath_adopt(dev);
+	repath_sa_begin(dev);
 	repath_unplug_added();
 	return 0;
 }
@@ -52,7 +54,8 @@ static int client_add(struct ib_device *ibdev)
  *     repath_track_lock, and those are empty and stay empty (repath_device::removed);
  * (2) notes, dumps, connections and operations: they hold references, of the queue pair or of the
  *     device, and call the device only inside repath_device_use(), which fails from now on;
- * (3) the rescan, the port events and the moves of queue pairs: cancelled here.
+ * (3) the rescan, the port events, the moves of queue pairs, and what is said to subnet managers:
+ *     cancelled here.
  * ibdev's memory stays until the last reference of @dev is dropped.
  */
 static void client_remove(struct ib_device *ibdev, void *client_data)
@@ -62,6 +65,7 @@ static void client_remove(struct ib_device *ibdev, void *client_data)
 	/* While everything still works. */
 	repath_unplug_removed(dev);
 	repath_op_device_removed(dev);
+	repath_sa_end(dev);
 	if (dev->xprt)
 		repath_xprt_remove_device(dev);
 	repath_reroute_end(dev);

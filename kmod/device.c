@@ -67,6 +67,8 @@ struct repath_device *repath_device_alloc(struct ib_device *ibdev)
 	dev->link_layer = rdma_port_get_link_layer(ibdev, rdma_start_port(ibdev));
 	xa_init(&dev->lids);
 	mutex_init(&dev->lid_lock);
+	INIT_LIST_HEAD(&dev->sa_ports);
+	mutex_init(&dev->sa_mutex);
 	xa_init(&dev->by_qpn);
 	xa_init_flags(&dev->ctxs, XA_FLAGS_ALLOC);
 	INIT_LIST_HEAD(&dev->node);

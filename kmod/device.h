@@ -36,6 +36,10 @@ struct repath_reroute;
  * @lids: LIDs by port (lid.c). Readers RCU
  * @lid_lock: serialises who asks for them
  * @port_events: tells when they may have changed
+ * @sa_ports: InfiniBand ports and their subnet managers (sa.c); they change under @sa_mutex, from
+ *	add() to remove()
+ * @sa_mutex: see there
+ * @sa_events: tells when the subnet manager may be another one
  * @by_qpn: QP by repath_qp_key(); the newest one of a QPN. Readers RCU
  * @ctxs: contexts by a number of our own. Readers RCU
  * @users: processes that hold anything of the device; repath_track_lock
@@ -71,6 +75,10 @@ struct repath_device {
 	struct xarray lids;
 	struct mutex lid_lock;
 	struct ib_event_handler port_events;
+
+	struct list_head sa_ports;
+	struct mutex sa_mutex;
+	struct ib_event_handler sa_events;
 
 	struct xarray by_qpn;
 	struct xarray ctxs;

@@ -109,3 +109,21 @@ void repath_event_device(struct repath_device *dev, enum repath_ev_action action
 	if (skb)
 		event_send(dev, skb, hdr, repath_fill_device(skb, dev), action);
 }
+
+/**
+ * repath_event_path - EV_PATH
+ * @dev: the device
+ * @port: its port
+ * @path: the path
+ * @action: what has happened to it
+ */
+void repath_event_path(struct repath_device *dev, u32 port, const struct repath_learnt *path,
+		       enum repath_ev_action action)
+{
+	struct sk_buff *skb;
+	void *hdr;
+
+	skb = event_new(dev, REPATH_CMD_EV_PATH, &hdr);
+	if (skb)
+		event_send(dev, skb, hdr, repath_fill_learnt(skb, dev, port, path), action);
+}

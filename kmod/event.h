@@ -7,6 +7,7 @@
 
 struct pid;
 struct repath_device;
+struct repath_learnt;
 struct repath_qp;
 struct repath_user;
 
@@ -18,5 +19,7 @@ void repath_event_user(struct repath_user *user, enum repath_ev_action action);
 /* Something of the process has changed, as its registration: one event for each device it uses. */
 void repath_event_process(struct pid *tgid, enum repath_ev_action action);
 void repath_event_device(struct repath_device *dev, enum repath_ev_action action);
+void repath_event_path(struct repath_device *dev, u32 port, const struct repath_learnt *path,
+		       enum repath_ev_action action);
 
 #endif /* REPATH_EVENT_H */

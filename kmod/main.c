@@ -14,6 +14,7 @@
 #include "peer.h"
 #include "proc.h"
 #include "resolve.h"
+#include "sa.h"
 #include "track.h"
 #include "unplug.h"
 #include "watch.h"
@@ -68,11 +69,16 @@ static int __init repath_init(void)
 	err = repath_unplug_init();
 	if (err)
 		goto err_hooks;
-	err = repath_client_init();
+	err = repath_sa_init();
 	if (err)
 		goto err_unplug;
+	err = repath_client_init();
+	if (err)
+		goto err_sa;
 	return 0;
 
+err_sa:
+	repath_sa_exit();
 err_unplug:
 	repath_unplug_exit();
 err_hooks:
@@ -110,6 +116,7 @@ static void __exit repath_exit(void)
 {
 	/* No device, so no queue pair: what there was is in notes, which are told before the rest goes. */
 	repath_client_exit();
+	repath_sa_exit();
 	repath_unplug_exit();
 	repath_hooks_exit();
 	repath_note_flush();

@@ -341,6 +341,20 @@ static const struct genl_ops repath_ops[] = {
 		REPATH_OP(DEVICE_SET, repath_device_set_policy),
 		.flags	= GENL_UNS_ADMIN_PERM,
 		.doit	= repath_device_set_cmd,
+	}, {
+		REPATH_OP(PATH_GET, repath_path_get_policy),
+		.dumpit	= repath_path_dumpit,
+	}, {
+		REPATH_OP(SM_GET, repath_device_get_policy),
+		.dumpit	= repath_sm_dumpit,
+	}, {
+		REPATH_OP(PATH_ASK, repath_path_get_policy),
+		.flags	= GENL_UNS_ADMIN_PERM,
+		.doit	= repath_path_ask_doit,
+	}, {
+		REPATH_OP(SM_SET, repath_sm_set_policy),
+		.flags	= GENL_UNS_ADMIN_PERM,
+		.doit	= repath_sm_set_doit,
 	},
 };
 

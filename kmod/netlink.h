@@ -9,6 +9,7 @@
 
 struct pid_namespace;
 struct repath_device;
+struct repath_learnt;
 struct repath_qp;
 struct repath_user;
 
@@ -42,6 +43,8 @@ u32 repath_nl_pid(struct pid *pid);
 int repath_fill_qp(struct sk_buff *skb, struct repath_qp *rqp, struct pid_namespace *ns);
 int repath_fill_process(struct sk_buff *skb, struct repath_user *user, struct pid_namespace *ns);
 int repath_fill_device(struct sk_buff *skb, struct repath_device *dev);
+int repath_fill_learnt(struct sk_buff *skb, struct repath_device *dev, u32 port,
+		       const struct repath_learnt *path);
 
 /* netlink_dump.c, for the table of operations */
 int repath_version_doit(struct sk_buff *skb, struct genl_info *info);
@@ -53,5 +56,11 @@ int repath_process_dumpit(struct sk_buff *skb, struct netlink_callback *cb);
 int repath_process_dump_done(struct netlink_callback *cb);
 int repath_device_doit(struct sk_buff *skb, struct genl_info *info);
 int repath_device_dumpit(struct sk_buff *skb, struct netlink_callback *cb);
+
+/* sa_dump.c, for the table of operations */
+int repath_path_dumpit(struct sk_buff *skb, struct netlink_callback *cb);
+int repath_sm_dumpit(struct sk_buff *skb, struct netlink_callback *cb);
+int repath_path_ask_doit(struct sk_buff *skb, struct genl_info *info);
+int repath_sm_set_doit(struct sk_buff *skb, struct genl_info *info);
 
 #endif /* REPATH_NETLINK_H */

@@ -145,3 +145,15 @@ const struct nla_policy repath_device_set_policy[REPATH_POLICY_SIZE] = {
 	[REPATH_A_DEV_NAME]	= POLICY_DEV_NAME,
 	[REPATH_A_REROUTE]	= NLA_POLICY_MAX(NLA_U8, 1),
 };
+
+/* PATH_GET and PATH_ASK */
+const struct nla_policy repath_path_get_policy[REPATH_POLICY_SIZE] = {
+	[REPATH_A_DEV_NAME]	= POLICY_DEV_NAME,
+	[REPATH_A_PORT]		= POLICY_U32(id_range),
+	[REPATH_A_DLID]		= POLICY_U32(lid_range),
+};
+
+const struct nla_policy repath_sm_set_policy[REPATH_POLICY_SIZE] = {
+	[REPATH_A_DEV_NAME]	= POLICY_DEV_NAME,
+	[REPATH_A_SM_LISTEN]	= NLA_POLICY_MAX(NLA_U8, 1),
+};

@@ -30,11 +30,19 @@
  *   STATS_GET  [DEV_NAME]        -> STATS { DEV_INDEX? DEV_NAME? COUNTS { u64 by enum repath_stat } }
  *                                        one for the module, without DEV_*, to readers in the initial
  *                                        network namespace; then one a device
+ *   PATH_GET   [DEV_NAME PORT DLID]
+ *                                -> PATH { DEV_INDEX DEV_NAME PORT SLID DLID DGID? SL PATH_MTU?
+ *                                        RATE? PKEY? LEARNT_NS PATH_SOURCE UNPATH? }
+ *   SM_GET     [DEV_NAME]        -> SM { DEV_INDEX DEV_NAME PORT SM_STATE SM_LID? SL? SLID?
+ *                                        SINCE_NS? COUNT }
+ *                                        one an InfiniBand port; COUNT: of its paths
  *
  * AN ADMINISTRATOR
  *   SUSPEND  DEV_NAME [TIMEOUT_MS FORCE DRY_RUN]        -> OP_ID
  *   RESUME   OP_ID|OLD_DEV_NAME [DEV_NAME TIMEOUT_MS]   -> OP_ID
  *   ABORT    OP_ID                                      -> OP_ID
+ *   PATH_ASK DEV_NAME [PORT DLID]          ask the subnet manager for one path, or all
+ *   SM_SET   DEV_NAME SM_LISTEN            listen to the subnet manager, or do not
  *   ADOPT    [DEV_NAME]          dump                   -> ADOPTION (below), one a device
  *   PATH_SET DEV_NAME PORT DLID [SLID NEW_DLID SL RATE PATH_MTU PKEY SERIAL PATH_WHEN]
  *                                        queue pairs of PORT that send to DLID are moved to that path
@@ -72,7 +80,8 @@
  *   EV_NUMBERS   COUNT                   so many queue pairs of this host are known by other
  *                                        numbers; when it becomes 0 or stops being 0
  *
- * MULTICAST GROUP "monitor": EV_QP (QP nest and EV_ACTION), EV_PROCESS, EV_DEVICE, EV_OP (OP nest).
+ * MULTICAST GROUP "monitor": EV_QP (QP nest and EV_ACTION), EV_PROCESS, EV_DEVICE, EV_PATH, EV_OP
+ * (OP nest).
  * MULTICAST GROUP "operation": EV_OP alone, for who follows a move and is not to be woken by each of
  * the thousand queue pairs that it makes.
  * PIDs in them are those of the initial PID namespace, and are, like COMM and REASON, told in the
@@ -141,6 +150,12 @@ enum repath_cmd {
 
 	REPATH_CMD_PATH_SET,
 	REPATH_CMD_DEVICE_SET,
+
+	REPATH_CMD_PATH_GET,
+	REPATH_CMD_SM_GET,
+	REPATH_CMD_PATH_ASK,
+	REPATH_CMD_SM_SET,
+	REPATH_CMD_EV_PATH,
 
 	__REPATH_CMD_MAX
 };
@@ -241,11 +256,20 @@ enum repath_attr {
 	REPATH_A_MOVE,		/* nest */
 	REPATH_A_MOVE_STATE,	/* u8: enum repath_move_state */
 	REPATH_A_MOVED_BY,	/* u8: enum repath_moved_by; absent: never moved */
-	REPATH_A_SINCE_NS,	/* u64: CLOCK_BOOTTIME, when it was moved onto its path */
+	REPATH_A_SINCE_NS,	/* u64: CLOCK_BOOTTIME, when it was moved onto its path, or subscribed */
 	REPATH_A_NEW_DLID,	/* u32 */
 	REPATH_A_SERIAL,	/* u32: of the routing that a path belongs to */
 	REPATH_A_PATH_WHEN,	/* u8: enum repath_path_when; absent: NOW */
 	REPATH_A_REROUTE,	/* u8: 1: queue pairs of the device are moved to new paths; 0: not */
+
+	REPATH_A_PATH,		/* nest */
+	REPATH_A_SM,		/* nest */
+	REPATH_A_LEARNT_NS,	/* u64: CLOCK_BOOTTIME */
+	REPATH_A_PATH_SOURCE,	/* u8: enum repath_path_source */
+	REPATH_A_UNPATH,	/* flag: the path is about to break */
+	REPATH_A_SM_STATE,	/* u8: enum repath_sm_state */
+	REPATH_A_SM_LID,	/* u32 */
+	REPATH_A_SM_LISTEN,	/* u8: 1: the subnet manager is listened to; 0: not */
 
 	__REPATH_A_MAX
 };
@@ -320,6 +344,22 @@ enum repath_moved_by {
 	REPATH_BY_APM,		/* alternate path and migration */
 	REPATH_BY_SQD,		/* send queue drained, new address */
 	REPATH_BY_CYCLE,	/* by the shims at both ends */
+};
+
+/* How a path was learnt. */
+enum repath_path_source {
+	REPATH_PATH_QUERY,	/* a path record that was asked for */
+	REPATH_PATH_REPORT,	/* told by the subnet manager unasked */
+	REPATH_PATH_LANE,	/* the same, as an exception from the path record */
+};
+
+/* What there is between a port and its subnet manager. */
+enum repath_sm_state {
+	REPATH_SM_OFF,		/* switched off */
+	REPATH_SM_DOWN,		/* the port is not active, or has no subnet manager */
+	REPATH_SM_ASKING,	/* for the subscription */
+	REPATH_SM_WAITING,	/* to ask again: there was no answer, or a refusal */
+	REPATH_SM_SUBSCRIBED,
 };
 
 /*
@@ -404,6 +444,25 @@ enum repath_stat {
 	REPATH_STAT_MOVE_LOST,		/* in error before */
 	REPATH_STAT_MOVE_NO_WAY,	/* neither the device nor the shim can */
 	REPATH_STAT_MOVE_FAILED,
+
+	/* The subnet manager. */
+	REPATH_STAT_SM_SUBSCRIBED,	/* subscriptions made, or made again */
+	REPATH_STAT_SM_LOST,		/* subscriptions that were not granted, or not answered */
+	REPATH_STAT_NOTICE_RX,		/* Reports answered */
+	REPATH_STAT_NOTICE_UNPATH,	/* of these: paths that break */
+	REPATH_STAT_NOTICE_REPATH,	/* of these: paths that are new */
+	REPATH_STAT_NOTICE_AGAIN,	/* of these: heard before */
+	REPATH_STAT_NOTICE_LATE,	/* of these: of an older routing than the last */
+	REPATH_STAT_NOTICE_MALFORMED,	/* said nothing that can be true */
+	REPATH_STAT_NOTICE_FORGED,	/* Reports and answers of somebody else: dropped */
+	REPATH_STAT_NOTICE_DROPPED,	/* too many at once: not answered, so they are repeated */
+	REPATH_STAT_SA_QUERY,		/* questions for paths */
+	REPATH_STAT_SA_QUERY_FAILED,	/* without an answer of use */
+	REPATH_STAT_PATH_LEARNT,	/* paths that were new or have changed */
+	REPATH_STAT_PATH_NO_ROOM,	/* paths that were not kept */
+	REPATH_STAT_PATH_GIVEN,		/* paths that queue pairs were to be moved to */
+	REPATH_STAT_PATH_AMBIGUOUS,	/* an address has moved, and not all that seem to go there do */
+	REPATH_STAT_PATH_KERNEL_TOLD,	/* events to users in the kernel */
 
 	__REPATH_STAT_MAX
 };

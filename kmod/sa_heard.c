@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What the subnet manager reports, and what is done about it. include/repath_sm.h. */
+#include <linux/ktime.h>
+#include <repath_sm.h>
+
+#include "device.h"
+#include "reroute.h"
+#include "sa.h"
+#include "track.h"
+
+static void new_path(const struct repath_notice *notice, struct repath_new_path *path)
+{
+	*path = (struct repath_new_path) {
+		.dlid = notice->dlid,
+		.slid = notice->slid,
+		.serial = notice->serial,
+		.pkey = notice->pkey,
+		.sl = notice->sl,
+		.mtu = notice->mtu,
+		.rate = notice->rate,
+	};
+	if (notice->mask & REPATH_SM_MASK_SL)
+		path->has |= REPATH_PATH_SL;
+	if (notice->mask & REPATH_SM_MASK_MTU)
+		path->has |= REPATH_PATH_MTU;
+	if (notice->mask & REPATH_SM_MASK_RATE)
+		path->has |= REPATH_PATH_RATE;
+	if (notice->mask & REPATH_SM_MASK_PKEY)
+		path->has |= REPATH_PATH_PKEY;
+}
+
+/* What the notice says of the path takes the place of what was known. */
+static void learn_notice(struct repath_sa_port *sp, const struct repath_notice *notice,
+			 u8 source, bool unpath)
+{
+	u16 slid = notice->slid ?: sp->lid;
+	struct repath_learnt path = { .slid = slid, .dlid = notice->dlid };
+
+	repath_learnt_find(&sp->paths, slid, notice->dlid, &path);
+	path.ns = ktime_get_boottime_ns();
+	path.source = source;
+	path.unpath = unpath;
+	path.epoch = notice->epoch;
+	if (notice->mask & REPATH_SM_MASK_DGID)
+		memcpy(path.dgid, notice->dgid, sizeof(path.dgid));
+	/* An UnPath tells what will be, not what is. */
+	if (notice->mask & REPATH_SM_MASK_SL && !unpath)
+		path.sl = notice->sl;
+	if (notice->mask & REPATH_SM_MASK_MTU && !unpath)
+		path.mtu = notice->mtu;
+	if (notice->mask & REPATH_SM_MASK_RATE && !unpath)
+		path.rate = notice->rate;
+	if (notice->mask & REPATH_SM_MASK_PKEY && !unpath)
+		path.pkey = notice->pkey;
+	repath_sa_learn(sp, &path, true);
+}
+
+static void heard_route_repath(struct repath_sa_port *sp, const struct repath_notice *notice,
+			       bool late)
+{
+	struct repath_new_path path;
+
+	/* What is late may have been overtaken for this path, or not: the SA knows. */
+	if (!notice->dlid)
+		repath_sa_want_table(sp, true);
+	else if (late || !(notice->mask & REPATH_SM_MASK_SL))
+		repath_sa_want_path(sp, notice->dlid);
+	else if (!repath_sa_is_exception(sp, notice->slid ?: sp->lid, notice->dlid)) {
+		learn_notice(sp, notice, REPATH_PATH_REPORT, false);
+		new_path(notice, &path);
+		repath_sa_hand_over(sp, &path);
+	}
+}
+
+static void heard_route_unpath(struct repath_sa_port *sp, const struct repath_notice *notice)
+{
+	struct repath_new_path path;
+
+	if (notice->dlid && notice->ahead && notice->mask & REPATH_SM_MASK_SL) {
+		new_path(notice, &path);
+		repath_reroute_prepare(sp->dev, sp->port, &path);
+	}
+	if (notice->dlid && !repath_sa_is_exception(sp, notice->slid ?: sp->lid, notice->dlid))
+		learn_notice(sp, notice, REPATH_PATH_REPORT, true);
+	repath_reroute_unpath(sp->dev, sp->port, notice->dlid, REPATH_UNPATH_BREAKS, notice->wait);
+}
+
+/* An exception from the path record begins or ends. */
+static void heard_lane(struct repath_sa_port *sp, const struct repath_notice *notice)
+{
+	struct repath_new_path path;
+
+	if (!notice->dlid)
+		return;
+	if (notice->repath || (notice->ahead && notice->mask & REPATH_SM_MASK_SL)) {
+		learn_notice(sp, notice, notice->repath ? REPATH_PATH_LANE : REPATH_PATH_REPORT,
+			     false);
+		new_path(notice, &path);
+		/* It belongs to no routing. */
+		path.serial = 0;
+		repath_sa_hand_over(sp, &path);
+		return;
+	}
+	learn_notice(sp, notice, REPATH_PATH_REPORT, true);
+	repath_reroute_unpath(sp->dev, sp->port, notice->dlid, REPATH_UNPATH_LANE, notice->wait);
+	repath_sa_want_path(sp, notice->dlid);
+}
+
+struct moved {
+	const struct repath_notice *notice;
+	u16 from[REPATH_SA_DLIDS];
+	unsigned int n;
+	bool others;
+};
+
+static int leads_there(struct repath_qp *rqp, void *arg)
+{
+	struct moved *moved = arg;
+	struct repath_path path;
+	unsigned int i;
+
+	repath_qp_snapshot(rqp, NULL, &path);
+	if (!path.dlid || path.dlid == moved->notice->dlid)
+		return 0;
+	for (i = 0; i < moved->n; i++)
+		if (moved->from[i] == path.dlid)
+			return 0;
+	if (moved->n == ARRAY_SIZE(moved->from))
+		return 1;
+	moved->from[moved->n++] = path.dlid;
+	return 0;
+}
+
+static int leads_elsewhere(struct repath_qp *rqp, void *arg)
+{
+	struct moved *moved = arg;
+	struct repath_path path;
+
+	repath_qp_snapshot(rqp, NULL, &path);
+	moved->others = !path.has_grh ||
+			memcmp(path.dgid.raw, moved->notice->dgid, sizeof(path.dgid));
+	return moved->others;
+}
+
+/*
+ * A LID may be shared by several GIDs, of which one has moved: a LID of which any queue pair goes to
+ * another one, or does not say to which, is left alone.
+ */
+static void heard_moved(struct repath_sa_port *sp, const struct repath_notice *notice)
+{
+	struct moved moved = { .notice = notice };
+	struct repath_new_path path;
+	unsigned int i;
+
+	learn_notice(sp, notice, REPATH_PATH_REPORT, false);
+	repath_qp_walk_on_path(sp->dev, sp->port, 0, (const union ib_gid *)notice->dgid,
+			       leads_there, &moved);
+	for (i = 0; i < moved.n; i++) {
+		repath_qp_walk_on_path(sp->dev, sp->port, moved.from[i], NULL, leads_elsewhere,
+				       &moved);
+		if (moved.others) {
+			repath_stat_inc(sp->dev, REPATH_STAT_PATH_AMBIGUOUS);
+			continue;
+		}
+		new_path(notice, &path);
+		path.dlid = moved.from[i];
+		path.new_dlid = notice->dlid;
+		path.serial = 0;
+		repath_sa_hand_over(sp, &path);
+	}
+}
+
+/**
+ * repath_sa_heard - the subnet manager has said something
+ * @sp: port
+ * @notice: what
+ */
+void repath_sa_heard(struct repath_sa_port *sp, const struct repath_notice *notice)
+{
+	enum repath_notice_age age = repath_notice_age(&sp->ring, notice);
+
+	if (age == REPATH_NOTICE_AGAIN) {
+		repath_stat_inc(sp->dev, REPATH_STAT_NOTICE_AGAIN);
+		return;
+	}
+	repath_stat_inc(sp->dev, notice->repath ? REPATH_STAT_NOTICE_REPATH :
+				 REPATH_STAT_NOTICE_UNPATH);
+	if (age == REPATH_NOTICE_LATE)
+		repath_stat_inc(sp->dev, REPATH_STAT_NOTICE_LATE);
+	if (notice->slid && !repath_sa_is_own(sp, notice->slid))
+		repath_stat_inc(sp->dev, REPATH_STAT_NOTICE_MALFORMED);
+	else if (notice->kind == REPATH_SM_ROUTE && notice->repath)
+		heard_route_repath(sp, notice, age == REPATH_NOTICE_LATE);
+	else if (notice->kind == REPATH_SM_ROUTE && age == REPATH_NOTICE_NEW)
+		heard_route_unpath(sp, notice);
+	else if (notice->kind == REPATH_SM_LANE)
+		heard_lane(sp, notice);
+	else if (notice->kind == REPATH_SM_MOVED)
+		heard_moved(sp, notice);
+}

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * From what the subnet manager says to paths: a Report tells the path itself, or makes us ask, for
+ * one path or once for all of the port. What differs from what queue pairs use is handed on.
+ */
+#include <linux/slab.h>
+#include <linux/ktime.h>
+#include <rdma/ib_sa.h>
+#include <repath_sm.h>
+
+#include "device.h"
+#include "event.h"
+#include "reroute.h"
+#include "sa.h"
+#include "sa_ask.h"
+#include "track.h"
+
+#define TABLE_GAP	(HZ / 10)	/* between the end of one table and the question for the next */
+#define TABLE_TRIES	6
+#define TELL_GAP	HZ		/* between two events to the kernel's users */
+#define MULTICAST_LID	0xc000
+
+static u16 lid_mask(const struct repath_sa_port *sp)
+{
+	return (1 << sp->lmc) - 1;
+}
+
+/**
+ * repath_sa_is_own - is a LID one of the port's own?
+ * @sp: port
+ * @slid: LID
+ */
+bool repath_sa_is_own(const struct repath_sa_port *sp, u16 slid)
+{
+	return (slid & ~lid_mask(sp)) == sp->lid;
+}
+
+/* --- what is asked --- */
+
+/**
+ * repath_sa_want_table - ask for all paths of the port, soon
+ * @sp: port
+ * @news: because they may have changed
+ */
+void repath_sa_want_table(struct repath_sa_port *sp, bool news)
+{
+	sp->table_news |= news;
+	sp->table_tries = 0;
+	set_bit(REPATH_SA_TABLE, &sp->wants);
+}
+
+/**
+ * repath_sa_want_path - ask for a path that may have changed, soon
+ * @sp: port
+ * @dlid: where it leads
+ */
+void repath_sa_want_path(struct repath_sa_port *sp, u16 dlid)
+{
+	unsigned int i;
+
+	for (i = 0; i < sp->ndlids; i++)
+		if (sp->dlids[i] == dlid)
+			return;
+	if (sp->ndlids < REPATH_SA_DLIDS)
+		sp->dlids[sp->ndlids++] = dlid;
+	else
+		repath_sa_want_table(sp, true);
+}
+
+/**
+ * repath_sa_want_paths - an administrator wants to know
+ * @sp: port, which has a way
+ * @dlid: to there; 0: to everywhere
+ */
+void repath_sa_want_paths(struct repath_sa_port *sp, u16 dlid)
+{
+	if (dlid) {
+		repath_sa_want_path(sp, dlid);
+		return;
+	}
+	set_bit(REPATH_SA_FORCED, &sp->wants);
+	repath_sa_want_table(sp, false);
+}
+
+static int has_path(struct repath_qp *rqp, void *arg)
+{
+	const struct repath_sa_port *sp = arg;
+	struct repath_path path;
+
+	repath_qp_snapshot(rqp, NULL, &path);
+	return path.has_av && path.port == sp->port;
+}
+
+static bool is_asking(struct repath_sa_port *sp)
+{
+	struct repath_sa_ask *ask;
+	bool asking = false;
+
+	spin_lock_irq(&sp->lock);
+	list_for_each_entry(ask, &sp->asked, node)
+		asking |= ask->kind == REPATH_SA_PATHS;
+	spin_unlock_irq(&sp->lock);
+	return asking;
+}
+
+/**
+ * repath_sa_query - ask what is to be asked; one question at a time
+ * @sp: port, which has a way
+ * @next: see sa.h
+ *
+ * A port of which no queue pair goes anywhere does not ask for all paths: nobody uses one.
+ */
+void repath_sa_query(struct repath_sa_port *sp, unsigned long *next)
+{
+	int err;
+
+	if (is_asking(sp))
+		return;
+	if (test_bit(REPATH_SA_TABLE, &sp->wants)) {
+		if (time_before(jiffies, sp->table_at)) {
+			repath_sa_sooner(next, sp->table_at);
+			return;
+		}
+		clear_bit(REPATH_SA_TABLE, &sp->wants);
+		sp->ndlids = 0;
+		if (!test_and_clear_bit(REPATH_SA_FORCED, &sp->wants) &&
+		    !repath_qp_for_each(sp->dev, has_path, sp)) {
+			sp->changed |= sp->table_news;
+			sp->table_news = false;
+			return;
+		}
+		err = repath_sa_ask_paths(sp, 0);
+	} else if (sp->ndlids) {
+		err = repath_sa_ask_paths(sp, sp->dlids[--sp->ndlids]);
+	} else {
+		return;
+	}
+	repath_stat_inc(sp->dev, err ? REPATH_STAT_SA_QUERY_FAILED : REPATH_STAT_SA_QUERY);
+}
+
+/* --- what is learnt --- */
+
+struct users {
+	const struct repath_sm_path *path;
+	u16 slid;
+	u16 slid_mask;
+	bool differ;
+};
+
+static int differs(struct repath_qp *rqp, void *arg)
+{
+	struct users *users = arg;
+	struct repath_path path;
+
+	repath_qp_snapshot(rqp, NULL, &path);
+	if (path.dlid != be16_to_cpu(users->path->dlid) ||
+	    path.path_bits != (users->slid & users->slid_mask))
+		return 0;
+	if (path.sl != (be16_to_cpu(users->path->qos_class_sl) & 0xf) ||
+	    path.mtu > (users->path->mtu & 0x3f) ||
+	    ib_rate_to_mbps(path.rate) > ib_rate_to_mbps(users->path->rate & 0x3f))
+		users->differ = true;
+	return users->differ;
+}
+
+/**
+ * repath_sa_hand_over - have queue pairs moved to a path
+ * @sp: port
+ * @path: the path
+ */
+void repath_sa_hand_over(struct repath_sa_port *sp, const struct repath_new_path *path)
+{
+	if (!repath_reroute_repath(sp->dev, sp->port, path))
+		repath_stat_inc(sp->dev, REPATH_STAT_PATH_GIVEN);
+}
+
+/**
+ * repath_sa_learn - keep what is known of a path
+ * @sp: port
+ * @path: what is known
+ * @news: it has changed, even if it was not known before
+ */
+void repath_sa_learn(struct repath_sa_port *sp, const struct repath_learnt *path, bool news)
+{
+	enum repath_learnt_change change = repath_learnt_put(&sp->paths, path);
+
+	if (change == REPATH_LEARNT_NO_ROOM) {
+		repath_stat_inc(sp->dev, REPATH_STAT_PATH_NO_ROOM);
+		return;
+	}
+	if (change == REPATH_LEARNT_SAME)
+		return;
+	repath_stat_inc(sp->dev, REPATH_STAT_PATH_LEARNT);
+	if (change == REPATH_LEARNT_CHANGED || news)
+		sp->changed = true;
+	repath_event_path(sp->dev, sp->port, path,
+			  change == REPATH_LEARNT_NEW ? REPATH_EV_NEW : REPATH_EV_CHANGE);
+}
+
+/**
+ * repath_sa_is_exception - does an exception from the path record hold?
+ * @sp: port
+ * @slid: own LID
+ * @dlid: where the path leads
+ *
+ * One that the subnet manager made holds until the same one ends it.
+ */
+bool repath_sa_is_exception(struct repath_sa_port *sp, u16 slid, u16 dlid)
+{
+	struct repath_learnt old;
+
+	return repath_learnt_find(&sp->paths, slid, dlid, &old) &&
+	       old.source == REPATH_PATH_LANE && old.epoch == sp->ring.epoch;
+}
+
+struct answer {
+	struct repath_sa_port *sp;
+	u64 now;
+	bool news;
+};
+
+static void take_record(const void *record, void *arg)
+{
+	const struct repath_sm_path *path = record;
+	struct repath_learnt learnt = {
+		.slid = be16_to_cpu(path->slid),
+		.dlid = be16_to_cpu(path->dlid),
+		.pkey = be16_to_cpu(path->pkey),
+		.sl = be16_to_cpu(path->qos_class_sl) & 0xf,
+		.mtu = path->mtu & 0x3f,
+		.rate = path->rate & 0x3f,
+		.source = REPATH_PATH_QUERY,
+	};
+	struct answer *answer = arg;
+	struct repath_sa_port *sp = answer->sp;
+	struct users users = { path, learnt.slid, lid_mask(sp) };
+	struct repath_new_path new = {
+		.dlid = learnt.dlid,
+		.slid = learnt.slid,
+		.pkey = learnt.pkey,
+		.sl = learnt.sl,
+		.mtu = learnt.mtu,
+		.rate = learnt.rate,
+		.has = REPATH_PATH_SL | REPATH_PATH_MTU | REPATH_PATH_RATE,
+	};
+
+	if (!repath_sa_is_own(sp, learnt.slid) || !learnt.dlid || learnt.dlid >= MULTICAST_LID ||
+	    repath_sa_is_exception(sp, learnt.slid, learnt.dlid))
+		return;
+	learnt.ns = answer->now;
+	memcpy(learnt.dgid, path->dgid, sizeof(learnt.dgid));
+	repath_sa_learn(sp, &learnt, answer->news);
+	repath_qp_walk_on_path(sp->dev, sp->port, learnt.dlid, NULL, differs, &users);
+	if (users.differ)
+		repath_sa_hand_over(sp, &new);
+}
+
+/* What the answer does not have is not there any more. */
+static void drop_older(struct repath_sa_port *sp, u64 ns)
+{
+	struct repath_learnt path;
+	unsigned long index;
+
+	for (index = 0; repath_learnt_next(&sp->paths, &index, &path); index++) {
+		if (path.ns >= ns || repath_sa_is_exception(sp, path.slid, path.dlid))
+			continue;
+		repath_learnt_drop(&sp->paths, &path);
+		repath_event_path(sp->dev, sp->port, &path, REPATH_EV_DEL);
+	}
+}
+
+static void ask_again(struct repath_sa_port *sp)
+{
+	repath_stat_inc(sp->dev, REPATH_STAT_SA_QUERY_FAILED);
+	if (++sp->table_tries > TABLE_TRIES) {
+		sp->table_tries = 0;
+		return;
+	}
+	sp->table_at = jiffies + (HZ << (sp->table_tries - 1));
+	set_bit(REPATH_SA_TABLE, &sp->wants);
+}
+
+/**
+ * repath_sa_query_answered - path records have come, or have not
+ * @sp: port
+ * @ask: the question, to the subnet manager that is
+ */
+void repath_sa_query_answered(struct repath_sa_port *sp, struct repath_sa_ask *ask)
+{
+	struct answer answer = { sp, ktime_get_boottime_ns(), ask->number || sp->table_news };
+	int err = repath_sa_ask_status(ask);
+
+	if (!err)
+		err = repath_sa_records(ask->answer, sizeof(struct repath_sm_path), take_record,
+					&answer);
+	/* Whatever it was that went wrong, the question for everything makes it good. */
+	if (err < 0) {
+		ask_again(sp);
+		return;
+	}
+	sp->table_tries = 0;
+	if (ask->number)
+		return;
+	if (!test_bit(REPATH_SA_TABLE, &sp->wants))
+		sp->table_news = false;
+	sp->table_at = jiffies + TABLE_GAP;
+	drop_older(sp, answer.now);
+}
+
+/**
+ * repath_sa_forget - nothing of what was learnt holds any more
+ * @sp: port
+ */
+void repath_sa_forget(struct repath_sa_port *sp)
+{
+	struct repath_learnt path;
+	unsigned long index;
+
+	for (index = 0; repath_learnt_next(&sp->paths, &index, &path); index++)
+		repath_event_path(sp->dev, sp->port, &path, REPATH_EV_DEL);
+	repath_learnts_clear(&sp->paths);
+}
+
+static int is_kernels(struct repath_qp *rqp, void *arg)
+{
+	return rqp->kernel && rqp->type == IB_QPT_UD;
+}
+
+/**
+ * repath_sa_tell_kernel - who caches paths in the kernel, as IPoIB does, asks for them again
+ * @sp: port
+ * @next: see sa.h
+ *
+ * There is no event for a path: this one has IPoIB ask for the paths that it uses, and does not
+ * have it leave its multicast groups or its addresses.
+ */
+void repath_sa_tell_kernel(struct repath_sa_port *sp, unsigned long *next)
+{
+	struct ib_event event = {
+		.device = sp->dev->ibdev,
+		.event = IB_EVENT_SM_CHANGE,
+		.element.port_num = sp->port,
+	};
+
+	if (!sp->changed)
+		return;
+	if (time_before(jiffies, sp->told + TELL_GAP)) {
+		repath_sa_sooner(next, sp->told + TELL_GAP);
+		return;
+	}
+	sp->changed = false;
+	sp->told = jiffies;
+	if (!repath_qp_for_each(sp->dev, is_kernels, NULL))
+		return;
+	spin_lock_irq(&sp->lock);
+	sp->own_events++;
+	spin_unlock_irq(&sp->lock);
+	repath_stat_inc(sp->dev, REPATH_STAT_PATH_KERNEL_TOLD);
+	ib_dispatch_event(&event);
+}
