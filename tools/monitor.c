@@ -21,6 +21,7 @@ static const struct watched {
 	{ "process", REPATH_CMD_EV_PROCESS, REPATH_CMD_PROCESS_GET, REPATH_A_PROCESS,
 	  process_object },
 	{ "device", REPATH_CMD_EV_DEVICE, REPATH_CMD_DEVICE_GET, REPATH_A_DEVICE, device_object },
+	{ "path", REPATH_CMD_EV_PATH, REPATH_CMD_PATH_GET, REPATH_A_PATH, path_object },
 	{ "op", REPATH_CMD_EV_OP, REPATH_CMD_OP_GET, REPATH_A_OP, op_object },
 };
 

@@ -122,6 +122,35 @@ static const char *const stats[] = {
 	[REPATH_STAT_MOVE_LOST] = "move-lost",
 	[REPATH_STAT_MOVE_NO_WAY] = "move-no-way",
 	[REPATH_STAT_MOVE_FAILED] = "move-failed",
+	[REPATH_STAT_SM_SUBSCRIBED] = "sm-subscribed",
+	[REPATH_STAT_SM_LOST] = "sm-lost",
+	[REPATH_STAT_NOTICE_RX] = "notice-rx",
+	[REPATH_STAT_NOTICE_UNPATH] = "notice-unpath",
+	[REPATH_STAT_NOTICE_REPATH] = "notice-repath",
+	[REPATH_STAT_NOTICE_AGAIN] = "notice-again",
+	[REPATH_STAT_NOTICE_LATE] = "notice-late",
+	[REPATH_STAT_NOTICE_MALFORMED] = "notice-malformed",
+	[REPATH_STAT_NOTICE_FORGED] = "notice-forged",
+	[REPATH_STAT_NOTICE_DROPPED] = "notice-dropped",
+	[REPATH_STAT_SA_QUERY] = "sa-query",
+	[REPATH_STAT_SA_QUERY_FAILED] = "sa-query-failed",
+	[REPATH_STAT_PATH_LEARNT] = "path-learnt",
+	[REPATH_STAT_PATH_NO_ROOM] = "path-no-room",
+	[REPATH_STAT_PATH_GIVEN] = "path-given",
+	[REPATH_STAT_PATH_AMBIGUOUS] = "path-ambiguous",
+	[REPATH_STAT_PATH_KERNEL_TOLD] = "path-kernel-told",
+};
+static const char *const path_sources[] = {
+	[REPATH_PATH_QUERY] = "query",
+	[REPATH_PATH_REPORT] = "report",
+	[REPATH_PATH_LANE] = "lane",
+};
+static const char *const sm_states[] = {
+	[REPATH_SM_OFF] = "off",
+	[REPATH_SM_DOWN] = "down",
+	[REPATH_SM_ASKING] = "asking",
+	[REPATH_SM_WAITING] = "waiting",
+	[REPATH_SM_SUBSCRIBED] = "subscribed",
 };
 /* enum ib_mig_state and enum ib_rate */
 static const char *const mig_states[] = {
@@ -168,6 +197,8 @@ static const struct {
 	[NAMES_RATE] = TABLE(rates, "rate"),
 	[NAMES_MOVE_STATE] = TABLE(move_states, "state"),
 	[NAMES_WAY] = TABLE(ways, "way"),
+	[NAMES_PATH_SOURCE] = TABLE(path_sources, "source"),
+	[NAMES_SM_STATE] = TABLE(sm_states, "state"),
 };
 
 const char *name_of(enum name_table table, unsigned int number)

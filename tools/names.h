@@ -17,6 +17,8 @@ enum name_table {
 	NAMES_RATE,
 	NAMES_MOVE_STATE,
 	NAMES_WAY,
+	NAMES_PATH_SOURCE,
+	NAMES_SM_STATE,
 };
 
 /* "RC"; a number that this build does not know as "TYPE-31", valid until the 4th next call. */

@@ -1,10 +1,137 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* repath path: paths that queue pairs are moved to. */
+/* repath path: what the subnet manager has told of paths, and paths that queue pairs are moved to. */
+#include <stdio.h>
+#include <time.h>
 #include "command.h"
+#include "names.h"
+#include "out.h"
 #include "path_set.h"
+#include "show.h"
+
+static void add_seconds(struct json_object *o, const char *key, struct nlattr *since)
+{
+	struct timespec now;
+	uint64_t ns;
+
+	if (!since)
+		return;
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	ns = now.tv_sec * 1000000000ull + now.tv_nsec;
+	if (ns >= nla_get_u64(since))
+		out_number(o, key, (ns - nla_get_u64(since)) / 1000000000);
+}
+
+struct json_object *path_object(struct nlattr *nest)
+{
+	struct json_object *o = json_object_new_object();
+	struct nlattr *tb[REPATH_A_MAX + 1];
+
+	door_nest(nest, tb);
+	show_text(o, "dev", tb[REPATH_A_DEV_NAME]);
+	show_number(o, "port", tb[REPATH_A_PORT]);
+	show_number(o, "slid", tb[REPATH_A_SLID]);
+	show_number(o, "dlid", tb[REPATH_A_DLID]);
+	show_gid(o, "dgid", tb[REPATH_A_DGID]);
+	show_number(o, "sl", tb[REPATH_A_SL]);
+	if (tb[REPATH_A_PATH_MTU])
+		out_number(o, "mtu", 128u << (nla_get_u8(tb[REPATH_A_PATH_MTU]) & 7));
+	if (tb[REPATH_A_RATE])
+		out_text(o, "gbps", name_of(NAMES_RATE, nla_get_u8(tb[REPATH_A_RATE])));
+	if (tb[REPATH_A_PKEY]) {
+		char text[16];
+
+		snprintf(text, sizeof(text), "0x%04x", nla_get_u32(tb[REPATH_A_PKEY]) & 0xffff);
+		out_text(o, "pkey", text);
+	}
+	add_seconds(o, "age-s", tb[REPATH_A_LEARNT_NS]);
+	if (tb[REPATH_A_PATH_SOURCE])
+		out_text(o, "source",
+			 name_of(NAMES_PATH_SOURCE, nla_get_u8(tb[REPATH_A_PATH_SOURCE])));
+	out_flag(o, "unpath", tb[REPATH_A_UNPATH]);
+	return o;
+}
+
+static struct json_object *sm_object(struct nlattr *nest)
+{
+	struct json_object *o = json_object_new_object();
+	struct nlattr *tb[REPATH_A_MAX + 1];
+
+	door_nest(nest, tb);
+	show_text(o, "dev", tb[REPATH_A_DEV_NAME]);
+	show_number(o, "port", tb[REPATH_A_PORT]);
+	if (tb[REPATH_A_SM_STATE])
+		out_text(o, "state", name_of(NAMES_SM_STATE, nla_get_u8(tb[REPATH_A_SM_STATE])));
+	show_number(o, "lid", tb[REPATH_A_SLID]);
+	show_number(o, "sm-lid", tb[REPATH_A_SM_LID]);
+	show_number(o, "sm-sl", tb[REPATH_A_SL]);
+	add_seconds(o, "since-s", tb[REPATH_A_SINCE_NS]);
+	show_number(o, "paths", tb[REPATH_A_COUNT]);
+	return o;
+}
+
+static void take_filter(struct args *a, struct nl_msg *msg)
+{
+	while (a->argc) {
+		if (take(a, "dev"))
+			nla_put_string(msg, REPATH_A_DEV_NAME, take_dev(a));
+		else if (take(a, "port"))
+			nla_put_u32(msg, REPATH_A_PORT, take_u32(a, "port", 1, 254));
+		else if (take(a, "dlid"))
+			nla_put_u32(msg, REPATH_A_DLID, take_u32(a, "LID", 1, 0xbfff));
+		else
+			take_end(a);
+	}
+}
+
+static int show_sm(struct door *door, struct args *a)
+{
+	struct nl_msg *msg = door_request(REPATH_CMD_SM_GET);
+
+	if (take(a, "dev"))
+		nla_put_string(msg, REPATH_A_DEV_NAME, take_dev(a));
+	take_end(a);
+	return show_all(door, msg, false, REPATH_A_SM, sm_object, "subnet managers");
+}
+
+static int do_it(struct door *door, struct nl_msg *msg, const char *dev)
+{
+	int err = door_do(door, msg, NULL, NULL);
+
+	if (err)
+		fprintf(stderr, "repath: %s: %s\n", dev, door_error(door));
+	return door_exit_status(err);
+}
+
+static int ask(struct door *door, struct args *a)
+{
+	struct nl_msg *msg = door_request(REPATH_CMD_PATH_ASK);
+	const char *dev = take_dev(a);
+
+	nla_put_string(msg, REPATH_A_DEV_NAME, dev);
+	take_filter(a, msg);
+	return do_it(door, msg, dev);
+}
+
+static int listen_to(struct door *door, struct args *a)
+{
+	struct nl_msg *msg = door_request(REPATH_CMD_SM_SET);
+	const char *dev = take_dev(a);
+
+	nla_put_string(msg, REPATH_A_DEV_NAME, dev);
+	if (take(a, "on"))
+		nla_put_u8(msg, REPATH_A_SM_LISTEN, 1);
+	else if (take(a, "off"))
+		nla_put_u8(msg, REPATH_A_SM_LISTEN, 0);
+	else
+		usage_error(a, "\"on\" or \"off\" is missing");
+	take_end(a);
+	return do_it(door, msg, dev);
+}
 
 int cmd_path(struct door *door, struct args *a)
 {
+	struct nl_msg *msg;
+
 	if (take(a, "set"))
 		return path_set(door, a, REPATH_PATH_NOW);
 	if (take(a, "prepare"))
@@ -13,5 +140,14 @@ int cmd_path(struct door *door, struct args *a)
 		return path_set(door, a, REPATH_PATH_HOLD);
 	if (take(a, "reroute"))
 		return path_reroute(door, a);
-	usage_error(a, "what to do is missing");
+	if (take(a, "sm"))
+		return show_sm(door, a);
+	if (take(a, "ask"))
+		return ask(door, a);
+	if (take(a, "listen"))
+		return listen_to(door, a);
+	take_show(a);
+	msg = door_request(REPATH_CMD_PATH_GET);
+	take_filter(a, msg);
+	return show_all(door, msg, false, REPATH_A_PATH, path_object, "paths");
 }

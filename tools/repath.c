@@ -23,14 +23,15 @@ static const struct command {
 	{ "connection", cmd_connection, "repath connection [show] [dev D] [pid P]",
 	  "connections and what is known of their other end" },
 	{ "path", cmd_path,
-	  "repath path set | prepare | hold DEV/PORT dlid L [slid L] [to L] [sl N] [mtu N] [gbps R] [pkey K]"
-	  " | reroute DEV on | off",
-	  "have queue pairs moved to another path" },
+	  "repath path [show] [dev D] [port N] [dlid L] | sm [dev D] | ask DEV [port N] [dlid L]"
+	  " | listen DEV on | off | set | prepare | hold DEV/PORT dlid L [slid L] [to L] [sl N] [mtu N]"
+	  " [gbps R] [pkey K] | reroute DEV on | off",
+	  "paths as the subnet manager has told them, and as queue pairs shall have them" },
 	{ "stats", cmd_stats, "repath stats [show] [dev D] [all]",
 	  "counters of the module and of each device" },
 	{ "adopt", cmd_adopt, "repath adopt [[dev] D]",
 	  "have the module take up what was there before it" },
-	{ "monitor", cmd_monitor, "repath monitor [all | qp | process | device | op]...",
+	{ "monitor", cmd_monitor, "repath monitor [all | qp | process | device | path | op]...",
 	  "changes as they come" },
 	{ "suspend", cmd_suspend,
 	  "repath suspend DEV [timeout SEC] [force] [dry-run] [nowait]",

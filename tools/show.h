@@ -10,6 +10,7 @@ struct json_object *qp_object(struct nlattr *nest);
 struct json_object *process_object(struct nlattr *nest);
 struct json_object *device_object(struct nlattr *nest);
 struct json_object *connection_object(struct nlattr *nest);
+struct json_object *path_object(struct nlattr *nest);
 
 /* Adds a member where the attribute is there. */
 void show_number(struct json_object *o, const char *key, const struct nlattr *a);
