@@ -18,6 +18,7 @@
 /**
  * struct counts - for the status
  * @routings: tables computed
+ * @told: of them, those that are set and of which hosts were told
  * @changed: routings after which a path was another
  * @paths: changed paths in all
  * @last_paths: of the last routing
@@ -31,7 +32,7 @@
  * @tell_us: to queue notices
  */
 struct counts {
-	unsigned long long routings, changed, paths, last_paths, last_hosts, walked, memory;
+	unsigned long long routings, told, changed, paths, last_paths, last_hosts, walked, memory;
 	unsigned long long routing_us, view_us, update_us, compare_us, tell_us;
 };
 
@@ -156,6 +157,7 @@ static void tables_set(struct rsm *rsm)
 	}
 	rsm_changes_free(&paths->changes);
 	rsm_prd_told(paths->prd);
+	counts->told = counts->routings;
 	show(paths);
 }
 
@@ -223,12 +225,12 @@ static void paths_status(struct rsm *rsm, FILE *out)
 	counts = rsm->paths->shown;
 	pthread_mutex_unlock(&rsm->paths->mutex);
 	fprintf(out,
-		"{\"routings\":%llu,\"changed\":%llu,\"paths\":%llu,\"last_paths\":%llu,"
+		"{\"routings\":%llu,\"told\":%llu,\"changed\":%llu,\"paths\":%llu,\"last_paths\":%llu,"
 		"\"last_hosts\":%llu,\"walked\":%llu,\"memory\":%llu,\"routing_us\":%llu,"
 		"\"view_us\":%llu,\"update_us\":%llu,\"compare_us\":%llu,\"tell_us\":%llu}",
-		counts.routings, counts.changed, counts.paths, counts.last_paths, counts.last_hosts,
-		counts.walked, counts.memory, counts.routing_us, counts.view_us, counts.update_us,
-		counts.compare_us, counts.tell_us);
+		counts.routings, counts.told, counts.changed, counts.paths, counts.last_paths,
+		counts.last_hosts, counts.walked, counts.memory, counts.routing_us, counts.view_us,
+		counts.update_us, counts.compare_us, counts.tell_us);
 }
 
 const struct rsm_part rsm_paths_part = {

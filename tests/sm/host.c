@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <infiniband/umad.h>
 #include <iba/ib_types.h>
@@ -113,16 +114,25 @@ static void ask(unsigned int slid, unsigned int dlid)
 	ib_path_rec_t *record = (ib_path_rec_t *)sa_mad()->data;
 	uint64_t tid = (uint64_t)slid << 16 | dlid;
 
-	memset(umad, 0, umad_size() + 256);
-	record->slid = htons(slid);
-	record->dlid = htons(dlid);
-	record->num_path = 1;
-	send_to_sa(IB_MAD_METHOD_GET, 0x35,
-		   REPATH_SM_MASK_SLID | REPATH_SM_MASK_DLID | 1 << 12, tid);
-	do {
-		if (receive(PATIENCE) < 0)
-			fail("no answer");
-	} while ((be64toh(sa_mad()->trans_id) & 0xffffffff) != tid);
+	for (int tries = 0; tries < 20; tries++) {
+		memset(umad, 0, umad_size() + 256);
+		record->slid = htons(slid);
+		record->dlid = htons(dlid);
+		record->num_path = 1;
+		send_to_sa(IB_MAD_METHOD_GET, 0x35,
+			   REPATH_SM_MASK_SLID | REPATH_SM_MASK_DLID | 1 << 12, tid);
+		do {
+			if (receive(PATIENCE) < 0)
+				fail("no answer");
+		} while ((be64toh(sa_mad()->trans_id) & 0xffffffff) != tid);
+		if (!umad_status(umad))
+			break;
+		usleep(100000);
+	}
+	if (umad_status(umad)) {
+		fprintf(stderr, "%u to %u: the SA does not answer\n", slid, dlid);
+		exit(1);
+	}
 	if (sa_mad()->status)
 		printf("%u %u none\n", slid, dlid);
 	else
@@ -154,5 +164,9 @@ int main(int argc, char **argv)
 		for (int to = 2; to < argc; to++)
 			if (from != to)
 				ask(atoi(argv[from]), atoi(argv[to]));
-	return 0;
+	umad_unregister(port, agent);
+	umad_close_port(port);
+	fflush(stdout);
+	/* libumad2sim frees what it did not allocate when a program ends. */
+	_exit(0);
 }

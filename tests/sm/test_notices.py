@@ -1,0 +1,152 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Each method's messages are those of paper II's equations; UnPath comes before RePath; what is
+not answered is repeated, and given up in the end.
+
+Fault one (S4-S5) changes no path record of the papers' mesh, fault two (S2-S5) needs a second lane.
+The equations' n is the number of subscribers here, m the number of changed paths that begin at one.
+"""
+
+import sys
+
+from hosts import AHEAD, WAIT, Hosts
+from managed import NETS, Managed, expect
+
+MESH = f"{NETS}/mesh3x2.net"
+FAULT_ONE, FAULT_TWO = 'Unlink "S4"[3]', 'Unlink "S2"[3]'
+MAD = 256
+
+
+def settled(fabric):
+    status = fabric.status()
+    return status["signal"], status["paths"]
+
+
+def once(hosts, name):
+    """What a host heard, without repetitions."""
+    return list({notice.number: notice for notice in hosts.heard(name)}.values())
+
+
+def paper(method, fault):
+    """A fault under one of the paper's methods: how many reports, of how many routings, and who
+    heard what."""
+    with Managed(MESH, "-R lash", method=method) as fabric:
+        with Hosts(fabric) as hosts:
+            before = hosts.settle()
+            hosts.fault(fault)
+            signal, paths = settled(fabric)
+            heard = {name: once(hosts, name) for name in hosts.listeners}
+            expect(signal["repath"] == sum(len(h) for h in heard.values()), "counted", signal)
+            expect(signal["unpath"] == 0, "the paper's methods have no UnPath", signal)
+            expect(signal["bytes"] == MAD * signal["reports"], signal)
+            expect(signal["given_up"] == 0, signal)
+            return signal["repath"], paths["routings"] - before, paths, heard
+
+
+def wildcard():
+    """Equation 5: n reports for each sweep, whether anything has changed or not."""
+    for fault in (FAULT_ONE, FAULT_TWO):
+        reports, sweeps, _, heard = paper("wildcard", fault)
+        expect(sweeps >= 1 and reports == sweeps * len(heard), fault, reports, sweeps)
+        expect(all(n.mask == 0 for h in heard.values() for n in h), "about everything", heard)
+
+
+def hybrid():
+    """Equation 4: n reports if anything has changed, else none."""
+    reports, _, paths, _ = paper("hybrid", FAULT_ONE)
+    expect(reports == paths["changed"] == 0, "no path is another:", reports, paths)
+    reports, _, paths, heard = paper("hybrid", FAULT_TWO)
+    expect(paths["changed"] >= 1 and reports == paths["changed"] * len(heard), reports, paths)
+    expect(all(n.mask == 0 for h in heard.values() for n in h), "about everything", heard)
+
+
+def repath_only():
+    """Equation 6: m reports, each with a path record."""
+    reports, _, paths, _ = paper("repath-only", FAULT_ONE)
+    expect(reports == paths["paths"] == 0, "no path is another:", reports, paths)
+    reports, _, paths, heard = paper("repath-only", FAULT_TWO)
+    expect(0 < reports <= paths["paths"], "but those from the SM's own host", reports, paths)
+    expect(all(n.mask and n.slid and n.dlid for h in heard.values() for n in h), "records", heard)
+
+
+def order():
+    """UnPath has the record that RePath will have; both come once each, and in this order."""
+    with Managed(MESH, "-R lash", method="auto") as fabric:
+        with Hosts(fabric) as hosts:
+            hosts.fault(FAULT_TWO)
+            hosts.fault(FAULT_TWO.replace("Unlink", "ReLink"))
+            seen = 0
+            for name in hosts.listeners:
+                heard = once(hosts, name)
+                for notice in (n for n in heard if n.trap == 69):
+                    before = [n for n in heard if n.trap == 68 and n.serial == notice.serial and
+                              n.dlid == notice.dlid]
+                    if before:
+                        seen += 1
+                        expect(before[0].flags == WAIT | AHEAD, before)
+                        expect(before[0].number < notice.number and before[0].sl == notice.sl,
+                               "UnPath is first", before, notice)
+            expect(seen > 10, "UnPath was heard:", seen)
+            signal = fabric.status()["signal"]
+            expect(signal["unpath"] >= seen, signal)
+
+
+def affected():
+    """One report about everything to each host at which a changed path begins."""
+    with Managed(MESH, "-R lash", method="affected", unpath="off", coalesce="off") as fabric:
+        with Hosts(fabric) as hosts:
+            hosts.fault(FAULT_ONE)
+            hosts.fault(FAULT_ONE.replace("Unlink", "ReLink"))
+            expect(fabric.status()["signal"]["repath"] == 0, "nobody is affected")
+            hosts.fault(FAULT_TWO)
+            signal, paths = settled(fabric)
+            expect(0 < signal["repath"] <= paths["changed"] * len(hosts.listeners), signal)
+            for name in hosts.listeners:
+                serials = [n.serial for n in once(hosts, name)]
+                expect(len(serials) == len(set(serials)), "once for each routing", serials)
+
+
+def repeated():
+    """The same notice comes again, under the same number, until it is answered, or to the limit."""
+    with Managed(MESH, "-R lash", method="hybrid", report_timeout=50) as fabric:
+        with Hosts(fabric, mute=2) as hosts:
+            hosts.fault(FAULT_TWO)
+            for name in hosts.listeners:
+                heard = hosts.heard(name)
+                expect(len(set(heard)) == len(once(hosts, name)), "repeated as it was", heard)
+                expect(len(heard) > len(set(heard)), "repeated", heard)
+            signal = fabric.status()["signal"]
+            expect(signal["repeated"] >= len(hosts.listeners) and not signal["given_up"], signal)
+    with Managed(MESH, "-R lash", method="hybrid", report_timeout=20, report_limit=3) as fabric:
+        with Hosts(fabric, mute=-1) as hosts:
+            hosts.fault(FAULT_TWO)
+            signal, paths = settled(fabric)
+            expect(signal["answered"] == 0, signal)
+            expect(signal["given_up"] + signal["outdated"] ==
+                   paths["changed"] * len(hosts.listeners), signal, paths)
+            expect(any("does not answer" in line for line in fabric.plugin_log()), "it is logged")
+
+
+def dry_run():
+    with Managed(MESH, "-R lash", method="auto", dry_run="on") as fabric:
+        with Hosts(fabric) as hosts:
+            hosts.fault(FAULT_TWO)
+            signal, paths = settled(fabric)
+            expect(paths["changed"] >= 1 and signal["reports"] == 0, signal, paths)
+            expect(not any(hosts.heard(name) for name in hosts.listeners), "nobody is told")
+            expect(any("dry run: trap 69" in line for line in fabric.plugin_log()), "but logged")
+
+
+def main():
+    wildcard()
+    hybrid()
+    repath_only()
+    order()
+    affected()
+    repeated()
+    dry_run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
