@@ -110,10 +110,22 @@ static void translate(struct ibv_async_event *event)
 	}
 }
 
-/* What the device tells of a queue pair that a move has taken to ERR is not for the application. */
-static bool caused_by_move(const struct ibv_async_event *event)
+/*
+ * What the device tells of a queue pair that a move has taken to ERR is not for the application; nor
+ * that it was drained or has migrated, if the application has not asked for that: the module has
+ * moved it to another path.
+ */
+static bool caused_by_us(const struct ibv_async_event *event)
 {
+	const struct rp_qp *qp;
+
 	switch (event->event_type) {
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+		qp = to_rp_qp(event->element.qp);
+		return !(__atomic_load_n(&qp->attr_mask, __ATOMIC_RELAXED) & IBV_QP_ALT_PATH);
+	case IBV_EVENT_SQ_DRAINED:
+		return __atomic_load_n(&event->element.qp->state, __ATOMIC_RELAXED) != IBV_QPS_SQD;
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
@@ -140,7 +152,7 @@ static int take_real(struct rp_context *ctx, struct ibv_async_event *event)
 		RP_REAL_VOID(rp_real.ibv_ack_async_event(&real));
 		if (event->event_type == IBV_EVENT_SRQ_LIMIT_REACHED)
 			atomic_store(&to_rp_srq(event->element.srq)->limit, 0);
-		if (!caused_by_move(event))
+		if (!caused_by_us(event))
 			return 1;
 	}
 	return 0;

@@ -36,9 +36,14 @@ void rp_conn_look(struct rp_conn *c)
 	struct ibv_qp_attr attr;
 	struct ibv_qp_init_attr init;
 
-	c->was_error = c->qp->real &&
-		       !RP_REAL(rp_real.ibv_query_qp(c->qp->real, &attr, IBV_QP_STATE, &init)) &&
-		       (attr.qp_state == IBV_QPS_ERR || attr.qp_state == IBV_QPS_SQE);
+	c->was_error = false;
+	if (!c->qp->real || RP_REAL(rp_real.ibv_query_qp(c->qp->real, &attr,
+							 IBV_QP_STATE | IBV_QP_AV, &init)))
+		return;
+	c->was_error = attr.qp_state == IBV_QPS_ERR || attr.qp_state == IBV_QPS_SQE;
+	/* The subnet manager may have had it moved to another lane. On RoCE not every driver tells. */
+	c->has_sl = attr.qp_state >= IBV_QPS_RTR && attr.qp_state <= IBV_QPS_SQD && attr.ah_attr.dlid;
+	c->sl = attr.ah_attr.sl;
 }
 
 /* It failed before us and for its own reason: its completions say why. */
@@ -277,6 +282,8 @@ static int to_rtr(struct rp_conn *c)
 		attr.ah_attr.grh.dgid = c->peer_gid;
 	if (c->peer_lid)
 		attr.ah_attr.dlid = c->peer_lid;
+	if (c->has_sl)
+		attr.ah_attr.sl = c->sl;
 	return rp_qp_modify_real(qp, &attr, mask);
 }
 

@@ -40,6 +40,7 @@ struct rp_peer {
  * @quiet: nothing more will be sent from here; @peer_quiet
  * @reset: the queue pair has left RTS
  * @was_error: the queue pair was, when it was looked at last
+ * @has_sl: @sl is the service level that it had then
  * @inited: in INIT already, receives posted
  * @usable: there is a queue pair in RESET that may be connected
  * @psn_chosen: @psn is that of this move
@@ -70,6 +71,8 @@ struct rp_conn {
 
 	bool moving, mover, peer_mover, peer_gated, marker_out, marker_old;
 	bool drained, stuck, peer_drained;
+	bool has_sl;
+	uint8_t sl;
 	bool quiet, peer_quiet, flushing, was_error, reset, inited, usable, psn_chosen;
 	bool told, early, informed, in_rts, connected, peer_connected;
 	bool aborting, dead, given_up, control;

@@ -287,10 +287,10 @@ class Fabric:
         control = os.path.join(self._outside, "vfabric") if self._outside else CONTROL
         return self._vfabric("-k", control, line, timeout=timeout)
 
-    def play(self, script):
+    def play(self, script, program="qpscript"):
         """Run a script of qpscript's; what it said is shown if a line fails."""
         slowness = self.guest.bed.kernel.slowness
-        job = self.guest.start(f"exec qpscript -w {slowness}", stdin=script.encode())
+        job = self.guest.start(f"exec {program} -w {slowness}", stdin=script.encode())
         try:
             job.wait(120)
         except Exception:

@@ -101,9 +101,21 @@ APM = OPEN + """
     is a mig migrated
     !repath path set vhca2/1 dlid {a} sl 6
     is b sl 6
+    {event} a {name}
     send a 20 3000
     done a send 20 success
     !{check} vhca1 moved-by apm
+"""
+
+# With the shim nobody hears of a migration that he has not asked for, and of one that he has.
+ASKED = OPEN + """
+    alt a 1 4
+    alt b 1 4
+    send a 3 64
+    done a send 3 success
+    is a mig armed
+    mig a migrated
+    event a path_mig
 """
 
 # Nobody sends: nothing arms it, and where the device does not drain nothing is left.
@@ -161,10 +173,11 @@ def test(bed):
     guest.run(f"cat > /run/check <<'END'\n{CHECK}END\n")
     guest.load_repath("reroute_arm_ms=300 reroute_again_ms=100")
 
-    def play(script, kind=""):
+    def play(script, kind="", program="qpscript"):
+        event, name = ("event", "path_mig") if program == "qpscript" else ("noevent", "100")
         try:
             fabric.play(script.format(kind=kind, a=fabric.lid("H1"), b=fabric.lid("H2"),
-                                      check="sh /run/check"))
+                                      check="sh /run/check", event=event, name=name), program)
         except Exception:
             print(guest.run("repath stats", check=False), flush=True)
             raise
@@ -173,8 +186,9 @@ def test(bed):
         play(SQD, kind)
     for script in (OWN_SQD, HOLD, OWN_APM, APM, LOST):
         play(script)
+    for script in (SQD, APM, ASKED):
+        play(script, program="repath run -q qpscript")
     counts = stats(guest, "vhca1")
-    print(counts)
     assert not counts["move-failed"] and not counts["move-no-way"], counts
 
     # Switched off: refused, by name.
