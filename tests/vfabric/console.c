@@ -304,7 +304,7 @@ void console_help(FILE *out)
 	      "Down|Up \"node\"                 power\n"
 	      "Error \"node\"[p] PERCENT        packets lost on the way out\n"
 	      "Fault \"node\"[p] loss= corrupt= duplicate= reorder= (0..1) delay= jitter=\n"
-	      "      window= (ns) slow= (percent)\n"
+	      "      window= (ns) slow= drain= (percent)\n"
 	      "PerformanceSet \"node\"[p] PortCounters.Field=value\n"
 	      "Baselid \"node\"[p] LID [LMC]    change a LID behind the SM's back\n"
 	      "Trap \"node\"[p] 128|131|144\n"

@@ -18,6 +18,7 @@ void console_traffic_help(FILE *out)
 	      "Flow \"a\" \"b\" [sl=N|sl=sa] [size=B] [message=B] [rate=GBPS] [start=US] [stop=US]\n"
 	      "      [window=N] [rto=US]      window: closed loop like RC; sl=sa: ask the SM\n"
 	      "      [ack=N]                  an ACK for N packets, and for a message's last\n"
+	      "Lane \"a\" \"b\" SL               flows between them use that SL from now on\n"
 	      "Uniform [spread=SLS] [...]     every host to all others at random\n"
 	      "Hotspot \"h\" PERCENT [...]      the same, that part of it to one host\n"
 	      "Permutation SHIFT [...]        host i to host i + SHIFT\n"
@@ -113,6 +114,35 @@ static int cmd_flow(struct fabric *f, const char *rest, FILE *out)
 	}
 	if (ask)
 		fprintf(out, "sl %u\n", s.sl);
+	return 0;
+}
+
+/* What hosts do that a subnet manager tells to use another service level. */
+static int cmd_lane(struct fabric *f, const char *rest, FILE *out)
+{
+	struct traffic *t = f->traffic;
+	uint32_t from, to, found = 0;
+	unsigned int sl;
+
+	from = host(f, &rest, out);
+	if (from == NONE)
+		return -1;
+	to = host(f, &rest, out);
+	if (to == NONE)
+		return -1;
+	if (sscanf(rest, "%u", &sl) != 1 || sl > 15) {
+		fprintf(out, "# want a service level\n");
+		return -1;
+	}
+	for (uint32_t i = 0; t && i < t->nflows; i++) {
+		struct flow_spec *s = &t->flows[i].spec;
+
+		if (s->pattern != FLOW_FIXED || s->from != from || s->to != to)
+			continue;
+		s->sl = sl;
+		found++;
+	}
+	fprintf(out, "%u\n", found);
 	return 0;
 }
 
@@ -308,6 +338,8 @@ int console_traffic(struct fabric *f, const char *word, const char *rest, FILE *
 		return cmd_pattern(f, FLOW_HOTSPOT, rest, out);
 	if (!strcasecmp(word, "permutation"))
 		return cmd_pattern(f, FLOW_FIXED, rest, out);
+	if (!strcasecmp(word, "lane"))
+		return cmd_lane(f, rest, out);
 	if (!strcasecmp(word, "measure"))
 		return traffic_measure(f, strtod(rest, NULL) * US);
 	if (!strcasecmp(word, "advance"))

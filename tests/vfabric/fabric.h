@@ -116,6 +116,8 @@ struct port {
 	struct link_fault *fault;
 	uint32_t was_peer;		/* ReLink's memory */
 	uint32_t slow;			/* percent of the link's time a byte takes; 0: 100 */
+	uint32_t drain;			/* of a host: the same for taking it; 0: it takes all at once */
+	uint64_t drained;		/* when it has taken what it got */
 };
 
 struct sma;	/* what management has set: sma.h */

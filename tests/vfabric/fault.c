@@ -22,6 +22,12 @@ int fault_set(struct fabric *f, uint32_t at, const char *word, double value)
 		port->slow = value;
 		return 0;
 	}
+	if (!strcmp(word, "drain")) {
+		if (value < 1 || value > 1e6 || port->is_switch)
+			return -1;
+		port->drain = value;
+		return 0;
+	}
 	if (!fault) {
 		fault = calloc(1, sizeof(*fault));
 		if (!fault)
@@ -53,6 +59,7 @@ void fault_clear(struct fabric *f, uint32_t port)
 	free(f->ports[port].fault);
 	f->ports[port].fault = NULL;
 	f->ports[port].slow = 0;
+	f->ports[port].drain = 0;
 }
 
 int fault_loses_mad(struct fabric *f, uint32_t port)

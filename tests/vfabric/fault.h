@@ -15,6 +15,7 @@
  * @port: the end that sends
  * @word: loss, corrupt, duplicate, reorder (probabilities 0..1), delay, jitter, window (ns),
  *	slow (percent of the time a byte takes; 100 is normal)
+ *	drain (of a host: the same for taking it out of its buffer; without, it takes all at once)
  * Return: 0, or -1 if there is no such word or the value is out of range.
  */
 int fault_set(struct fabric *f, uint32_t port, const char *word, double value);

@@ -409,6 +409,17 @@ void relay_credit(struct fabric *f, uint32_t queue, uint32_t blocks)
 		relay_send(f, port->peer);
 }
 
+/* When a host has taken what came: one with a slow bus holds the room until then. */
+static uint64_t taken(struct fabric *f, struct port *host, unsigned int bytes)
+{
+	if (!host->drain)
+		return f->clock.now;
+	if (host->drained < f->clock.now)
+		host->drained = f->clock.now;
+	host->drained += (uint64_t)bytes * host->ps_per_byte * host->drain / 100;
+	return host->drained;
+}
+
 void relay_arrive(struct fabric *f, uint32_t port, uint32_t packet)
 {
 	struct port *in = &f->ports[port];
@@ -447,7 +458,7 @@ void relay_arrive(struct fabric *f, uint32_t port, uint32_t packet)
 		return;
 	}
 	if (!in->is_switch) {
-		give_back(f, queue, blocks, f->clock.now);
+		give_back(f, queue, blocks, taken(f, in, p->len));
 		if (p->kind == PACKET_REAL)
 			f->deliver(f, port, packet);
 		else

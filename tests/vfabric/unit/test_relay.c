@@ -93,6 +93,30 @@ static void test_full_rate(void)
 	down();
 }
 
+/* A host whose bus is slower than its link: the switch before it waits, as at a hot spot. */
+static void test_slow_host(void)
+{
+	uint32_t last;
+	struct flow *a;
+
+	up("mesh:2", 8);
+	CHECK_EQ(fault_set(&f, at("H2", 1), "drain", 125), 0);
+	CHECK_EQ(fault_set(&f, at("S1", 1), "drain", 125), -1);
+	last = f.ports[at("H2", 1)].peer;
+	a = flow("H1", "H2", 0, 0);
+	fabric_run(&f, 1000 * US);
+	CHECK(a->bytes * 8000.0 / (1000 * US) > 0.98 * 32 / 1.25);
+	CHECK(a->bytes * 8000.0 / (1000 * US) < 1.01 * 32 / 1.25);
+	CHECK(f.counters[last].xmit_wait > 190 * US);	/* a fifth of the time */
+	CHECK(f.counters[last].xmit_wait < 210 * US);
+	CHECK_EQ(dropped(), 0);
+	traffic_stop(&f);
+	check_quiet();
+	fault_clear(&f, at("H2", 1));
+	CHECK_EQ(f.ports[at("H2", 1)].drain, 0);
+	down();
+}
+
 static void test_drops(void)
 {
 	uint32_t in, out;
@@ -330,6 +354,7 @@ int main(void)
 {
 	test_timing();
 	test_full_rate();
+	test_slow_host();
 	test_drops();
 	test_lifetimes();
 	test_arbitration();
