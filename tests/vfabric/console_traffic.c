@@ -22,6 +22,7 @@ void console_traffic_help(FILE *out)
 	      "Uniform [spread=SLS] [...]     every host to all others at random\n"
 	      "Hotspot \"h\" PERCENT [...]      the same, that part of it to one host\n"
 	      "Permutation SHIFT [...]        host i to host i + SHIFT\n"
+	      "      [hosts=FIRST-LAST]       only these send, in the three of them; H1 is 1\n"
 	      "Measure [US]                   start measuring, sample every US\n"
 	      "Advance US                     run virtual time\n"
 	      "At US COMMAND                  a command at a virtual time from now\n"
@@ -44,7 +45,13 @@ static uint32_t host(struct fabric *f, const char **at, FILE *out)
 	return f->nodes[node].first + (num ? num : 1);
 }
 
-static int options(const char *at, struct flow_spec *s, int *ask, uint64_t now, FILE *out)
+/* What an option says that is not of a flow but of which flows there are. */
+struct asked {
+	int sa;				/* ask the SA for the service level */
+	uint32_t first, last;		/* hosts that send, counted from 1; 0: all */
+};
+
+static int options(const char *at, struct flow_spec *s, struct asked *ask, uint64_t now, FILE *out)
 {
 	char name[16], value[32];
 	int used;
@@ -55,7 +62,7 @@ static int options(const char *at, struct flow_spec *s, int *ask, uint64_t now, 
 
 		at += used;
 		if (!strcmp(name, "sl") && !strcmp(value, "sa"))
-			*ask = 1;
+			ask->sa = 1;
 		else if (!strcmp(name, "sl") && v >= 0 && v < 16)
 			s->sl = v;
 		else if (!strcmp(name, "spread") && v >= 0 && v <= 16)
@@ -74,6 +81,10 @@ static int options(const char *at, struct flow_spec *s, int *ask, uint64_t now, 
 			s->window = v;
 		else if (!strcmp(name, "ack") && v >= 0)
 			s->ack = v;
+		else if (!strcmp(name, "hosts") &&
+			 sscanf(value, "%u-%u", &ask->first, &ask->last) == 2 && ask->first &&
+			 ask->first <= ask->last)
+			continue;
 		else if (!strcmp(name, "rto") && v > 0)
 			s->rto = v * US;
 		else {
@@ -95,8 +106,8 @@ static int options(const char *at, struct flow_spec *s, int *ask, uint64_t now, 
 static int cmd_flow(struct fabric *f, const char *rest, FILE *out)
 {
 	struct flow_spec s = { .pattern = FLOW_FIXED };
+	struct asked ask = { 0 };
 	uint16_t dlid;
-	int ask = 0;
 
 	s.from = host(f, &rest, out);
 	if (s.from == NONE)
@@ -104,7 +115,9 @@ static int cmd_flow(struct fabric *f, const char *rest, FILE *out)
 	s.to = host(f, &rest, out);
 	if (s.to == NONE || options(rest, &s, &ask, f->clock.now, out))
 		return -1;
-	if (ask && sa_path(f, s.from, s.to, &s.sl, &dlid, console_wait)) {
+	if (ask.first)
+		return -1;
+	if (ask.sa && sa_path(f, s.from, s.to, &s.sl, &dlid, console_wait)) {
 		fprintf(out, "# the SA does not know a path\n");
 		return -1;
 	}
@@ -112,7 +125,7 @@ static int cmd_flow(struct fabric *f, const char *rest, FILE *out)
 		fprintf(out, "# both ends must be hosts with LIDs\n");
 		return -1;
 	}
-	if (ask)
+	if (ask.sa)
 		fprintf(out, "sl %u\n", s.sl);
 	return 0;
 }
@@ -146,7 +159,8 @@ static int cmd_lane(struct fabric *f, const char *rest, FILE *out)
 	return 0;
 }
 
-static int add_everywhere(struct fabric *f, const struct flow_spec *spec, unsigned int shift)
+static int add_everywhere(struct fabric *f, const struct flow_spec *spec, unsigned int shift,
+			  const struct asked *ask)
 {
 	struct flow_spec s = *spec;
 	uint32_t *hosts = malloc((f->nports + 1) * sizeof(*hosts)), n = 0;
@@ -158,6 +172,8 @@ static int add_everywhere(struct fabric *f, const struct flow_spec *spec, unsign
 		if (!f->ports[p].is_switch && f->ports[p].num && f->ports[p].lid && f->ports[p].up)
 			hosts[n++] = p;
 	for (uint32_t i = 0; i < n; i++) {
+		if (ask->first && (i + 1 < ask->first || i + 1 > ask->last))
+			continue;
 		s.from = hosts[i];
 		if (spec->pattern == FLOW_FIXED)
 			s.to = hosts[(i + shift) % n];
@@ -175,8 +191,8 @@ static int add_everywhere(struct fabric *f, const struct flow_spec *spec, unsign
 static int cmd_pattern(struct fabric *f, enum flow_pattern pattern, const char *rest, FILE *out)
 {
 	struct flow_spec s = { .pattern = pattern };
+	struct asked ask = { 0 };
 	unsigned int shift = 0;
-	int ask = 0;
 	char *end;
 
 	if (pattern == FLOW_HOTSPOT) {
@@ -193,9 +209,9 @@ static int cmd_pattern(struct fabric *f, enum flow_pattern pattern, const char *
 		shift = strtoul(rest, &end, 10);
 		rest = end;
 	}
-	if (options(rest, &s, &ask, f->clock.now, out) || ask)
+	if (options(rest, &s, &ask, f->clock.now, out) || ask.sa)
 		return -1;
-	if (add_everywhere(f, &s, shift)) {
+	if (add_everywhere(f, &s, shift, &ask)) {
 		fprintf(out, "# no hosts with LIDs\n");
 		return -1;
 	}

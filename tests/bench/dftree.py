@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""dFtree's simulation: 648 hosts in a fat tree send 5 % of their packets to the hot spot of their
+part of the tree and the rest to anybody, all in one lane and with the hot spots' packets in a lane
+of their own. Virtual time, OpenSM's ftree tables."""
+
+import json
+
+from fabric_clocks import vfabric
+
+BED = False
+HOSTS = 648
+LINK = 32.0             # Gbit/s of data on 4x QDR
+HOT = 0.05
+PAPER = {1: 480.25, 3: 345.32, 9: 169.17}       # percent more throughput with dFtree
+
+
+def load(fabric, spots, separate):
+    """Hosts of the same size of part; the first of each part is its hot spot."""
+    size = HOSTS // spots
+    for first in range(1, HOSTS + 1, size):
+        if not separate:
+            fabric.command(f'Hotspot "H{first}" {HOT * 100} hosts={first}-{first + size - 1}')
+            fabric.command(f"Uniform hosts={first}-{first}")
+            continue
+        for host in range(first + 1, first + size):
+            fabric.command(f'Flow "H{host}" "H{first}" rate={HOT * LINK} sl=1')
+    if separate:
+        fabric.command(f"Uniform rate={(1 - HOT) * LINK}")
+
+
+def throughput(spots, separate):
+    """What a host receives on the average, Gbit/s."""
+    with vfabric().Fabric("tree:36,2", opensm="-R ftree -Q") as fabric:
+        load(fabric, spots, separate)
+        fabric.command("Advance 500")
+        fabric.command("Measure")
+        fabric.command("Advance 1000")
+        return json.loads(fabric.command("Results json"))["gbps"] / HOSTS
+
+
+def bench(record):
+    for spots, paper in PAPER.items():
+        one, two = throughput(spots, False), throughput(spots, True)
+        record(f"648 hosts, {spots} hot spots, slow lane: Gbit/s a host beside one lane", two, one,
+               percent=round((two / one - 1) * 100, 2), paper_percent=paper,
+               bound_one_lane=round(LINK / (HOT * (HOSTS // spots - 1)), 3))
