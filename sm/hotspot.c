@@ -301,10 +301,11 @@ static void tell_slow(struct hotspot *h, struct link *hot, hotspot_tell tell, vo
 
 		if (link == hot || is_set(hot->contributors, i) || !contributes(h, link))
 			continue;
+		if (!tell(context, HOTSPOT_SLOW, hot->at.lid, link->at.lid))
+			continue;
 		hot->contributors[i / 32] |= 1u << i % 32;
 		h->counts.contributors++;
 		h->counts.slow++;
-		tell(context, HOTSPOT_SLOW, hot->at.lid, link->at.lid);
 	}
 }
 

@@ -13,6 +13,7 @@
 #ifndef SM_HOTSPOT_H
 #define SM_HOTSPOT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct hotspot_rules {
@@ -33,8 +34,12 @@ struct hotspot_link {
 
 enum hotspot_lane { HOTSPOT_SLOW, HOTSPOT_FAST };
 
-/* The host at @to is to use that lane for what it sends to the host at @hot. */
-typedef void (*hotspot_tell)(void *context, enum hotspot_lane lane, uint16_t hot, uint16_t to);
+/*
+ * The host at @to is to use that lane for what it sends to the host at @hot. Return: whether it is
+ * somebody who can be told; of the slow lane the others are not told again when it ends, but tried
+ * again in the next sweep.
+ */
+typedef bool (*hotspot_tell)(void *context, enum hotspot_lane lane, uint16_t hot, uint16_t to);
 
 struct hotspot_counts {
 	unsigned int links, hot, contributors;	/* now; a host counts once for each hot spot */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,13 @@ static const struct option {
 	{ "coalesce", CHOICE, AT(coalesce), -1, -1, 0, switched, NULL },
 	{ "unpath_wait", NUMBER, AT(unpath_wait), 20, 0, 10000, NULL, NULL },
 	{ "auto_records", NUMBER, AT(auto_records), 32, 0, 1024, NULL, NULL },
+	{ "slow_sl", NUMBER, AT(slow_sl), 0, 0, 15, NULL, NULL },
+	{ "hotspot_wait", NUMBER, AT(hotspot_wait), 100000, 1, INT_MAX, NULL, NULL },
+	{ "hotspot_used", NUMBER, AT(hotspot_used), 50, 1, 100, NULL, NULL },
+	{ "hotspot_onset", NUMBER, AT(hotspot_onset), 1, 1, 1000, NULL, NULL },
+	{ "hotspot_calm", NUMBER, AT(hotspot_calm), 2, 1, 1000, NULL, NULL },
+	{ "hotspot_calm_percent", NUMBER, AT(hotspot_calm_percent), 50, 1, 100, NULL, NULL },
+	{ "hotspot_mbit", NUMBER, AT(hotspot_mbit), 0, 0, INT_MAX, NULL, NULL },
 	{ "status_socket", TEXT, AT(status_socket), 0, 0, 0, NULL, "/run/osm-repath.sock" },
 #undef AT
 };

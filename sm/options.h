@@ -36,6 +36,13 @@ enum rsm_method {
  * @coalesce: whether an unsent notice gives way to one that says more
  * @unpath_wait: milliseconds that tables wait at most for the answers to UnPath
  * @auto_records: records that AUTO sends to one host at most
+ * @slow_sl: of flows to hot spots; 0: hot spots are not looked for
+ * @hotspot_wait: ticks of XmitWait a second that are congestion
+ * @hotspot_used: percent of its link; a congested host that sends less contributes
+ * @hotspot_onset: sweeps of the performance manager that make a hot spot
+ * @hotspot_calm: sweeps in a row that end it
+ * @hotspot_calm_percent: of @hotspot_wait; below it a sweep is calm
+ * @hotspot_mbit: what a host's link carries, Mbit/s; 0: what its port says
  * @status_socket: path of the socket; empty: none
  */
 struct rsm_options {
@@ -49,6 +56,13 @@ struct rsm_options {
 	int coalesce;
 	int unpath_wait;
 	int auto_records;
+	int slow_sl;
+	int hotspot_wait;
+	int hotspot_used;
+	int hotspot_onset;
+	int hotspot_calm;
+	int hotspot_calm_percent;
+	int hotspot_mbit;
 	char status_socket[108];
 };
 

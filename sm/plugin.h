@@ -16,6 +16,7 @@ struct rsm;
 struct rsm_signal;
 struct rsm_status;
 struct rsm_paths;
+struct rsm_congestion;
 
 /**
  * struct rsm_part - something that the plugin does
@@ -45,6 +46,7 @@ struct rsm_part {
 extern const struct rsm_part rsm_signal_part;
 extern const struct rsm_part rsm_paths_part;
 extern const struct rsm_part rsm_status_part;
+extern const struct rsm_part rsm_congestion_part;
 
 /**
  * struct rsm - the plugin, one in a process
@@ -61,6 +63,7 @@ struct rsm {
 	struct rsm_signal *signal;
 	struct rsm_status *status;
 	struct rsm_paths *paths;
+	struct rsm_congestion *congestion;
 
 	pthread_t thread;
 	pthread_mutex_t mutex;

@@ -15,8 +15,9 @@ __all__ = ["NETS", "Failed", "Managed", "expect"]
 
 
 class Managed(bed.Fabric):
-    def __init__(self, topology, sm_options="", plugin=f"{TOP}/build", conf="", **options):
-        super().__init__(topology, opensm=sm_options)
+    def __init__(self, topology, sm_options="", plugin=f"{TOP}/build", conf="", sm_host="H1",
+                 vfabric=(), **options):
+        super().__init__(topology, *vfabric, opensm=sm_options, sm_host=sm_host)
         self.plugin, self.conf, self.options_of_plugin = plugin, conf, options
 
     def environment(self, host):

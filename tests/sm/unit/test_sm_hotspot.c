@@ -23,14 +23,18 @@ static struct {
 	uint16_t hot, to;
 } told[64];
 static unsigned int ntold;
+static uint16_t deaf;			/* nobody listens at that LID */
 
-static void tell(void *context, enum hotspot_lane lane, uint16_t hot, uint16_t to)
+static bool tell(void *context, enum hotspot_lane lane, uint16_t hot, uint16_t to)
 {
 	CHECK(context == told);
 	CHECK(ntold < 64);
+	if (to == deaf)
+		return false;
 	told[ntold].lane = lane;
 	told[ntold].hot = hot;
 	told[ntold++].to = to;
+	return true;
 }
 
 static int was_told(enum hotspot_lane lane, uint16_t hot, uint16_t to)
@@ -100,6 +104,30 @@ static void experiment(void)
 	CHECK_EQ(hotspot_counts(h)->contributors, 0);
 	sweep(h, quiet);
 	CHECK_EQ(ntold, 0);
+	hotspot_free(h);
+}
+
+/* Who can not be told yet is told when he can be, and not told of an end if he never was. */
+static void no_subscriber(void)
+{
+	struct hotspot *h = made(&paper);
+
+	deaf = 12;
+	sweep(h, hot5);
+	sweep(h, hot5);
+	CHECK_EQ(ntold, 2);
+	CHECK_EQ(hotspot_counts(h)->contributors, 2);
+	sweep(h, quiet);
+	deaf = 0;
+	CHECK_EQ(ntold, 2);
+	deaf = 12;
+	sweep(h, hot5);
+	CHECK_EQ(ntold, 2);
+	deaf = 0;
+	sweep(h, hot5);
+	CHECK_EQ(ntold, 1);
+	CHECK(was_told(HOTSPOT_SLOW, 15, 12));
+	CHECK_EQ(hotspot_counts(h)->slow, 5);
 	hotspot_free(h);
 }
 
@@ -291,6 +319,7 @@ static void at_random(void)
 int main(void)
 {
 	experiment();
+	no_subscriber();
 	new_contributor();
 	intervals();
 	hysteresis();

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Hot spots, from OpenSM's performance manager to the hosts: its readings go to hotspot.c, and what
+ * that says goes out as notices.
+ *
+ * OpenSM does not say when its sweep is over: it is when no reading has come for a while.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "hotspot.h"
+#include "plugin.h"
+#include "signal.h"
+
+#define QUIET	100	/* milliseconds without a reading that end a sweep */
+
+/**
+ * struct rsm_congestion - what is known of hot spots
+ * @mutex: for all below; no lock of OpenSM is taken while it is held
+ * @hotspot: see hotspot.h
+ * @last: when the last reading came, in milliseconds; 0: none since the last sweep
+ * @rewired: the links are to be read again
+ */
+struct rsm_congestion {
+	pthread_mutex_t mutex;
+	struct hotspot *hotspot;
+	uint64_t last;
+	bool rewired;
+};
+
+static bool tell(void *context, enum hotspot_lane lane, uint16_t hot, uint16_t to)
+{
+	struct rsm *rsm = context;
+	struct rsm_notice notice = {
+		.trap = lane == HOTSPOT_SLOW ? REPATH_SM_REPATH : REPATH_SM_UNPATH,
+		.flags = REPATH_SM_LANE,
+		.serial = rsm->serial,
+		.mask = REPATH_SM_MASK_DLID,
+		.path.dlid = cl_hton16(hot),
+	};
+
+	if (lane == HOTSPOT_SLOW) {
+		notice.mask |= REPATH_SM_MASK_SL;
+		notice.path.qos_class_sl = cl_hton16(rsm->opt.slow_sl);
+	}
+	if (!rsm_signal_port(rsm, to, &notice))
+		return false;
+	rsm_log(rsm, OSM_LOG_VERBOSE, "hot spot LID %u %s: LID %u to use the %s lane", hot,
+		lane == HOTSPOT_SLOW ? "" : "is over", to, lane == HOTSPOT_SLOW ? "slow" : "fast");
+	return true;
+}
+
+/* Data, Mbit/s, of one lane: IBA 1.2.1 vol 1, 14.2.5.6, and the extended speeds of 1.3. */
+static unsigned int lane_mbit(const ib_port_info_t *info)
+{
+	switch (ib_port_info_get_link_speed_ext_active(info)) {
+	case 1:
+		return 13636;
+	case 2:
+		return 25000;
+	case 4:
+		return 50000;
+	default:
+		return 2000 * ib_port_info_get_link_speed_active(info);
+	}
+}
+
+static uint64_t bytes_per_s(const struct rsm *rsm, const osm_physp_t *port)
+{
+	static const uint8_t widths[][2] = { { 1, 1 }, { 2, 4 }, { 4, 8 }, { 8, 12 }, { 16, 2 } };
+	unsigned int width = 0;
+
+	if (rsm->opt.hotspot_mbit)
+		return rsm->opt.hotspot_mbit * 125000ull;
+	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
+		if (port->port_info.link_width_active == widths[i][0])
+			width = widths[i][1];
+	return width * lane_mbit(&port->port_info) * 125000ull;
+}
+
+/* The cable of a switch's port, if a host is at its other end. */
+static bool host_link(const struct rsm *rsm, osm_node_t *node, uint8_t num,
+		      struct hotspot_link *link)
+{
+	osm_physp_t *port = osm_node_get_physp_ptr(node, num);
+	osm_physp_t *host = port ? osm_physp_get_remote(port) : NULL;
+
+	if (!host || osm_node_get_type(osm_physp_get_node_ptr(host)) != IB_NODE_TYPE_CA ||
+	    !osm_physp_get_base_lid(host))
+		return false;
+	*link = (struct hotspot_link) {
+		.switch_guid = cl_ntoh64(osm_node_get_node_guid(node)),
+		.switch_port = num,
+		.host_guid = cl_ntoh64(osm_node_get_node_guid(osm_physp_get_node_ptr(host))),
+		.host_port = osm_physp_get_port_num(host),
+		.lid = cl_ntoh16(osm_physp_get_base_lid(host)),
+		.bytes_per_s = bytes_per_s(rsm, port),
+	};
+	return true;
+}
+
+/* All of them, to be freed; NULL without memory. */
+static struct hotspot_link *read_links(struct rsm *rsm, unsigned int *n)
+{
+	osm_subn_t *subn = &rsm->osm->subn;
+	struct hotspot_link *links;
+
+	*n = 0;
+	CL_PLOCK_ACQUIRE(&rsm->osm->lock);
+	/* No more than there are ports that are not switches'. */
+	links = calloc(cl_qmap_count(&subn->port_guid_tbl) + 1, sizeof(*links));
+	for (cl_map_item_t *i = cl_qmap_head(&subn->sw_guid_tbl);
+	     links && i != cl_qmap_end(&subn->sw_guid_tbl); i = cl_qmap_next(i)) {
+		osm_node_t *node = ((osm_switch_t *)i)->p_node;
+
+		for (unsigned int num = 1; num < osm_node_get_num_physp(node); num++)
+			if (*n < cl_qmap_count(&subn->port_guid_tbl))
+				*n += host_link(rsm, node, num, &links[*n]);
+	}
+	CL_PLOCK_RELEASE(&rsm->osm->lock);
+	return links;
+}
+
+/* Returns whether it could be done. */
+static bool rewire(struct rsm *rsm)
+{
+	struct rsm_congestion *congestion = rsm->congestion;
+	unsigned int n;
+	struct hotspot_link *links = read_links(rsm, &n);
+	bool done = false;
+
+	if (links) {
+		pthread_mutex_lock(&congestion->mutex);
+		done = !hotspot_links(congestion->hotspot, links, n, tell, rsm);
+		pthread_mutex_unlock(&congestion->mutex);
+	}
+	free(links);
+	return done;
+}
+
+static uint64_t congestion_tick(struct rsm *rsm, uint64_t now)
+{
+	struct rsm_congestion *congestion = rsm->congestion;
+	uint64_t next = RSM_NEVER;
+	bool rewired, over;
+
+	if (!congestion)
+		return RSM_NEVER;
+	pthread_mutex_lock(&congestion->mutex);
+	rewired = congestion->rewired;
+	congestion->rewired = false;
+	over = congestion->last && now >= congestion->last + QUIET;
+	if (congestion->last && !over)
+		next = congestion->last + QUIET;
+	pthread_mutex_unlock(&congestion->mutex);
+	if (!rewired && !over)
+		return next;
+	rsm_signal_refresh(rsm, false);
+	if (rewired && !rewire(rsm)) {
+		pthread_mutex_lock(&congestion->mutex);
+		congestion->rewired = true;
+		pthread_mutex_unlock(&congestion->mutex);
+		next = now + 1000;
+	}
+	if (over) {
+		pthread_mutex_lock(&congestion->mutex);
+		congestion->last = 0;
+		hotspot_sweep(congestion->hotspot, tell, rsm);
+		pthread_mutex_unlock(&congestion->mutex);
+	}
+	rsm_signal_push(rsm);
+	return next;
+}
+
+static uint64_t nanoseconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* With the lock of the performance manager's data base held, many times in a row. */
+static void take(struct rsm *rsm, osm_epi_event_id_t id, const void *data)
+{
+	struct rsm_congestion *congestion = rsm->congestion;
+	const osm_epi_pe_event_t *errors = data;
+	const osm_epi_dc_event_t *sent = data;
+	bool first;
+
+	pthread_mutex_lock(&congestion->mutex);
+	if (id == OSM_EVENT_ID_PORT_ERRORS)
+		hotspot_waited(congestion->hotspot, errors->port_id.node_guid, errors->port_id.port_num,
+			       errors->xmit_wait, nanoseconds());
+	else
+		hotspot_sent(congestion->hotspot, sent->port_id.node_guid, sent->port_id.port_num,
+			     sent->xmit_data, nanoseconds());
+	first = !congestion->last;
+	congestion->last = rsm_now();
+	pthread_mutex_unlock(&congestion->mutex);
+	if (first)
+		rsm_wake(rsm);
+}
+
+static void congestion_event(struct rsm *rsm, osm_epi_event_id_t id, void *data)
+{
+	struct rsm_congestion *congestion = rsm->congestion;
+
+	if (!congestion)
+		return;
+	switch (id) {
+	case OSM_EVENT_ID_PORT_ERRORS:
+	case OSM_EVENT_ID_PORT_DATA_COUNTERS:
+		take(rsm, id, data);
+		break;
+	case OSM_EVENT_ID_SUBNET_UP:
+	case OSM_EVENT_ID_UCAST_ROUTING_DONE:
+		pthread_mutex_lock(&congestion->mutex);
+		congestion->rewired = true;
+		pthread_mutex_unlock(&congestion->mutex);
+		rsm_wake(rsm);
+		break;
+	default:
+		break;
+	}
+}
+
+static void congestion_status(struct rsm *rsm, FILE *out)
+{
+	struct rsm_congestion *congestion = rsm->congestion;
+	struct hotspot_counts c;
+
+	if (!congestion) {
+		fprintf(out, "null");
+		return;
+	}
+	pthread_mutex_lock(&congestion->mutex);
+	c = *hotspot_counts(congestion->hotspot);
+	pthread_mutex_unlock(&congestion->mutex);
+	fprintf(out, "{\"links\":%u,\"now\":%u,\"contributors\":%u,\"sweeps\":%llu,"
+		"\"begun\":%llu,\"ended\":%llu,\"to_slow_lane\":%llu,\"to_fast_lane\":%llu}",
+		c.links, c.hot, c.contributors, (unsigned long long)c.sweeps,
+		(unsigned long long)c.begun, (unsigned long long)c.ended,
+		(unsigned long long)c.slow, (unsigned long long)c.fast);
+}
+
+static int congestion_start(struct rsm *rsm)
+{
+	const struct hotspot_rules rules = {
+		.wait_per_s = rsm->opt.hotspot_wait,
+		.used_percent = rsm->opt.hotspot_used,
+		.onset = rsm->opt.hotspot_onset,
+		.calm = rsm->opt.hotspot_calm,
+		.calm_percent = rsm->opt.hotspot_calm_percent,
+	};
+	struct rsm_congestion *congestion;
+
+	if (!rsm->opt.slow_sl)
+		return 0;
+	if (!rsm->osm->subn.opt.perfmgr)
+		rsm_log(rsm, OSM_LOG_ERROR, "slow_sl is set, but OpenSM's option perfmgr is not: "
+			"no hot spot will be seen");
+	congestion = calloc(1, sizeof(*congestion));
+	if (!congestion)
+		return -ENOMEM;
+	congestion->hotspot = hotspot_new(&rules);
+	if (!congestion->hotspot) {
+		free(congestion);
+		return -ENOMEM;
+	}
+	pthread_mutex_init(&congestion->mutex, NULL);
+	rsm->congestion = congestion;
+	return 0;
+}
+
+static void congestion_stop(struct rsm *rsm)
+{
+	struct rsm_congestion *congestion = rsm->congestion;
+
+	if (!congestion)
+		return;
+	hotspot_free(congestion->hotspot);
+	free(congestion);
+	rsm->congestion = NULL;
+}
+
+const struct rsm_part rsm_congestion_part = {
+	.name = "hot_spots",
+	.start = congestion_start,
+	.stop = congestion_stop,
+	.event = congestion_event,
+	.tick = congestion_tick,
+	.status = congestion_status,
+};

@@ -1,0 +1,71 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""dFtree closed: stock OpenSM reads counters, the plugin finds the hot spot and who contributes, hosts
+change lanes, the victim is free, and the lanes return when the hot spot is over."""
+
+import sys
+
+from experiments import BUS, Experiment
+from managed import expect
+
+PATIENCE = 60
+
+
+def all_told(x):
+    """Whether every host that was sent to the slow lane has been told that it is over."""
+    def told(trap):
+        return sorted((name, hot) for _, number, name, hot, _ in x.flows.told if number == trap)
+    return told(69) == told(68)
+
+
+def separate(x):
+    """Before the hosts obey, and after."""
+    lane, x.flows.lane = x.flows.lane, lambda *_: None
+    x.load()
+    expect(x.flows.run(PATIENCE, x.separated), "contributors were told", x.flows.told, x.hot_now())
+    x.flows.run(0.5)
+    one = x.flows.gbps(1)
+    x.flows.lane = lane
+    for _, trap, name, hot, sl in x.flows.told:
+        expect(trap == 69 and hot == x.spot and sl == 1, "slow lane only", x.flows.told)
+        lane(name, hot, sl)
+    x.flows.run(0.5)
+    two = x.flows.gbps(1)
+    return one, two
+
+
+def first():
+    with Experiment("I") as x:
+        one, two = separate(x)
+        expect(one[x.victim] < 1.1 * one[x.hot[0]], "the victim has its neighbour's share", one)
+        expect(two[x.victim] > 0.9 * BUS, "and all that it wants beside the slow lane", two)
+        for flow in x.hot:
+            expect(0.9 * one[flow] < two[flow] < 1.1 * one[flow], "contributors have the same", one,
+                   two)
+        hot = x.hot_now()
+        expect(hot["now"] == 1 and hot["begun"] == 1 and hot["contributors"] >= 3, hot)
+        x.stop()
+        expect(x.flows.run(PATIENCE, lambda: x.hot_now()["now"] == 0 and all_told(x)),
+               "lanes return", x.flows.told, x.hot_now())
+        hot = x.hot_now()
+        expect(hot["contributors"] == 0 and hot["to_slow_lane"] == hot["to_fast_lane"], hot)
+
+
+def link_fails():
+    with Experiment("II") as x:
+        x.load()
+        expect(x.flows.run(PATIENCE, x.separated), "contributors were told", x.flows.told)
+        x.fail_uplink()
+        x.flows.run(0.5)
+        found = x.flows.gbps(1)
+        expect(found[x.victim] > 0.9 * BUS, "beside 1-5 on one uplink, and still free", found)
+
+
+def main():
+    first()
+    link_fails()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
