@@ -112,7 +112,7 @@ bench: setup
 	@tests/bench/run
 
 .PHONY: install install-module install-shim install-tools clean
-install: install-module install-shim install-tools
+install: install-module install-shim install-tools install-sm
 install-module: module
 	+@$(MAKE) --no-print-directory -C $(KDIR) M=$(CURDIR)/$(KBUILD_DIR)/module \
 		$(if $(DESTDIR),INSTALL_MOD_PATH=$(DESTDIR)) INSTALL_MOD_DIR=updates modules_install
