@@ -43,6 +43,9 @@ static const struct option {
 	{ "hotspot_calm", NUMBER, AT(hotspot_calm), 2, 1, 1000, NULL, NULL },
 	{ "hotspot_calm_percent", NUMBER, AT(hotspot_calm_percent), 50, 1, 100, NULL, NULL },
 	{ "hotspot_mbit", NUMBER, AT(hotspot_mbit), 0, 0, INT_MAX, NULL, NULL },
+	{ "moves_interval", NUMBER, AT(moves_interval), 100, 0, 3600000, NULL, NULL },
+	{ "moves_keep", NUMBER, AT(moves_keep), 3600, 1, INT_MAX, NULL, NULL },
+	{ "moves_limit", NUMBER, AT(moves_limit), 65536, 1, INT_MAX, NULL, NULL },
 	{ "status_socket", TEXT, AT(status_socket), 0, 0, 0, NULL, "/run/osm-repath.sock" },
 #undef AT
 };

@@ -43,6 +43,9 @@ enum rsm_method {
  * @hotspot_calm: sweeps in a row that end it
  * @hotspot_calm_percent: of @hotspot_wait; below it a sweep is calm
  * @hotspot_mbit: what a host's link carries, Mbit/s; 0: what its port says
+ * @moves_interval: milliseconds between two looks at the alias GUIDs; 0: none
+ * @moves_keep: seconds that a deleted GUID is waited for
+ * @moves_limit: how many of those at most
  * @status_socket: path of the socket; empty: none
  */
 struct rsm_options {
@@ -63,6 +66,9 @@ struct rsm_options {
 	int hotspot_calm;
 	int hotspot_calm_percent;
 	int hotspot_mbit;
+	int moves_interval;
+	int moves_keep;
+	int moves_limit;
 	char status_socket[108];
 };
 

@@ -18,6 +18,7 @@ static const struct rsm_part *const parts[] = {
 	&rsm_signal_part,
 	&rsm_paths_part,
 	&rsm_congestion_part,
+	&rsm_guids_part,
 	&rsm_status_part,
 };
 

@@ -17,6 +17,7 @@ struct rsm_signal;
 struct rsm_status;
 struct rsm_paths;
 struct rsm_congestion;
+struct rsm_guids;
 
 /**
  * struct rsm_part - something that the plugin does
@@ -47,6 +48,7 @@ extern const struct rsm_part rsm_signal_part;
 extern const struct rsm_part rsm_paths_part;
 extern const struct rsm_part rsm_status_part;
 extern const struct rsm_part rsm_congestion_part;
+extern const struct rsm_part rsm_guids_part;
 
 /**
  * struct rsm - the plugin, one in a process
@@ -64,6 +66,7 @@ struct rsm {
 	struct rsm_status *status;
 	struct rsm_paths *paths;
 	struct rsm_congestion *congestion;
+	struct rsm_guids *guids;
 
 	pthread_t thread;
 	pthread_mutex_t mutex;

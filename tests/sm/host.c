@@ -6,8 +6,12 @@
  *				is one of the first MUTE (-1: never)
  *	host paths LID...	prints the SA's records of all paths between these
  *
- * A line of hear: TRAP FLAGS MASK SERIAL NUMBER EPOCH SLID DLID SL MTU RATE LIFE, of paths: SLID
- * DLID SL MTU RATE, or SLID DLID none.
+ * A line of hear: TRAP FLAGS MASK SERIAL NUMBER EPOCH SLID DLID SL MTU RATE LIFE GUID, of paths:
+ * SLID DLID SL MTU RATE, or SLID DLID none.
+ *
+ *	host guid set|delete INDEX GUID	a GUID of this port, as for a VF; prints what it is then
+ *
+ * GUID 0 is one that the SM chooses.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -93,12 +97,13 @@ static void hear(int mute)
 		if (receive(-1) < 0 || sa_mad()->method != IB_MAD_METHOD_REPORT)
 			continue;
 		if (be16toh(r->trap) == REPATH_SM_UNPATH || be16toh(r->trap) == REPATH_SM_REPATH)
-			printf("%u %#x %#llx %u %u %u %u %u %u %u %u %u\n", be16toh(r->trap),
+			printf("%u %#x %#llx %u %u %u %u %u %u %u %u %u %#llx\n", be16toh(r->trap),
 			       r->details.flags, (unsigned long long)be64toh(r->details.comp_mask),
 			       be32toh(r->details.serial), be32toh(r->details.number),
 			       be32toh(r->details.sm_epoch), be16toh(r->path.slid),
 			       be16toh(r->path.dlid), be16toh(r->path.qos_class_sl) & 15,
-			       r->path.mtu & 63, r->path.rate & 63, r->path.pkt_life & 63);
+			       r->path.mtu & 63, r->path.rate & 63, r->path.pkt_life & 63,
+			       (unsigned long long)be64toh(*(__be64 *)(r->path.dgid + 8)));
 		if (mute && mute--)
 			continue;
 		mute = mute < 0 ? -1 : mute;
@@ -140,12 +145,33 @@ static void ask(unsigned int slid, unsigned int dlid)
 		       record->mtu & 63, record->rate & 63);
 }
 
+/* GUIDInfoRecord: IBA 1.2.1 vol 1, 15.2.5.19; blocks of eight. */
+static void change_guid(int set, unsigned int index, uint64_t guid)
+{
+	ib_guidinfo_record_t *record = (ib_guidinfo_record_t *)sa_mad()->data;
+	uint64_t mask = 1 | 1 << 1 | 1ull << (4 + index % 8);	/* LID, block, GUID */
+
+	memset(umad, 0, umad_size() + 256);
+	record->lid = htons(info.base_lid);
+	record->block_num = index / 8;
+	record->guid_info.guid[index % 8] = htobe64(guid);
+	send_to_sa(set ? IB_MAD_METHOD_SET : IB_MAD_METHOD_DELETE, 0x30, mask, 1);
+	if (receive(PATIENCE) < 0 || umad_status(umad) || sa_mad()->status) {
+		fprintf(stderr, "not done: status %#x\n", be16toh(sa_mad()->status));
+		exit(1);
+	}
+	printf("%#llx\n", (unsigned long long)be64toh(record->guid_info.guid[index % 8]));
+}
+
 int main(int argc, char **argv)
 {
 	long methods[16 / sizeof(long)] = { 1 << IB_MAD_METHOD_REPORT };
 
-	if (argc < 2 || (strcmp(argv[1], "hear") && strcmp(argv[1], "paths"))) {
-		fprintf(stderr, "usage: %s hear [MUTE] | paths LID...\n", argv[0]);
+	int guid = argc == 5 && !strcmp(argv[1], "guid");
+
+	if (argc < 2 || (strcmp(argv[1], "hear") && strcmp(argv[1], "paths") && !guid)) {
+		fprintf(stderr, "usage: %s hear [MUTE] | paths LID... | guid set|delete INDEX GUID\n",
+			argv[0]);
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -160,7 +186,9 @@ int main(int argc, char **argv)
 		fail("umad_register");
 	if (!strcmp(argv[1], "hear"))
 		hear(argc > 2 ? atoi(argv[2]) : 0);
-	for (int from = 2; from < argc; from++)
+	if (guid)
+		change_guid(!strcmp(argv[2], "set"), atoi(argv[3]), strtoull(argv[4], NULL, 0));
+	for (int from = 2; !guid && from < argc; from++)
 		for (int to = 2; to < argc; to++)
 			if (from != to)
 				ask(atoi(argv[from]), atoi(argv[to]));

@@ -13,7 +13,7 @@ HOST = f"{TOP}/build/tests/sm/host"
 PATIENCE = 60
 
 Heard = collections.namedtuple("Heard", "trap flags mask serial number epoch slid dlid sl mtu rate "
-                               "life")
+                               "life guid")
 WAIT, AHEAD = 0x80, 0x40
 
 
