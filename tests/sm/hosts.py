@@ -29,8 +29,8 @@ class Hosts:
             if name != fabric.sm_host:
                 out = open(f"{fabric.dir}/heard.{name}", "w", encoding="utf-8")
                 self.listeners[name] = subprocess.Popen(
-                    [HOST, "hear", str(mute)], env=fabric.environment(name), stdout=out,
-                    stderr=out, stdin=subprocess.DEVNULL)
+                    [HOST, "hear", str(mute)], env=fabric.environment(name), cwd=fabric.dir,
+                    stdout=out, stderr=out, stdin=subprocess.DEVNULL)
                 out.close()
         self.wait(lambda: all("ready" in self.text(name) for name in self.listeners), "subscribed")
 
