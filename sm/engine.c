@@ -5,6 +5,7 @@
  * told apart only by its engine's context, which several engines share: each gets a function of
  * its own.
  */
+#include <stdlib.h>
 #include <time.h>
 
 #include "engine.h"
@@ -41,12 +42,24 @@ static int build_default(void)
 	return 1;
 }
 
+/*
+ * LASH balances its lanes by rand(): without this a sweep that finds nothing new gives half of all
+ * paths another lane. With scatter_ports OpenSM does the same itself.
+ */
+static void choose_as_before(void)
+{
+	if (plugin->opt.steady && !plugin->osm->subn.opt.scatter_ports)
+		srand(1);
+}
+
 static int build(int number, void *context)
 {
 	struct hook *hook = &hooks[number];
 	uint64_t start = rsm_microseconds();
-	int rc = hook->build ? hook->build(context) : 1;
+	int rc;
 
+	choose_as_before();
+	rc = hook->build ? hook->build(context) : 1;
 	if (rc > 0)
 		rc = build_default();
 	if (rc)

@@ -35,6 +35,7 @@ static const struct option {
 	{ "host_rate", NUMBER, AT(host_rate), 1000, 0, 1000000, NULL, NULL },
 	{ "coalesce", CHOICE, AT(coalesce), -1, -1, 0, switched, NULL },
 	{ "unpath_wait", NUMBER, AT(unpath_wait), 20, 0, 10000, NULL, NULL },
+	{ "steady", CHOICE, AT(steady), 1, 0, 0, switched, NULL },
 	{ "auto_records", NUMBER, AT(auto_records), 32, 0, 1024, NULL, NULL },
 	{ "slow_sl", NUMBER, AT(slow_sl), 0, 0, 15, NULL, NULL },
 	{ "hotspot_wait", NUMBER, AT(hotspot_wait), 100000, 1, INT_MAX, NULL, NULL },

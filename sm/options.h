@@ -35,6 +35,7 @@ enum rsm_method {
  * @host_rate: reports to one host a second at most; 0: no limit
  * @coalesce: whether an unsent notice gives way to one that says more
  * @unpath_wait: milliseconds that tables wait at most for the answers to UnPath
+ * @steady: an engine's random choices are the same each time
  * @auto_records: records that AUTO sends to one host at most
  * @slow_sl: of flows to hot spots; 0: hot spots are not looked for
  * @hotspot_wait: ticks of XmitWait a second that are congestion
@@ -58,6 +59,7 @@ struct rsm_options {
 	int host_rate;
 	int coalesce;
 	int unpath_wait;
+	int steady;
 	int auto_records;
 	int slow_sl;
 	int hotspot_wait;

@@ -8,6 +8,7 @@ The equations' n is the number of subscribers here, m the number of changed path
 """
 
 import sys
+from signal import SIGHUP
 
 from hosts import AHEAD, WAIT, Hosts
 from managed import NETS, Managed, expect
@@ -127,6 +128,22 @@ def repeated():
             expect(any("does not answer" in line for line in fabric.plugin_log()), "it is logged")
 
 
+def steady():
+    """A sweep that finds nothing new changes no path, though LASH balances two lanes at random."""
+    with Managed(MESH, "-R lash", method="hybrid") as fabric:
+        with Hosts(fabric) as hosts:
+            hosts.fault(FAULT_TWO)
+            before = fabric.status()["paths"]
+            for _ in range(3):
+                mark = fabric.sm_mark()
+                fabric.sm.send_signal(SIGHUP)
+                fabric.wait_sm(mark)
+            hosts.settle()
+            after = fabric.status()["paths"]
+            expect(after["routings"] > before["routings"], "routed again", before, after)
+            expect(after["changed"] == before["changed"] == 1, "nothing new", before, after)
+
+
 def dry_run():
     with Managed(MESH, "-R lash", method="auto", dry_run="on") as fabric:
         with Hosts(fabric) as hosts:
@@ -144,6 +161,7 @@ def main():
     order()
     affected()
     repeated()
+    steady()
     dry_run()
     return 0
 
