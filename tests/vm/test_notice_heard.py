@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The module hears the subnet manager: three HCAs subscribe with a stock OpenSM, take what it reports
+once, over a bad cable too, and nothing from anybody else; they learn paths by reports and by asking,
+subscribe again when the subnet manager comes back, and unsubscribe when they leave."""
+
+import re
+
+from tracking import repath
+
+# The fabric is as busy as a guest: alone.
+GUESTS = 2
+
+HCAS = ("vhca1", "vhca2", "vhca3")
+
+
+class Manager:
+    """Reports to a port, as the subnet manager at vhca1 sends them."""
+
+    def __init__(self, guest, lid):
+        self.guest = guest
+        self.lid = lid
+        self.number = 0
+
+    def report(self, words, sender="vhca1", options="-t 30000", again=False):
+        """Was it answered?"""
+        if not again:
+            self.number += 1
+        said = self.guest.run(f"sanotice -C {sender} -L {self.lid} {options} epoch=7 "
+                              f"number={self.number} {words} || true", timeout=100)
+        return "no answer" not in said
+
+
+def wait_subscribed(a, hcas=HCAS):
+    for hca in hcas:
+        a.wait_until(f'repath path sm dev {hca} | grep -q "state subscribed"', timeout=60)
+
+
+def subscriptions(a):
+    """What OpenSM has: [(port GUID's last digits, trap)]."""
+    text = a.run("saquery -C vhca1 -I")
+    return sorted(zip(re.findall(r"SubscriberGID\W+\S+:0:(\w+)", text),
+                      re.findall(r"trap_num\W+(\d+)", text)))
+
+
+def count(a, dev, name):
+    found, = repath(a, f"stats dev {dev}")
+    return found["counts"][name]
+
+
+def wait_count(a, dev, name, wanted, timeout=30):
+    """Wait until a counter is at least this."""
+    a.wait_until(f"[ $(repath stats all dev {dev} | awk '$1 == \"{name}\" {{ print $2 }}') "
+                 f"-ge {wanted} ]", timeout)
+
+
+def paths(a, dev):
+    return {path["dlid"]: path for path in repath(a, f"path dev {dev}")}
+
+
+def reports(a, manager, slid, dlid):
+    assert manager.report(f"serial=1 slid={slid} dlid={dlid} sl=2 mtu=4 rate=3")
+    wait_count(a, "vhca2", "notice-repath", 1)
+    path = paths(a, "vhca2")[dlid]
+    assert (path["sl"], path["source"], path["mtu"]) == (2, "report", 2048), path
+    assert count(a, "vhca2", "notice-again") == 0
+
+    # The same once more: answered, and not taken for another.
+    assert manager.report(f"serial=1 slid={slid} dlid={dlid} sl=5", again=True)
+    wait_count(a, "vhca2", "notice-again", 1)
+    assert paths(a, "vhca2")[dlid]["sl"] == 2
+
+    assert manager.report(f"trap=68 serial=2 slid={slid} dlid={dlid}")
+    wait_count(a, "vhca2", "notice-unpath", 1)
+    assert paths(a, "vhca2")[dlid]["unpath"]
+
+    # Of an older routing: not believed, but the subnet administration is asked.
+    assert manager.report(f"serial=1 slid={slid} dlid={dlid} sl=7")
+    wait_count(a, "vhca2", "sa-query", 1)
+    a.wait_until(f'repath path dev vhca2 dlid {dlid} | grep -q "source query"')
+    path = paths(a, "vhca2")[dlid]
+    assert path["sl"] == 0 and not path["unpath"], path
+
+    # A report of another trap, another version, and about somebody else's path: only answered.
+    heard = count(a, "vhca2", "notice-rx")
+    for words in ("trap=64", f"version=99 slid={slid} dlid={dlid} sl=4",
+                  f"serial=2 slid={dlid} dlid={slid} sl=4"):
+        assert manager.report(words), words
+    wait_count(a, "vhca2", "notice-rx", heard + 3)
+    assert set(paths(a, "vhca2")) == {dlid} and paths(a, "vhca2")[dlid]["sl"] == 0
+
+
+def forged(a, manager, slid, dlid):
+    before = paths(a, "vhca2")[dlid]["sl"]
+    assert not manager.report(f"serial=3 slid={slid} dlid={dlid} sl=6", sender="vhca3", options="-t 1000")
+    wait_count(a, "vhca2", "notice-forged", 1)
+    assert paths(a, "vhca2")[dlid]["sl"] == before
+    # The number is not used up: the true one is heard.
+    assert manager.report(f"serial=3 slid={slid} dlid={dlid} sl=3", again=True)
+    a.wait_until(f'repath path dev vhca2 dlid {dlid} | grep -q "sl 3 "')
+
+
+def asks(a, manager, lids):
+    """A report that tells nothing: all paths are asked for, once, by who has a queue pair."""
+    queries = count(a, "vhca2", "sa-query")
+    assert manager.report("serial=4")
+    wait_count(a, "vhca2", "notice-repath", 4)
+    assert count(a, "vhca2", "sa-query") == queries, "nobody uses a path"
+
+    job = a.start("exec holdqp -d vhca2 -c")
+    a.wait_until('[ $(repath qp dev vhca2 state RTS | grep -c holdqp) = 1 ]')
+    assert manager.report("serial=5")
+    wait_count(a, "vhca2", "sa-query", queries + 1)
+    a.wait_until(f"[ $(repath path dev vhca2 | grep -c 'source query') -ge {len(lids)} ]")
+    found = paths(a, "vhca2")
+    assert set(lids) <= set(found), found
+    assert all(found[lid]["slid"] == lids[1] and found[lid]["sl"] == 0 for lid in lids), found
+    a.run(f"kill {a.run('pidof holdqp').strip()}")
+    job.wait(20, check=False)
+
+    # By an administrator, whoever uses it.
+    assert not paths(a, "vhca3")
+    a.run("repath path ask vhca3")
+    a.wait_until(f"[ $(repath path dev vhca3 | wc -l) -ge {len(lids)} ]")
+
+
+def bad_cable(a, fabric, manager, slid, dlid):
+    """Half of all is lost, and some come twice: each report arrives once."""
+    before = count(a, "vhca2", "notice-repath")
+    fabric.command('Fault "S2"[1] loss=0.4 duplicate=0.3')
+    fabric.command('Fault "H2"[1] loss=0.4 duplicate=0.3')
+    for sl in range(1, 6):
+        assert manager.report(f"serial=5 slid={slid} dlid={dlid} sl={sl}", options="-t 300 -r 60")
+    fabric.command('Fault "S2"[1] loss=0 duplicate=0')
+    fabric.command('Fault "H2"[1] loss=0 duplicate=0')
+    wait_count(a, "vhca2", "notice-repath", before + 5)
+    assert count(a, "vhca2", "notice-repath") == before + 5
+    assert paths(a, "vhca2")[dlid]["sl"] == 5
+
+
+def restarts(a, fabric):
+    """An OpenSM that knows nothing any more is told."""
+    before = [count(a, hca, "sm-subscribed") for hca in HCAS]
+    a.run("kill -9 $(pidof opensm)")
+    a.wait_until("! pidof opensm")
+    fabric.sm_jobs.clear()
+    fabric.start_opensm()
+    for hca, subscribed in zip(HCAS, before):
+        wait_count(a, hca, "sm-subscribed", subscribed + 1, timeout=60)
+    wait_subscribed(a)
+    assert len(subscriptions(a)) == 2 * len(HCAS), subscriptions(a)
+
+
+def switched(a):
+    a.run("repath path listen vhca3 off")
+    a.wait_until('repath path sm dev vhca3 | grep -q "state off"')
+    a.wait_until("[ $(saquery -C vhca1 -I | grep -c trap_num) = 4 ]")
+    a.run("repath path listen vhca3 on")
+    wait_subscribed(a, ["vhca3"])
+    assert len(subscriptions(a)) == 6
+
+
+def test(bed):
+    fabric = bed.fabric("mesh:3")
+    a = fabric.guest
+    a.load_repath()
+    wait_subscribed(a)
+    assert subscriptions(a) == [(guid, trap) for guid in ("11", "21", "31")
+                                for trap in ("68", "69")], subscriptions(a)
+    lids = [fabric.lid(f"H{i}") for i in (1, 2, 3)]
+    sm, = repath(a, "path sm dev vhca2")
+    assert (sm["lid"], sm["sm-lid"]) == (lids[1], lids[0]), sm
+
+    monitor = a.start("exec repath monitor path")
+    manager = Manager(a, lids[1])
+    reports(a, manager, lids[1], lids[2])
+    forged(a, manager, lids[1], lids[2])
+    asks(a, manager, lids)
+    bad_cable(a, fabric, manager, lids[1], lids[2])
+    monitor.wait_for(rf"path new dev vhca3 .* dlid {lids[0]} .* source query")
+    monitor.wait_for(rf"path change dev vhca2 .* dlid {lids[2]} .* sl 5 .* source report")
+    restarts(a, fabric)
+    switched(a)
+
+    # A device that goes while it is asked, and the module.
+    a.run("repath path ask vhca2")
+    fabric.remove("H2")
+    a.run("rmmod ib_repath")
+    a.wait_until("[ $(saquery -C vhca1 -I | grep SubscriberGID | grep -vc ':0:21$') = 0 ]")
