@@ -103,6 +103,17 @@ static bool is_asking(struct repath_sa_port *sp)
 	return asking;
 }
 
+static void ask_again(struct repath_sa_port *sp)
+{
+	repath_stat_inc(sp->dev, REPATH_STAT_SA_QUERY_FAILED);
+	if (++sp->table_tries > TABLE_TRIES) {
+		sp->table_tries = 0;
+		return;
+	}
+	sp->table_at = jiffies + (HZ << (sp->table_tries - 1));
+	set_bit(REPATH_SA_TABLE, &sp->wants);
+}
+
 /**
  * repath_sa_query - ask what is to be asked; one question at a time
  * @sp: port, which has a way
@@ -135,7 +146,10 @@ void repath_sa_query(struct repath_sa_port *sp, unsigned long *next)
 	} else {
 		return;
 	}
-	repath_stat_inc(sp->dev, err ? REPATH_STAT_SA_QUERY_FAILED : REPATH_STAT_SA_QUERY);
+	if (err)
+		ask_again(sp);
+	else
+		repath_stat_inc(sp->dev, REPATH_STAT_SA_QUERY);
 }
 
 /* --- what is learnt --- */
@@ -215,9 +229,19 @@ bool repath_sa_is_exception(struct repath_sa_port *sp, u16 slid, u16 dlid)
 
 struct answer {
 	struct repath_sa_port *sp;
+	u64 asked_ns;
 	u64 now;
 	bool news;
 };
+
+/* A report that came after the question may be newer than the answer. */
+static bool is_overtaken(struct answer *answer, u16 slid, u16 dlid)
+{
+	struct repath_learnt old;
+
+	return repath_learnt_find(&answer->sp->paths, slid, dlid, &old) &&
+	       old.source != REPATH_PATH_QUERY && old.ns > answer->asked_ns;
+}
 
 static void take_record(const void *record, void *arg)
 {
@@ -245,7 +269,8 @@ static void take_record(const void *record, void *arg)
 	};
 
 	if (!repath_sa_is_own(sp, learnt.slid) || !learnt.dlid || learnt.dlid >= MULTICAST_LID ||
-	    repath_sa_is_exception(sp, learnt.slid, learnt.dlid))
+	    repath_sa_is_exception(sp, learnt.slid, learnt.dlid) ||
+	    is_overtaken(answer, learnt.slid, learnt.dlid))
 		return;
 	learnt.ns = answer->now;
 	memcpy(learnt.dgid, path->dgid, sizeof(learnt.dgid));
@@ -269,17 +294,6 @@ static void drop_older(struct repath_sa_port *sp, u64 ns)
 	}
 }
 
-static void ask_again(struct repath_sa_port *sp)
-{
-	repath_stat_inc(sp->dev, REPATH_STAT_SA_QUERY_FAILED);
-	if (++sp->table_tries > TABLE_TRIES) {
-		sp->table_tries = 0;
-		return;
-	}
-	sp->table_at = jiffies + (HZ << (sp->table_tries - 1));
-	set_bit(REPATH_SA_TABLE, &sp->wants);
-}
-
 /**
  * repath_sa_query_answered - path records have come, or have not
  * @sp: port
@@ -287,7 +301,12 @@ static void ask_again(struct repath_sa_port *sp)
  */
 void repath_sa_query_answered(struct repath_sa_port *sp, struct repath_sa_ask *ask)
 {
-	struct answer answer = { sp, ktime_get_boottime_ns(), ask->number || sp->table_news };
+	struct answer answer = {
+		.sp = sp,
+		.asked_ns = ask->started_ns,
+		.now = ktime_get_boottime_ns(),
+		.news = ask->number || sp->table_news,
+	};
 	int err = repath_sa_ask_status(ask);
 
 	if (!err)
@@ -304,7 +323,7 @@ void repath_sa_query_answered(struct repath_sa_port *sp, struct repath_sa_ask *a
 	if (!test_bit(REPATH_SA_TABLE, &sp->wants))
 		sp->table_news = false;
 	sp->table_at = jiffies + TABLE_GAP;
-	drop_older(sp, answer.now);
+	drop_older(sp, answer.asked_ns);
 }
 
 /**
