@@ -140,6 +140,25 @@ static bool rewire(struct rsm *rsm)
 	return done;
 }
 
+static bool tell_nobody(void *context, enum hotspot_lane lane, uint16_t hot, uint16_t to)
+{
+	(void)context;
+	(void)lane;
+	(void)hot;
+	(void)to;
+	return false;
+}
+
+/* Another SM is the master: it is its matter what is a hot spot. */
+static void forget(struct rsm_congestion *congestion)
+{
+	pthread_mutex_lock(&congestion->mutex);
+	congestion->last = 0;
+	if (hotspot_counts(congestion->hotspot)->links)
+		hotspot_links(congestion->hotspot, NULL, 0, tell_nobody, NULL);
+	pthread_mutex_unlock(&congestion->mutex);
+}
+
 static uint64_t congestion_tick(struct rsm *rsm, uint64_t now)
 {
 	struct rsm_congestion *congestion = rsm->congestion;
@@ -148,6 +167,10 @@ static uint64_t congestion_tick(struct rsm *rsm, uint64_t now)
 
 	if (!congestion)
 		return RSM_NEVER;
+	if (rsm->osm->subn.sm_state != IB_SMINFO_STATE_MASTER) {
+		forget(congestion);
+		return RSM_NEVER;
+	}
 	pthread_mutex_lock(&congestion->mutex);
 	rewired = congestion->rewired;
 	congestion->rewired = false;
