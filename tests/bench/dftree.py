@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""dFtree's simulation: 648 hosts in a fat tree send 5 % of their packets to the hot spot of their
-part of the tree and the rest to anybody, all in one lane and with the hot spots' packets in a lane
-of their own. Virtual time, OpenSM's ftree tables."""
+"""dFtree. Its four experiments, closed, in real time on slow links: tests/sm/experiments.py. And its
+simulation: 648 hosts in a fat tree send 5 % of their packets to the hot spot of their part of the tree
+and the rest to anybody, all in one lane and with the hot spots' packets in a lane of their own; virtual
+time, OpenSM's ftree tables."""
 
 import json
+import os
+import subprocess
+import sys
 
+import image
 from fabric_clocks import vfabric
 
 BED = False
@@ -38,7 +43,22 @@ def throughput(spots, separate):
         return json.loads(fabric.command("Results json"))["gbps"] / HOSTS
 
 
+def experiments(record):
+    where = [os.path.join(image.TOP, "tests", name) for name in ("sm", "vfabric")]
+    with subprocess.Popen([sys.executable, os.path.join(where[0], "experiments.py")],
+                          env=dict(os.environ, PYTHONPATH=":".join(where), VFABRIC_TOP=image.TOP),
+                          stdout=subprocess.PIPE, text=True) as process:
+        for row in map(json.loads, process.stdout):
+            name, one, two = row["experiment"], row["one_lane"], row["slow_lane"]
+            record(f"experiment {name}, the victim: Gbit/s with the slow lane beside one lane", two[0],
+                   one[0], contributors=two[1:], contributors_one_lane=one[1:],
+                   **{key: row[key] for key in ("to_slow_lane_s", "to_fast_lane_s")})
+    if process.returncode:
+        raise RuntimeError(f"experiments.py: status {process.returncode}")
+
+
 def bench(record):
+    experiments(record)
     for spots, paper in PAPER.items():
         one, two = throughput(spots, False), throughput(spots, True)
         record(f"648 hosts, {spots} hot spots, slow lane: Gbit/s a host beside one lane", two, one,

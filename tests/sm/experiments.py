@@ -14,9 +14,14 @@ IV	the same, but it goes to C and comes down by the link of 1-9, too
 
 In real time on links that are slower than they say. The hot spot's bus is slower than its link, which
 makes the switch before it wait, as in the papers' hosts.
+
+As a program: measures those that are named, without the plugin's hot spots and with them, and
+prints a line of JSON for each.
 """
 
+import json
 import re
+import sys
 import time
 
 from bed import NETS
@@ -33,13 +38,13 @@ SMALL, LARGE = "xgft:2,3/1,2,speed=2", f"{NETS}/oversubscribed.net"
 class Experiment:
     """A fabric with a hot spot: hosts that send to it, and a flow that is in the way."""
 
-    def __init__(self, name):
+    def __init__(self, name, slow_sl=1):
         self.small = name in ("I", "II")
         self.name = name
         self.spot = "H5" if self.small else "H9"
         senders = ("H1", "H3", "H6") if self.small else ("H1", "H5", "H10")
         self.hot = [(sender, self.spot) for sender in senders]
-        options = {"slow_sl": 1, "hotspot_mbit": round(LINK * 1000 / SLOW), "hotspot_calm": 3,
+        options = {"slow_sl": slow_sl, "hotspot_mbit": round(LINK * 1000 / SLOW), "hotspot_calm": 3,
                    "method": "hybrid"}
         self.fabric = Managed(SMALL if self.small else LARGE, "-R ftree -Q", conf=SWEEPS,
                               sm_host="H4" if self.small else "H12", vfabric=("-r",), **options)
@@ -102,3 +107,53 @@ class Experiment:
         """Nobody sends any more. Returns when that was."""
         self.fabric.command("Stop")
         return time.monotonic()
+
+    def rates(self):
+        """The victim's, and the contributors' in their order."""
+        self.flows.run(0.5)
+        found = self.flows.gbps(2)
+        return [round(found[flow], 2) for flow in [self.victim, *self.hot]]
+
+
+def without(name):
+    with Experiment(name, slow_sl=0) as x:
+        x.load()
+        x.flows.run(1)
+        if name == "II":
+            x.fail_uplink()
+        return x.rates()
+
+
+def separation(name, rounds=4):
+    """Rates, and seconds from onset until all are told, and from the end until all lanes are back."""
+    to_slow, to_fast = [], []
+    with Experiment(name) as x:
+        for turn in range(rounds):
+            x.flows.told.clear()
+            began = x.load()
+            if not x.flows.run(60, x.separated):
+                raise SystemExit(f"experiment {name}: nobody was told: {x.hot_now()}")
+            to_slow.append(max(t for t, *_ in x.flows.told) - began)
+            if name == "II" and not turn:
+                x.fail_uplink()
+            rates = x.rates()
+            ended = x.stop()
+            x.flows.run(60, lambda: not x.hot_now()["now"])
+            x.flows.run(0.2)
+            to_fast.append(max(t for t, *_ in x.flows.told) - ended)
+            x.flows.run(0.37 * turn)        # another time of the sweep
+    return rates, to_slow, to_fast
+
+
+def main(names):
+    for name in names:
+        one = without(name)
+        rates, to_slow, to_fast = separation(name)
+        print(json.dumps({"experiment": name, "one_lane": one, "slow_lane": rates,
+                          "to_slow_lane_s": [round(t, 2) for t in to_slow],
+                          "to_fast_lane_s": [round(t, 2) for t in to_fast]}), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:] or ["I", "II", "III", "IV"]))
