@@ -146,7 +146,7 @@ def main():
             told += run(mixed, "minhop", seed)
     finally:
         os.unlink(mixed)
-    expect(told > 50, "something did change:", told)
+    expect(told > 20, "something did change:", told)
     print(told)
     return 0
 
