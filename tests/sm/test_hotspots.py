@@ -6,7 +6,7 @@ change lanes, the victim is free, and the lanes return when the hot spot is over
 import sys
 
 from experiments import BUS, Experiment
-from managed import expect
+from managed import Managed, expect
 
 PATIENCE = 60
 
@@ -61,7 +61,15 @@ def link_fails():
         expect(found[x.victim] > 0.9 * BUS, "beside 1-5 on one uplink, and still free", found)
 
 
+def nothing_to_see():
+    """Without the performance manager there are no readings, which is said."""
+    with Managed("mesh:3x2", "-R lash", slow_sl=1) as fabric:
+        expect(any("perfmgr is not" in line for line in fabric.plugin_log()), fabric.plugin_log())
+        expect(fabric.status()["hot_spots"]["sweeps"] == 0, fabric.status())
+
+
 def main():
+    nothing_to_see()
     first()
     link_fails()
     return 0
