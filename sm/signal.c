@@ -335,14 +335,18 @@ static int compare(const struct rsm_subscriber *a, const struct rsm_subscriber *
 		      sizeof(a->address.addr_type.gsi.remote_qp));
 }
 
-/* Hosts that are still there keep what they are to be told, and the numbers of their notices. */
+/*
+ * Hosts that are still there keep what they are to be told, and the numbers of their notices; and
+ * before tables are set, the lane that the tables in use have for reports to them.
+ */
 static void merge(struct rsm_signal *signal, const struct rsm_subscriber *all, size_t n,
-		  struct rsm_host **hosts)
+		  struct rsm_host **hosts, bool keep_lanes)
 {
 	size_t old = 0, kept = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		struct rsm_host *host;
+		uint8_t lane = all[i].address.addr_type.gsi.service_level;
 
 		while (old < signal->n_hosts && compare(&signal->hosts[old]->to, &all[i]) < 0)
 			drop_host(signal, signal->hosts[old++]);
@@ -352,7 +356,10 @@ static void merge(struct rsm_signal *signal, const struct rsm_subscriber *all, s
 			host = rsm_host_new();
 		if (!host)
 			continue;
+		if (keep_lanes && host->to.lid)
+			lane = host->to.address.addr_type.gsi.service_level;
 		host->to = all[i];
+		host->to.address.addr_type.gsi.service_level = lane;
 		host->twin = NULL;
 		if (kept && hosts[kept - 1]->to.lid == host->to.lid)
 			hosts[kept - 1]->twin = host;
@@ -381,7 +388,7 @@ void rsm_signal_refresh(struct rsm *rsm, bool locked)
 	hosts = calloc(n ? n : 1, sizeof(*hosts));
 	if (hosts) {
 		pthread_mutex_lock(&signal->mutex);
-		merge(signal, all, n, hosts);
+		merge(signal, all, n, hosts, locked);
 		pthread_mutex_unlock(&signal->mutex);
 	}
 	free(all);

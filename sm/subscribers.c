@@ -63,7 +63,8 @@ static void set_lane(struct rsm *rsm, struct rsm_subscriber *subscriber)
 /**
  * rsm_subscribers - copy the list
  * @rsm: the plugin
- * @locked: the caller runs inside OpenSM and has its lock; else it is taken here
+ * @locked: the caller runs inside OpenSM and has its lock; else it is taken here. Then tables are
+ *	being computed: lanes are those of the subscriptions, the engine's are not in use yet.
  * @n: how many there are
  *
  * Return: an array by ascending LID, to be freed, or NULL: there are none, or no memory.
@@ -97,7 +98,8 @@ struct rsm_subscriber *rsm_subscribers(struct rsm *rsm, bool locked, size_t *n)
 		if (!port || (!found.unpath && !found.repath) ||
 		    !osm_port_share_pkey(&rsm->osm->log, sm, port, subn->opt.allow_both_pkeys))
 			continue;
-		set_lane(rsm, &found);
+		if (!locked)
+			set_lane(rsm, &found);
 		all[(*n)++] = found;
 	}
 	if (!locked)
