@@ -18,7 +18,6 @@ module_param(notices, bool, 0644);
 MODULE_PARM_DESC(notices, "Listen to the subnet manager on devices that come from now on (default Y)");
 
 #define STRANGER_GAP	HZ	/* PortInfo is not read more often for strangers */
-#define LEAVE_MS	1000	/* at most, to unsubscribe */
 #define TIMEOUT_MIN_MS	200
 #define TIMEOUT_MAX_MS	5000
 
@@ -435,7 +434,7 @@ void repath_sa_end(struct repath_device *dev)
 		leave(sp);
 	list_for_each_entry_safe(sp, next, &dev->sa_ports, node) {
 		wait_event_timeout(sp->wait, list_empty_careful(&sp->asked),
-				   msecs_to_jiffies(LEAVE_MS));
+				   msecs_to_jiffies(REPATH_SA_LEAVE_MS));
 		list_del(&sp->node);
 		port_free(sp);
 	}

@@ -138,7 +138,10 @@ static int post(struct repath_sa_port *sp, struct ib_mad_send_buf *buf, u8 kind,
 	hdr->tid = cpu_to_be64((u64)sp->agent->hi_tid << 32 | get_random_u32());
 	buf->context[0] = ask;
 	buf->timeout_ms = sp->timeout_ms;
-	buf->retries = kind == REPATH_SA_UNSUBSCRIBE ? 1 : REPATH_SA_TRIES - 1;
+	buf->retries = REPATH_SA_TRIES - 1;
+	/* Somebody waits for it. */
+	if (kind == REPATH_SA_UNSUBSCRIBE)
+		buf->timeout_ms = REPATH_SA_LEAVE_MS / REPATH_SA_TRIES;
 
 	spin_lock_irq(&sp->lock);
 	list_add_tail(&ask->node, &sp->asked);

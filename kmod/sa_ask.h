@@ -52,7 +52,8 @@ struct repath_sa_ask {
 	struct ib_mad_recv_wc *answer;
 };
 
-#define REPATH_SA_TRIES 5	/* of one question, each as long as a packet can live */
+#define REPATH_SA_TRIES		5	/* of one question, each as long as a packet can live */
+#define REPATH_SA_LEAVE_MS	1000	/* at most, to unsubscribe */
 
 struct repath_sa_way *repath_sa_way_new(struct ib_mad_agent *agent, u32 port, u16 sm_lid, u8 sm_sl,
 					bool grh, __be64 prefix);
