@@ -150,7 +150,18 @@ def restarts(a, fabric):
     assert len(subscriptions(a)) == 2 * len(HCAS), subscriptions(a)
 
 
+def refused(a, command, why):
+    said = a.run(command + " && echo DONE", check=False)
+    assert "DONE" not in said and why in said, f"{command}: {said}"
+
+
 def switched(a):
+    # By who may: everybody may look.
+    for words in ("listen vhca3 off", "ask vhca3"):
+        refused(a, f"unshare -U repath path {words}", "not permitted")
+        refused(a, f"unshare -U -r -n repath path {words}", "CAP_NET_ADMIN over the device's")
+    assert "state subscribed" in a.run("unshare -U repath path sm dev vhca3")
+    refused(a, "repath path ask vhca9", "no RDMA device")
     a.run("repath path listen vhca3 off")
     a.wait_until('repath path sm dev vhca3 | grep -q "state off"')
     a.wait_until("[ $(saquery -C vhca1 -I | grep -c trap_num) = 4 ]")
