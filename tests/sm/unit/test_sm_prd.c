@@ -326,10 +326,14 @@ static void shuffle(void)
 
 	if (net.lanes == RSM_LANES_SWITCH) {
 		for (uint32_t i = 0; i < net.n_switches; i++) {
-			lane = lanes[a][i], lanes[a][i] = lanes[b][i], lanes[b][i] = lane;
+			lane = lanes[a][i];
+			lanes[a][i] = lanes[b][i];
+			lanes[b][i] = lane;
 		}
 		for (uint32_t i = 0; i < net.n_switches; i++) {
-			lane = lanes[i][a], lanes[i][a] = lanes[i][b], lanes[i][b] = lane;
+			lane = lanes[i][a];
+			lanes[i][a] = lanes[i][b];
+			lanes[i][b] = lane;
 		}
 	}
 	memcpy(lft, lfts[a], LIDS);
