@@ -19,6 +19,7 @@ As a program: measures those that are named, without the plugin's hot spots and 
 prints a line of JSON for each.
 """
 
+import contextlib
 import json
 import re
 import sys
@@ -50,16 +51,17 @@ class Experiment:
                               sm_host="H4" if self.small else "H12", vfabric=("-r",), **options)
 
     def __enter__(self):
-        self.fabric.__enter__()
-        self.flows = Flows(self.fabric, SLOW, {self.spot: round(LINK / BUS * 100)})
-        self.flows.__enter__()
-        self.lid = {name: lid for lid, name in self.flows.name_of.items()}
-        self.victim = ("H2", self.victims_destination())
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self.fabric)
+            self.flows = stack.enter_context(
+                Flows(self.fabric, SLOW, {self.spot: round(LINK / BUS * 100)}))
+            self.lid = {name: lid for lid, name in self.flows.name_of.items()}
+            self.victim = ("H2", self.victims_destination())
+            self.stack = stack.pop_all()
         return self
 
     def __exit__(self, *exception):
-        self.flows.__exit__(*exception)
-        self.fabric.__exit__(*exception)
+        return self.stack.__exit__(*exception)
 
     def ports(self, a, b):
         """By which ports of switches the way from a to b goes, without the last."""

@@ -41,6 +41,7 @@ class Flows:
         until = time.monotonic() + PATIENCE
         while not all("ready" in self.text(name) for name in self.listeners):
             if time.monotonic() > until:
+                self.__exit__()
                 raise Failed("a host could not subscribe")
             time.sleep(0.05)
         return self
