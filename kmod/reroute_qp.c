@@ -12,7 +12,6 @@
  * only out of an SQD that is ours, and in any state that the owner can have chosen meanwhile but
  * SQD the device refuses it, or it is no change.
  */
-#include <linux/ktime.h>
 #include <rdma/ib_verbs.h>
 
 #include "range.h"
@@ -125,7 +124,7 @@ enum repath_move_next repath_move_done(struct repath_reroute *r, struct repath_m
 	r->can[move->way] = REPATH_CAN_YES;
 	spin_lock_irqsave(&move->lock, flags);
 	move->by = by_apm ? REPATH_BY_APM : REPATH_BY_SQD;
-	move->since_ns = ktime_get_boottime_ns();
+	move->since_ns = move->arrived_ns;
 	move->count++;
 	spin_unlock_irqrestore(&move->lock, flags);
 	repath_stat_inc(r->dev, by_apm ? REPATH_STAT_MOVED_APM : REPATH_STAT_MOVED_SQD);
@@ -228,6 +227,8 @@ static enum repath_move_next step(struct repath_reroute *r, struct repath_move *
 		return repath_move_drain(r, move, qp, &path);
 	case REPATH_STEP_ARMING:
 		return repath_move_arm(r, move, qp);
+	case REPATH_STEP_VERIFY:
+		return repath_move_verify(r, move, qp);
 	case REPATH_STEP_LATER:
 		if (!repath_move_is_late(move))
 			return REPATH_NEXT_WAIT;
@@ -294,6 +295,8 @@ bool repath_move_want(struct repath_move *move, const struct repath_new_path *to
 	/* What is draining gets the address when it is drained. */
 	if (move->step == REPATH_STEP_DRAINING)
 		repath_move_begin_step(move, REPATH_STEP_DRAINING);
+	else if (move->step == REPATH_STEP_VERIFY && was_same)
+		;	/* it is there, as it seems */
 	else if (move->step != REPATH_STEP_ARMING || !was_same)
 		repath_move_begin_step(move, REPATH_STEP_START);
 	else

@@ -38,6 +38,7 @@ enum repath_move_step {
 	REPATH_STEP_START,
 	REPATH_STEP_ARMING,	/* the alternate path is loaded; traffic both ways arms it */
 	REPATH_STEP_DRAINING,
+	REPATH_STEP_VERIFY,	/* it is there, as the device says: to be read back */
 	REPATH_STEP_LATER,	/* no way led there yet: all again */
 };
 
@@ -55,6 +56,8 @@ enum repath_move_step {
  * @go: the new path is valid, and not only announced; the work item's
  * @hold: stop sending until the new path is told; the work item's
  * @until: when the step has taken too long: jiffies; the work item's
+ * @arrived_ns: CLOCK_BOOTTIME, when it began to send by the new path; the work item's
+ * @seen: @foreign at that time; the work item's
  * @lock: protects what follows. Taken in probe handlers: with interrupts off
  * @foreign: modifications by others
  * @in_sqd: the work item has taken it to SQD, and nobody else has set a state since
@@ -79,6 +82,8 @@ struct repath_move {
 	bool go;
 	bool hold;
 	unsigned long until;
+	u64 arrived_ns;
+	u32 seen;
 
 	spinlock_t lock;
 	u32 foreign;
@@ -147,6 +152,8 @@ enum repath_move_next repath_move_load(struct repath_reroute *r, struct repath_m
 				       struct ib_qp *qp, const struct repath_path *path);
 enum repath_move_next repath_move_arm(struct repath_reroute *r, struct repath_move *move,
 				      struct ib_qp *qp);
+enum repath_move_next repath_move_verify(struct repath_reroute *r, struct repath_move *move,
+					 struct ib_qp *qp);
 enum repath_move_next repath_move_lost(struct repath_reroute *r, struct repath_move *move);
 
 /* What they come to (reroute_qp.c). */

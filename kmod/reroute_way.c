@@ -3,6 +3,7 @@
  * The ways to another path: through SQD with a new address, and by an alternate path. What a device
  * can do is tried, not believed, and every move is read back.
  */
+#include <linux/ktime.h>
 #include <rdma/ib_verbs.h>
 
 #include "reroute_qp.h"
@@ -111,6 +112,42 @@ static enum repath_move_next go_back(struct repath_reroute *r, struct repath_mov
 	return repath_move_next_way(r, move, false, "its send queue does not drain");
 }
 
+/*
+ * It sends by the new path, as the device says. That is read back when all others have been moved,
+ * for which time counts.
+ */
+static enum repath_move_next arrived(struct repath_move *move)
+{
+	move->arrived_ns = ktime_get_boottime_ns();
+	repath_move_begin_step(move, REPATH_STEP_VERIFY);
+	return REPATH_NEXT_WAIT;
+}
+
+/**
+ * repath_move_verify - read back where it sends to
+ * @r: its device
+ * @move: of the queue pair
+ * @qp: the same
+ */
+enum repath_move_next repath_move_verify(struct repath_reroute *r, struct repath_move *move,
+					 struct ib_qp *qp)
+{
+	struct ib_qp_attr attr;
+
+	if (!ask(qp, &attr))
+		return repath_move_end(r, move, REPATH_MOVE_FAILED, "the device does not answer");
+	if (attr.qp_state == IB_QPS_ERR)
+		return repath_move_lost(r, move);
+	if (repath_ah_is_there(&move->to, &attr.ah_attr))
+		return repath_move_done(r, move);
+	/* The hooks have believed it. */
+	repath_qp_query(move->rqp, qp, true);
+	return repath_move_next_way(r, move, READ_ONCE(move->foreign) == move->seen,
+				    move->way == REPATH_WAY_APM ?
+				    "the device does not go over to the alternate path" :
+				    "the device does not change the address in SQD");
+}
+
 static enum repath_move_next set_av(struct repath_reroute *r, struct repath_move *move,
 				    struct ib_qp *qp, const struct repath_path *path,
 				    const struct ib_qp_attr *asked)
@@ -134,18 +171,9 @@ static enum repath_move_next set_av(struct repath_reroute *r, struct repath_move
 		return refused(r, move, qp, err, foreign,
 			       "the device takes no new address in SQD");
 	}
+	move->seen = foreign;
 	repath_move_leave_sqd(move, qp);
-
-	if (!ask(qp, &attr))
-		return repath_move_end(r, move, REPATH_MOVE_FAILED, "the device does not answer");
-	if (attr.qp_state == IB_QPS_ERR)
-		return repath_move_lost(r, move);
-	if (repath_ah_is_there(&move->to, &attr.ah_attr))
-		return repath_move_done(r, move);
-	/* The hooks have believed it. */
-	repath_qp_query(move->rqp, qp, true);
-	return repath_move_next_way(r, move, READ_ONCE(move->foreign) == foreign,
-				    "the device does not change the address in SQD");
+	return arrived(move);
 }
 
 /**
@@ -188,15 +216,8 @@ static enum repath_move_next go_over(struct repath_reroute *r, struct repath_mov
 	if (err && (!ask(qp, &attr) || !repath_ah_is_there(&move->to, &attr.ah_attr)))
 		return refused(r, move, qp, err, foreign,
 			       "the device does not migrate");
-	if (!ask(qp, &attr))
-		return repath_move_end(r, move, REPATH_MOVE_FAILED, "the device does not answer");
-	if (attr.qp_state == IB_QPS_ERR)
-		return repath_move_lost(r, move);
-	if (repath_ah_is_there(&move->to, &attr.ah_attr))
-		return repath_move_done(r, move);
-	repath_qp_query(move->rqp, qp, true);
-	return repath_move_next_way(r, move, READ_ONCE(move->foreign) == foreign,
-				    "the device does not go over to the alternate path");
+	move->seen = foreign;
+	return arrived(move);
 }
 
 /**
@@ -269,6 +290,7 @@ enum repath_move_next repath_move_arm(struct repath_reroute *r, struct repath_mo
 		/* By the device itself, as its peer has gone over, or it had no answer. */
 		if (repath_ah_is_there(&move->to, &attr.ah_attr)) {
 			repath_qp_query(move->rqp, qp, false);
+			move->arrived_ns = ktime_get_boottime_ns();
 			return repath_move_done(r, move);
 		}
 		repath_move_begin_step(move, REPATH_STEP_START);
