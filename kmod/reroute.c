@@ -162,15 +162,24 @@ static void leave_list(struct repath_move *move)
 	repath_qp_put(rqp);
 }
 
-static void pass(struct repath_reroute *r)
+/* Once through the list: has anything happened? */
+static bool pass(struct repath_reroute *r)
 {
 	struct repath_move *move, *tmp;
+	bool any = false;
+	u8 step;
 
 	list_for_each_entry_safe(move, tmp, &r->moves, node) {
-		if (repath_move_step(r, move) == REPATH_NEXT_DONE)
+		step = move->step;
+		if (repath_move_step(r, move) == REPATH_NEXT_DONE) {
 			leave_list(move);
+			any = true;
+		} else {
+			any |= move->step != step;
+		}
 		cond_resched();
 	}
+	return any;
 }
 
 static void reroute_work(struct work_struct *work)
@@ -183,18 +192,23 @@ static void reroute_work(struct work_struct *work)
 	while ((job = next_job(r))) {
 		run_job(r, job);
 		kfree(job);
+		r->nap = 1;
 	}
 	r->paused = repath_op_of_device(r->dev);
 	for (i = 0; i < PASSES && !list_empty(&r->moves); i++) {
 		if (i)
 			usleep_range(PASS_MIN_US, PASS_MAX_US);
-		pass(r);
+		if (pass(r))
+			r->nap = 1;
+		else if (r->nap > 1)
+			break;
 	}
 	WRITE_ONCE(r->hand, NULL);
 	spin_lock(&r->lock);
 	if (!list_empty(&r->moves) && !r->ending)
-		queue_delayed_work(system_unbound_wq, &r->work, 1);
+		queue_delayed_work(system_unbound_wq, &r->work, r->nap);
 	spin_unlock(&r->lock);
+	r->nap = min_t(unsigned int, 2 * r->nap, HZ / 10);
 }
 
 static int ask_for(struct repath_device *dev, u32 port, enum job_kind kind,
@@ -304,6 +318,7 @@ void repath_reroute_begin(struct repath_device *dev)
 	if (!r)
 		return;
 	r->dev = dev;
+	r->nap = 1;
 	xa_init(&r->table);
 	spin_lock_init(&r->lock);
 	INIT_LIST_HEAD(&r->jobs);

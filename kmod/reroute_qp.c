@@ -39,8 +39,8 @@ REPATH_RANGE_PARAM(reroute_again_ms, 10, 600000, 0644);
 MODULE_PARM_DESC(reroute_again_ms,
 		 "when to try again to move a queue pair, in ms (1000; 10 to 600000)");
 
-/* Rounds through all ways. */
-#define ROUNDS 3
+/* Rounds through all ways, each twice as long. */
+#define ROUNDS 6
 
 /* Modifications of a user's queue pair are ours to mix in only where the driver takes a lock. */
 static bool is_serialised(const struct ib_device *ibdev)
@@ -65,13 +65,16 @@ void repath_move_begin_step(struct repath_move *move, enum repath_move_step step
 {
 	unsigned int ms = 0;
 
+	/* The longer, the oftener it was in vain: an idle one is armed when it has something to send. */
 	if (step == REPATH_STEP_LATER)
-		ms = reroute_again_ms;
+		ms = reroute_again_ms << move->rounds;
 	else if (step == REPATH_STEP_DRAINING)
 		ms = move->go ? reroute_drain_ms : reroute_hold_ms;
 	else if (step == REPATH_STEP_ARMING)
-		ms = move->go ? reroute_arm_ms : reroute_hold_ms;
+		ms = (move->go ? reroute_arm_ms : reroute_hold_ms) << move->rounds;
 	move->step = step;
+	move->begun = jiffies;
+	move->polled = jiffies;
 	move->until = jiffies + msecs_to_jiffies(ms);
 }
 
@@ -187,7 +190,7 @@ static enum repath_move_next start(struct repath_reroute *r, struct repath_move 
 		return repath_move_end(r, move, REPATH_MOVE_NONE, "it is not connected");
 	if (!move->hold && repath_path_is_there(&move->to, path->dlid, path->sl, path->rate) &&
 	    !repath_path_find_pkey(qp->device, &move->to, path, &(u16){ 0 }))
-		return repath_move_end(r, move, REPATH_MOVE_NONE, NULL);
+		return repath_move_stay(r, move, qp);
 	if (move->rqp->kernel)
 		return repath_move_end(r, move, REPATH_MOVE_NO_WAY, "it is the kernel's own");
 	if (!is_serialised(qp->device))

@@ -55,6 +55,8 @@ enum repath_move_step {
  * @rounds: how often all ways were tried; the work item's
  * @go: the new path is valid, and not only announced; the work item's
  * @hold: stop sending until the new path is told; the work item's
+ * @begun: the step: jiffies; the work item's
+ * @polled: when the device was asked last in it: jiffies; the work item's
  * @until: when the step has taken too long: jiffies; the work item's
  * @arrived_ns: CLOCK_BOOTTIME, when it began to send by the new path; the work item's
  * @seen: @foreign at that time; the work item's
@@ -81,6 +83,8 @@ struct repath_move {
 	u8 rounds;
 	bool go;
 	bool hold;
+	unsigned long begun;
+	unsigned long polled;
 	unsigned long until;
 	u64 arrived_ns;
 	u32 seen;
@@ -105,6 +109,7 @@ struct repath_move {
  * @ending: no more jobs
  * @off: switched off
  * @moves: under way; the work item's
+ * @nap: how long the work item waits if nothing happens: jiffies; its own
  * @paused: the device is in an operation; the work item's
  * @work: does all of it
  * @hand: the task that modifies queue pairs at this moment: its modifications are ours
@@ -118,6 +123,7 @@ struct repath_reroute {
 	bool ending;
 	bool off;
 	struct list_head moves;
+	unsigned int nap;
 	bool paused;
 	struct delayed_work work;
 	struct task_struct *hand;
@@ -152,6 +158,8 @@ enum repath_move_next repath_move_load(struct repath_reroute *r, struct repath_m
 				       struct ib_qp *qp, const struct repath_path *path);
 enum repath_move_next repath_move_arm(struct repath_reroute *r, struct repath_move *move,
 				      struct ib_qp *qp);
+enum repath_move_next repath_move_stay(struct repath_reroute *r, struct repath_move *move,
+				       struct ib_qp *qp);
 enum repath_move_next repath_move_verify(struct repath_reroute *r, struct repath_move *move,
 					 struct ib_qp *qp);
 enum repath_move_next repath_move_lost(struct repath_reroute *r, struct repath_move *move);
@@ -167,6 +175,18 @@ enum repath_move_next repath_move_next_way(struct repath_reroute *r, struct repa
 static inline bool repath_move_is_late(const struct repath_move *move)
 {
 	return time_after(jiffies, move->until);
+}
+
+/* Is it time to ask the device again? The longer it has taken, the less often. */
+static inline bool repath_move_poll(struct repath_move *move)
+{
+	unsigned long wait = min_t(unsigned long, (move->polled - move->begun) / 8, HZ);
+
+	if (move->polled != move->begun && time_before(jiffies, move->polled + wait) &&
+	    !repath_move_is_late(move))
+		return false;
+	move->polled = jiffies;
+	return true;
 }
 
 /* The work item's, of a move in its list. All may sleep. */

@@ -123,6 +123,71 @@ static enum repath_move_next arrived(struct repath_move *move)
 	return REPATH_NEXT_WAIT;
 }
 
+/* Load an address as the alternate path, over ours if there is one. */
+static int load_alt(struct repath_move *move, struct ib_qp *qp, const struct ib_qp_attr *asked,
+		    struct ib_qp_attr *attr)
+{
+	int mask = IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE;
+	unsigned long flags;
+	int err;
+
+	attr->path_mig_state = IB_MIG_REARM;
+	/* It stays armed: the peer need do nothing again. */
+	if (asked->path_mig_state == IB_MIG_ARMED)
+		mask = IB_QP_ALT_PATH;
+	err = ib_modify_qp(qp, attr, mask);
+	if (err)
+		return err;
+	spin_lock_irqsave(&move->lock, flags);
+	move->loaded = true;
+	spin_unlock_irqrestore(&move->lock, flags);
+	return 0;
+}
+
+/*
+ * Have the peer find this end ready to migrate. An end arms only on packets of one that has not
+ * migrated. If the peer has another step to go, and both can do nothing but migrate, it would wait
+ * for ever: the path in use is loaded as the alternate one, too. It also takes the place of one that
+ * the peer could still make this end go over to.
+ */
+static void rearm(struct repath_reroute *r, struct repath_move *move, struct ib_qp *qp,
+		  const struct ib_qp_attr *asked)
+{
+	struct ib_qp_attr attr = {
+		.alt_ah_attr = asked->ah_attr,
+		.alt_port_num = asked->port_num,
+		.alt_pkey_index = asked->pkey_index,
+		.alt_timeout = asked->timeout,
+	};
+
+	if (r->can[REPATH_WAY_SQD] != REPATH_CAN_NOT || asked->qp_state != IB_QPS_RTS ||
+	    !repath_move_may_load(move))
+		return;
+	if (asked->path_mig_state != IB_MIG_MIGRATED &&
+	    repath_ah_is_there(&move->to, &asked->alt_ah_attr))
+		return;
+	attr.alt_ah_attr.type = rdma_ah_find_type(qp->device, asked->port_num);
+	attr.alt_ah_attr.grh.sgid_attr = NULL;
+	load_alt(move, qp, asked, &attr);
+}
+
+/**
+ * repath_move_stay - it is where it shall go
+ * @r: its device
+ * @move: of the queue pair
+ * @qp: the same
+ */
+enum repath_move_next repath_move_stay(struct repath_reroute *r, struct repath_move *move,
+				       struct ib_qp *qp)
+{
+	struct ib_qp_attr attr;
+
+	if (r->can[REPATH_WAY_SQD] == REPATH_CAN_NOT && r->can[REPATH_WAY_APM] != REPATH_CAN_NOT &&
+	    ask(qp, &attr))
+		rearm(r, move, qp, &attr);
+	return repath_move_end(r, move, move->since_ns ? REPATH_MOVE_MOVED : REPATH_MOVE_NONE, NULL);
+}
+
 /**
  * repath_move_verify - read back where it sends to
  * @r: its device
@@ -138,8 +203,11 @@ enum repath_move_next repath_move_verify(struct repath_reroute *r, struct repath
 		return repath_move_end(r, move, REPATH_MOVE_FAILED, "the device does not answer");
 	if (attr.qp_state == IB_QPS_ERR)
 		return repath_move_lost(r, move);
-	if (repath_ah_is_there(&move->to, &attr.ah_attr))
+	if (repath_ah_is_there(&move->to, &attr.ah_attr)) {
+		if (move->way == REPATH_WAY_APM)
+			rearm(r, move, qp, &attr);
 		return repath_move_done(r, move);
+	}
 	/* The hooks have believed it. */
 	repath_qp_query(move->rqp, qp, true);
 	return repath_move_next_way(r, move, READ_ONCE(move->foreign) == move->seen,
@@ -188,6 +256,8 @@ enum repath_move_next repath_move_drain(struct repath_reroute *r, struct repath_
 {
 	struct ib_qp_attr attr;
 
+	if (!r->paused && !repath_move_poll(move))
+		return REPATH_NEXT_WAIT;
 	if (!ask(qp, &attr))
 		return repath_move_end(r, move, REPATH_MOVE_FAILED, "the device does not answer");
 	if (attr.qp_state == IB_QPS_ERR)
@@ -230,10 +300,8 @@ static enum repath_move_next go_over(struct repath_reroute *r, struct repath_mov
 enum repath_move_next repath_move_load(struct repath_reroute *r, struct repath_move *move,
 				       struct ib_qp *qp, const struct repath_path *path)
 {
-	int mask = IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE;
 	u32 foreign = READ_ONCE(move->foreign);
 	struct ib_qp_attr asked, attr = {};
-	unsigned long flags;
 	int err;
 
 	move->way = REPATH_WAY_APM;
@@ -241,34 +309,35 @@ enum repath_move_next repath_move_load(struct repath_reroute *r, struct repath_m
 		return repath_move_end(r, move, REPATH_MOVE_FAILED, "the device does not answer");
 	if (asked.qp_state == IB_QPS_ERR)
 		return repath_move_lost(r, move);
-	if (asked.path_mig_state != IB_MIG_MIGRATED && READ_ONCE(move->loaded)) {
-		if (repath_ah_is_there(&move->to, &asked.alt_ah_attr)) {
-			repath_move_begin_step(move, REPATH_STEP_ARMING);
-			return REPATH_NEXT_AGAIN;
-		}
-		/* Armed with a path that is not wanted any more: over to it, to load another one. */
-		attr.path_mig_state = IB_MIG_MIGRATED;
-		err = asked.path_mig_state == IB_MIG_ARMED ?
-		      ib_modify_qp(qp, &attr, IB_QP_PATH_MIG_STATE) : 0;
-		if (err)
-			return refused(r, move, qp, err, foreign,
-				       "the device does not migrate");
+	if (asked.path_mig_state == IB_MIG_MIGRATED && READ_ONCE(move->loaded) &&
+	    repath_ah_is_there(&move->to, &asked.ah_attr)) {
+		/* Its peer has gone over already, and it has followed. */
+		repath_qp_query(move->rqp, qp, false);
+		return arrived(move);
+	}
+	if (asked.path_mig_state != IB_MIG_MIGRATED && READ_ONCE(move->loaded) &&
+	    repath_ah_is_there(&move->to, &asked.alt_ah_attr)) {
+		repath_move_begin_step(move, REPATH_STEP_ARMING);
+		return REPATH_NEXT_AGAIN;
 	}
 	if (repath_path_find_pkey(qp->device, &move->to, path, &attr.alt_pkey_index) < 0)
 		return repath_move_end(r, move, REPATH_MOVE_FAILED, "the port has no such P_Key");
 	repath_path_make_ah(qp, &move->to, path, &asked.ah_attr, &attr.alt_ah_attr);
 	attr.alt_port_num = path->port;
 	attr.alt_timeout = asked.timeout;
-	attr.path_mig_state = IB_MIG_REARM;
-	err = ib_modify_qp(qp, &attr, mask);
+	err = load_alt(move, qp, &asked, &attr);
+	/* If it takes no other one while it is armed: over to that, to load again. */
+	if (err && asked.path_mig_state == IB_MIG_ARMED) {
+		struct ib_qp_attr over = { .path_mig_state = IB_MIG_MIGRATED };
+
+		asked.path_mig_state = IB_MIG_MIGRATED;
+		err = ib_modify_qp(qp, &over, IB_QP_PATH_MIG_STATE) ?:
+		      load_alt(move, qp, &asked, &attr);
+	}
 	if (err)
-		return refused(r, move, qp, err, foreign,
-			       "the device takes no alternate path");
-	spin_lock_irqsave(&move->lock, flags);
-	move->loaded = true;
-	spin_unlock_irqrestore(&move->lock, flags);
+		return refused(r, move, qp, err, foreign, "the device takes no alternate path");
 	repath_move_begin_step(move, REPATH_STEP_ARMING);
-	return REPATH_NEXT_WAIT;
+	return REPATH_NEXT_AGAIN;
 }
 
 /**
@@ -282,6 +351,8 @@ enum repath_move_next repath_move_arm(struct repath_reroute *r, struct repath_mo
 {
 	struct ib_qp_attr attr;
 
+	if (!repath_move_poll(move))
+		return REPATH_NEXT_WAIT;
 	if (!ask(qp, &attr))
 		return repath_move_end(r, move, REPATH_MOVE_FAILED, "the device does not answer");
 	if (attr.qp_state == IB_QPS_ERR)
@@ -290,15 +361,15 @@ enum repath_move_next repath_move_arm(struct repath_reroute *r, struct repath_mo
 		/* By the device itself, as its peer has gone over, or it had no answer. */
 		if (repath_ah_is_there(&move->to, &attr.ah_attr)) {
 			repath_qp_query(move->rqp, qp, false);
-			move->arrived_ns = ktime_get_boottime_ns();
-			return repath_move_done(r, move);
+			return arrived(move);
 		}
 		repath_move_begin_step(move, REPATH_STEP_START);
 		return REPATH_NEXT_WAIT;
 	}
 	if (!READ_ONCE(move->loaded))
 		return repath_move_next_way(r, move, false, "its owner has loaded an alternate path");
-	if (move->go && attr.path_mig_state == IB_MIG_ARMED)
+	if (move->go && attr.path_mig_state == IB_MIG_ARMED &&
+	    repath_ah_is_there(&move->to, &attr.alt_ah_attr))
 		return go_over(r, move, qp);
 	if (!repath_move_is_late(move))
 		return REPATH_NEXT_WAIT;

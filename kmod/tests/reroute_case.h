@@ -24,6 +24,7 @@ void rdma_restrack_del(struct rdma_restrack_entry *res);
 #define OLD_SL	1
 #define NEW_SL	5
 #define DLID	9
+#define MOST_QPS 256
 
 /* A queue pair, and what its device makes of it. */
 struct hw_qp {
@@ -41,6 +42,8 @@ static struct {
 	bool no_sqd;
 	bool no_alt;
 	bool keeps_ah;		/* takes a new address, and goes on with the old one */
+	bool arms;		/* there is always traffic both ways, and the peer is ready */
+	unsigned int verb_us;	/* what a verb takes */
 	void (*before)(struct hw_qp *hw, const struct ib_qp_attr *attr, int mask);
 } hw_device;
 
@@ -61,6 +64,7 @@ static int hw_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct
 	struct hw_qp *hw = to_hw(qp);
 	enum ib_qp_state next;
 
+	udelay(hw_device.verb_us);
 	if (hw_device.before)
 		hw_device.before(hw, attr, mask);
 	next = mask & IB_QP_STATE ? attr->qp_state : hw->state;
@@ -95,6 +99,9 @@ static int hw_query(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 {
 	struct hw_qp *hw = to_hw(qp);
 
+	udelay(hw_device.verb_us);
+	if (hw_device.arms && hw->mig == IB_MIG_REARM)
+		hw->mig = IB_MIG_ARMED;
 	attr->qp_state = hw->state;
 	attr->port_num = 1;
 	attr->ah_attr = hw->ah;
@@ -114,7 +121,7 @@ static const struct ib_device_ops hw_ops = {
 struct reroute_ctx {
 	struct ib_device *ibdev;
 	struct repath_device *dev;
-	struct hw_qp *qps[8];
+	struct hw_qp *qps[MOST_QPS];
 	int count;
 };
 
@@ -223,7 +230,7 @@ static void settle(struct kunit *test, bool hurry)
 		flush_delayed_work(&r->work);
 		if (!delayed_work_pending(&r->work) && list_empty(&r->moves) && list_empty(&r->jobs))
 			break;
-		msleep(1);
+		usleep_range(1000, 2000);
 		rcu_read_lock();
 		for (i = 0; hurry && i < ctx->count; i++) {
 			move = ctx->qps[i] ? xa_load(&r->table, ctx->qps[i]->qp.qp_num) : NULL;

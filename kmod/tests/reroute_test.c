@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 21 */
+/* kunit-cases: 23 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o */
 /* Queue pairs are moved to new paths: by what the device can do, whatever their owners do. */
 #include "reroute_case.h"
@@ -66,7 +66,10 @@ static void t_by_apm(struct kunit *test)
 	hw->mig = IB_MIG_ARMED;
 	settle(test, false);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_APM, NEW_SL, IB_QPS_RTS);
-	KUNIT_EXPECT_EQ(test, hw->modified, 2);
+	/* Loaded, gone over; and its peer finds it ready to do so again. */
+	KUNIT_EXPECT_EQ(test, hw->modified, 3);
+	KUNIT_EXPECT_EQ(test, (int)hw->mig, (int)IB_MIG_REARM);
+	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->alt), NEW_SL);
 
 	/* It is known now that the device does not drain. */
 	next = add_qp(test, 23, DLID, current);
@@ -120,6 +123,40 @@ static void t_device_is_not_believed(struct kunit *test)
 	settle(test, false);
 	KUNIT_EXPECT_EQ(test, (int)r->can[REPATH_WAY_APM], (int)REPATH_CAN_NOT);
 	expect(test, hw, REPATH_MOVE_NO_WAY, REPATH_BY_NONE, OLD_SL, IB_QPS_RTS);
+}
+
+/* Where nothing but migration is left, an end that is there is told again for its peer's sake. */
+static void t_ready_for_peer(struct kunit *test)
+{
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+
+	the_device(test)->reroute->can[REPATH_WAY_SQD] = REPATH_CAN_NOT;
+	reroute_to(test, OLD_SL);
+	settle(test, false);
+	KUNIT_EXPECT_EQ(test, (int)hw->mig, (int)IB_MIG_REARM);
+	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->alt), OLD_SL);
+	KUNIT_EXPECT_EQ(test, hw->modified, 1);
+	/* It is loaded, and may be armed: that is enough. */
+	reroute_to(test, OLD_SL);
+	settle(test, false);
+	KUNIT_EXPECT_EQ(test, hw->modified, 1);
+}
+
+/* The path was prepared at both ends, and its peer was told first that it is valid. */
+static void t_followed_before(struct kunit *test)
+{
+	const struct repath_new_path path = { .dlid = DLID, .sl = NEW_SL, .has = REPATH_PATH_SL };
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+
+	repath_reroute_prepare(the_device(test), 1, &path);
+	let_begin(test);
+	settle(test, true);
+	hw->ah = hw->alt;
+	hw->mig = IB_MIG_MIGRATED;
+	reroute_to(test, NEW_SL);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_APM, NEW_SL, IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, hw->modified, 1);
 }
 
 static void t_never_armed(struct kunit *test)
@@ -434,6 +471,8 @@ static struct kunit_case reroute_cases[] = {
 	KUNIT_CASE(t_by_apm),
 	KUNIT_CASE(t_by_neither),
 	KUNIT_CASE(t_device_is_not_believed),
+	KUNIT_CASE(t_ready_for_peer),
+	KUNIT_CASE(t_followed_before),
 	KUNIT_CASE(t_never_armed),
 	KUNIT_CASE(t_peer_is_first),
 	KUNIT_CASE(t_prepared),

@@ -118,13 +118,19 @@ ASKED = OPEN + """
     event a path_mig
 """
 
-# Nobody sends: nothing arms it, and where the device does not drain nothing is left.
+# Nobody sends, and nothing arms it; it goes as soon as both ends were told and have something to send.
 IDLE_APM = OPEN + """
     !repath path set vhca1/1 dlid {b} sl 1
     is a mig rearm
-    !until repath qp dev vhca1 | grep -q 'move failed'; do sleep 0.1; done
+    !{check} vhca1 move-reason 'its peer has not armed'
     is a sl 0
     is a state rts
+    !repath path set vhca2/1 dlid {a} sl 1
+    is b mig rearm
+    send a 3 64
+    done a send 3 success
+    is a sl 1
+    is b sl 1
 """
 
 LOST = OPEN + """
@@ -145,7 +151,7 @@ NEITHER = OPEN + """
 
 # Waits until the queue pair says so.
 CHECK = """i=0
-while ! repath qp dev $1 | grep -q "type [RU]C .*\\b$2 $3"; do
+while ! repath qp dev $1 | grep -q "type [RU]C .*\\b$2 \\"*$3"; do
     i=$((i + 1)); [ $i -lt 300 ] || { repath qp; repath stats; exit 1; }; sleep 0.1
 done
 """

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0
+/* kunit-cases: 4 */
+/* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o */
+/*
+ * Queue pairs moved to a new path beside the bare verbs that it takes, on a device whose verbs take
+ * a given time. What it takes is told for tests/bench/reroute.py; nothing fails because of a time.
+ */
+#include <linux/sort.h>
+
+#include "reroute_case.h"
+
+#define QPS	200
+#define ROUNDS	15
+
+static int by_time(const void *a, const void *b)
+{
+	const u64 *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static u64 median(u64 *took)
+{
+	sort(took, ROUNDS, sizeof(*took), by_time, NULL);
+	return took[ROUNDS / 2];
+}
+
+static void bare_sqd(struct hw_qp *hw, u8 sl)
+{
+	struct ib_qp_init_attr init = {};
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_SQD };
+
+	ib_modify_qp(&hw->qp, &attr, IB_QP_STATE);
+	ib_query_qp(&hw->qp, &attr, IB_QP_STATE, &init);
+	attr.qp_state = IB_QPS_SQD;
+	attr.ah_attr = hw->ah;
+	rdma_ah_set_sl(&attr.ah_attr, sl);
+	ib_modify_qp(&hw->qp, &attr, IB_QP_STATE | IB_QP_AV);
+	attr.qp_state = IB_QPS_RTS;
+	ib_modify_qp(&hw->qp, &attr, IB_QP_STATE);
+}
+
+static void bare_apm(struct hw_qp *hw, u8 sl)
+{
+	struct ib_qp_init_attr init = {};
+	struct ib_qp_attr attr = {};
+
+	ib_query_qp(&hw->qp, &attr, IB_QP_TIMEOUT, &init);
+	attr.alt_timeout = attr.timeout;
+	attr.alt_port_num = 1;
+	attr.alt_ah_attr = hw->ah;
+	attr.path_mig_state = IB_MIG_REARM;
+	rdma_ah_set_sl(&attr.alt_ah_attr, sl);
+	ib_modify_qp(&hw->qp, &attr, IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE);
+	ib_query_qp(&hw->qp, &attr, IB_QP_PATH_MIG_STATE, &init);
+	attr.path_mig_state = IB_MIG_MIGRATED;
+	ib_modify_qp(&hw->qp, &attr, IB_QP_PATH_MIG_STATE);
+}
+
+/* An alternate path that is armed: the bare verbs do not ask first, as who knows its state. */
+static void make_ready(struct hw_qp *hw)
+{
+	hw->mig = IB_MIG_MIGRATED;
+}
+
+static u64 last_arrived(struct kunit *test)
+{
+	struct reroute_ctx *ctx = test->priv;
+	u64 last = 0;
+	int i;
+
+	for (i = 0; i < ctx->count; i++) {
+		struct repath_move *move = xa_load(&ctx->dev->reroute->table,
+						   ctx->qps[i]->qp.qp_num);
+
+		if (move && move->since_ns > last)
+			last = move->since_ns;
+	}
+	return last;
+}
+
+static void measure(struct kunit *test, const char *way, unsigned int verb_us)
+{
+	static u64 bare[ROUNDS], moved[ROUNDS], all[ROUNDS];
+	struct reroute_ctx *ctx = test->priv;
+	u64 begin;
+	bool by_apm = !strcmp(way, "apm");
+	int i, round;
+
+	for (i = 0; i < QPS; i++)
+		add_qp(test, 100 + i, DLID, current);
+	hw_device.verb_us = verb_us;
+	hw_device.arms = true;
+	if (by_apm)
+		ctx->dev->reroute->can[REPATH_WAY_SQD] = REPATH_CAN_NOT;
+	for (round = 0; round < ROUNDS; round++) {
+		for (i = 0; i < QPS; i++)
+			make_ready(ctx->qps[i]);
+		begin = ktime_get_boottime_ns();
+		for (i = 0; i < QPS; i++) {
+			if (by_apm)
+				bare_apm(ctx->qps[i], 2);
+			else
+				bare_sqd(ctx->qps[i], 2);
+		}
+		bare[round] = ktime_get_boottime_ns() - begin;
+		begin = ktime_get_boottime_ns();
+		KUNIT_ASSERT_EQ(test, reroute_to(test, NEW_SL), 0);
+		flush_delayed_work(&ctx->dev->reroute->work);
+		all[round] = ktime_get_boottime_ns() - begin;
+		settle(test, false);
+		moved[round] = last_arrived(test) - begin;
+	}
+	pr_info("reroute: %s verbs %u us: bare %llu ns, moved %llu ns, read back %llu ns\n", way,
+		verb_us,
+		median(bare) / QPS, median(moved) / QPS, median(all) / QPS);
+	for (i = 0; i < QPS; i++)
+		expect(test, ctx->qps[i], REPATH_MOVE_MOVED,
+		       by_apm ? REPATH_BY_APM : REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
+}
+
+static void t_verbs_0(struct kunit *test)
+{
+	measure(test, "sqd", 0);
+}
+
+static void t_verbs_10(struct kunit *test)
+{
+	measure(test, "sqd", 10);
+}
+
+static void t_verbs_50(struct kunit *test)
+{
+	measure(test, "sqd", 50);
+}
+
+static void t_apm_50(struct kunit *test)
+{
+	measure(test, "apm", 50);
+}
+
+static struct kunit_case bench_cases[] = {
+	KUNIT_CASE(t_verbs_0),
+	KUNIT_CASE(t_verbs_10),
+	KUNIT_CASE(t_verbs_50),
+	KUNIT_CASE(t_apm_50),
+	{}
+};
+
+static struct kunit_suite bench_suite = {
+	.name = "repath_reroute_bench",
+	.init = reroute_init,
+	.exit = reroute_exit,
+	.test_cases = bench_cases,
+};
+kunit_test_suite(bench_suite);
+MODULE_LICENSE("GPL");

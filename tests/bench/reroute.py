@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Move 200 queue pairs to a new path beside the bare verbs that it takes, in the same kernel, on a device
+that is only a struct and whose verbs take so long (kmod/tests/reroute_bench.c): until the last one
+sends by the new path, and with what comes after it, the reading back."""
+
+import os
+import re
+import sys
+
+import image
+
+sys.path.append(os.path.join(image.TOP, "tests", "kunit"))
+
+import build    # noqa: E402  after the path is set
+
+
+def bench(bed, record):
+    suite = build.Suite(os.path.join(image.TOP, "kmod", "tests", "reroute_bench.c"))
+    modules = build.build(bed.kernel, [suite])
+    modules["kunit"] = os.path.join(build.core(bed.kernel), "kunit.ko")
+    bed.files = {f"usr/lib/repath/{name}.ko": path for name, path in modules.items()}
+    guest = bed.guest("kunit", rdma=False)
+    guest.run("insmod /lib/repath/kunit.ko")
+    guest.run(f"insmod /lib/repath/{suite.name}.ko", timeout=300)
+    found = re.findall(r"reroute: (\w+) verbs (\d+) us: bare (\d+) ns, moved (\d+) ns, "
+                       r"read back (\d+) ns", guest.dmesg())
+    assert len(found) == suite.cases, guest.dmesg()[-3000:]
+    for way, verb, *times in found:
+        bare, moved, all_of_it = map(int, times)
+        what = f"a queue pair by {way}, verbs of {verb} us, ns"
+        aim = ("at most 10 % more", 1.1) if int(verb) else ()
+        record(f"moved: {what}", moved, bare, *aim)
+        record(f"and read back: {what}", all_of_it, bare)
