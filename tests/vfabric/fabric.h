@@ -75,6 +75,7 @@ struct lane {
 	uint32_t first, last;	/* queues that wait */
 	uint32_t stalls;	/* packets in a row that outlived HOQLife */
 	uint64_t stalled_until;
+	uint64_t sent;		/* packets */
 };
 
 struct vl_weight {

@@ -323,6 +323,7 @@ static void transmit(struct fabric *f, uint32_t port, uint32_t queue)
 	out->busy = 1;
 	l->credits -= packet_blocks(p);
 	l->stalls = 0;
+	l->sent++;
 	p->vl = vl;
 	p->epoch = out->epoch;
 	f->counters[port].xmit_bytes += p->len;
