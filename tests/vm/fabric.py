@@ -240,11 +240,12 @@ class Fabric:
         host = host or next(iter(self.hosts))
         name = f"/run/opensm-{host}"
         if self.repath is not None:
-            self.place[host].run(
-                f"mkdir -p {name}; printf '%s\\n' 'status_socket {name}/repath.sock' "
-                f"{shlex.quote(self.repath)} > {name}/repath.conf; printf '%s\\n' "
-                f"'event_plugin_name osmrepath' 'event_plugin_options {name}/repath.conf' "
-                f"> {name}/opensm.conf")
+            for path, text in (
+                    ("repath.conf", f"status_socket {name}/repath.sock\n{self.repath}"),
+                    ("opensm.conf", "event_plugin_name osmrepath\n"
+                                    f"event_plugin_options {name}/repath.conf")):
+                self.place[host].run(
+                    f"mkdir -p {name}; printf '%s\\n' {shlex.quote(text)} > {name}/{path}")
             options += f" -F {name}/opensm.conf"
         job = self.place[host].start(
             f"mkdir -p {name}; OSM_TMP_DIR={name} OSM_CACHE_DIR={name} exec opensm "

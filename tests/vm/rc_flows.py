@@ -29,18 +29,18 @@ class Flows:
     """Messages of @size bytes for each (from, to, service level), until stopped. What has come in all,
     about every second that was waited for, is added to @samples: (seconds, bytes)."""
 
-    def __init__(self, fabric, flows, size=20000, samples=None):
+    def __init__(self, fabric, flows, size=20000, samples=None, timeout=22, options=""):
         self.guest = fabric.guest
         self.samples = [] if samples is None else samples
         self.counters = "/sys/class/infiniband/{}/ports/1/counters/port_rcv_data"
         self.receivers = [fabric.hosts[b] for _, b, _ in flows]
         self.jobs = []
         for number, (a, b, sl) in enumerate(flows):
-            # With a timeout of 17 s: a queue pair that stands still shall stand still.
+            # By default with a timeout of 17 s: a queue pair that stands still shall stand still.
             # With events: what polls takes the processor from vfabric. One for each message: else
             # nothing is sent between the last of a queue and the news of it.
-            program = ("exec ib_send_bw -F -e -Q 1 -n 100000 -m 2048 -t 16 -r 32 -u 22 "
-                       f"-s {size} -S {sl} -p {PORT + number}")
+            program = (f"exec ib_send_bw -F -e -Q 1 -n 100000 -m 2048 -t 16 -r 32 -u {timeout} "
+                       f"-s {size} -S {sl} -p {PORT + number} {options}")
             self.jobs.append(self.guest.start(f"{program} -d {fabric.hosts[b]}"))
             self.guest.wait_until(f"netstat -ltn | grep -q :{PORT + number}", timeout=30)
             self.jobs.append(self.guest.start(f"{program} -d {fabric.hosts[a]} 127.0.0.1"))

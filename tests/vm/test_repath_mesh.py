@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The papers' fault again, with libosmrepath.so in OpenSM and the module on the hosts: RC traffic, both
+ways, 1-3 2-4 3-5 4-6 5-1 6-2 on a 3x2 mesh, the link S2-S5 goes down, LASH reroutes with two lanes. The queue
+pairs whose service level changed are moved to it while they send, and no others; nothing stands still.
+When the link is back they are moved again.
+
+For as long as some hosts have not heard of it there can be a deadlock, and what the subnet manager says
+travels on the lanes of LASH as well: it is switches that drop what has waited for a second which end
+that. (Where they do not, and nobody is moved, it is for good: test_vhca_deadlock.)
+Both ways, since a queue pair that has never been told to send (RTR) can not be told another address.
+"""
+
+import json
+import re
+import time
+
+from channel import CommandFailed
+from rc_flows import Flows, LINK, slow_links
+from test_notice_heard import wait_subscribed
+from test_vhca_deadlock import NET, PAIRS, flows_of
+
+TIMEOUT = 600
+# Packets on their way over the link are lost when it goes down, and are sent again after a second.
+OPTIONS = {"timeout": 18, "options": "-b"}
+# The fabric is as busy as a guest: alone.
+GUESTS = 2
+
+
+def service_levels(fabric):
+    """{(from, to): service level} of the queue pairs at both ends of each flow, as the HCAs have them."""
+    hosts = {fabric.lid(host): host for host in fabric.hosts}
+    devices = {device: host for host, device in fabric.hosts.items()}
+    return {(devices[qp["dev"]], hosts[qp["dlid"]]): qp["sl"]
+            for qp in json.loads(fabric.guest.run("repath -j qp"))
+            if qp["type"] == "RC" and qp["state"] in ("RTS", "SQD")}
+
+
+def both_ways(flows):
+    return {pair: sl for a, b, sl in flows for pair in ((a, b), (b, a))}
+
+
+def wait_moved(fabric, wanted, patience=60):
+    end = time.monotonic() + patience
+    while (found := service_levels(fabric)) != wanted:
+        assert time.monotonic() < end, f"queue pairs are on {found}, the SM says {wanted}"
+        time.sleep(0.2)
+
+
+def lanes(fabric):
+    """Packets that went out of switches by data VL, {VL: packets}."""
+    count = {}
+    for line in fabric.command("Lanes").splitlines():
+        if line.startswith('"S'):
+            for vl, packets in re.findall(r"VL(\d+) (\d+)", line):
+                count[int(vl)] = count.get(int(vl), 0) + int(packets)
+    return count
+
+
+def count_moves(fabric):
+    """Queue pairs that the module has moved."""
+    whole, = (part["counts"] for part in json.loads(fabric.guest.run("repath -j stats"))
+              if "module" in part)
+    return whole.get("moved-apm", 0) + whole.get("moved-sqd", 0)
+
+
+def wait_lanes(fabric, number, patience=60):
+    """Wait until the SA's path records of the flows have so many service levels: the flows."""
+    end = time.monotonic() + patience
+    flows = None
+    while len({sl for _, _, sl in flows or ()}) != number:
+        assert time.monotonic() < end, flows
+        try:
+            flows = flows_of(fabric)
+        except CommandFailed:       # the way to the SM is congested, or blocked
+            time.sleep(0.2)
+    return flows
+
+
+def explain(fabric):
+    print(fabric.repath_status(), fabric.guest.run(
+        "repath path; repath path sm; repath qp; repath stats; dmesg | tail -n 20", check=False),
+        fabric.sm_log()[-1500:], flush=True)
+
+
+def repaired(fabric, say=print):
+    """({phase: [part of a link that each host gets]}, [(seconds, bytes)], {event: seconds})"""
+    fabric.guest.load_repath()
+    wait_subscribed(fabric.guest, fabric.hosts.values())
+    slow_links(fabric)
+    old = wait_lanes(fabric, 1)
+    samples, events, parts = [], {}, {}
+    flows = Flows(fabric, old, samples=samples, **OPTIONS)
+    flows.rates(5)
+    parts["mesh"] = flows.rates(10)
+    found = service_levels(fabric)
+    assert found == both_ways(old), found
+    say(f"  all on service level {old[0][2]}")
+
+    before, (events["S2-S5 down"], _) = count_moves(fabric), flows.received()
+    fabric.command('Unlink "S2"[3]')
+    new = wait_lanes(fabric, 2)
+    changed = {pair for pair, sl in both_ways(new).items() if sl != both_ways(old)[pair]}
+    assert 0 < len(changed) < len(both_ways(new)), changed
+    wait_moved(fabric, both_ways(new))
+    say(f"  S2-S5 down: {len(changed)} of {len(both_ways(new))} queue pairs are moved to another lane")
+    flows.rates(10)
+    assert "VL" not in fabric.command("Deadlock")
+    start = lanes(fabric)
+    parts["ring"] = flows.rates(15)
+    used = {vl: n - start.get(vl, 0) for vl, n in lanes(fabric).items() if n > start.get(vl, 0)}
+    say(f"  packets by VL: {used}")
+    assert sum(n > 1000 for n in used.values()) == 2, used
+    assert count_moves(fabric) - before == len(changed), (count_moves(fabric), before, changed)
+
+    fabric.command('ReLink "S2"[3]')
+    events["S2-S5 up"], _ = flows.received()
+    assert wait_lanes(fabric, 1) == old
+    wait_moved(fabric, both_ways(old))
+    flows.rates(5)
+    parts["mesh again"] = flows.rates(10)
+    flows.stop()
+
+    # What queue pairs get that have never been anywhere else.
+    fabric.command('Unlink "S2"[3]')
+    flows = Flows(fabric, wait_lanes(fabric, 2), samples=samples, **OPTIONS)
+    events["new queue pairs"], _ = flows.received()
+    flows.rates(5)
+    parts["fresh start"] = flows.rates(15)
+    flows.stop()
+    for name, values in parts.items():
+        say(f"  {name}: " + " ".join(f"{value / LINK:.3f}" for value in values))
+    return {name: [value / LINK for value in values] for name, values in parts.items()}, samples, events
+
+
+def test(bed):
+    with open(NET) as f:
+        fabric = bed.fabric(f.read(), opensm="-R lash -Q", repath="")
+    try:
+        parts, _, _ = repaired(fabric)
+    except Exception:
+        explain(fabric)
+        raise
+    for (_, host), got in zip(PAIRS, parts["ring"]):
+        assert got > 0.05, f"nothing comes to {host}: {got}"
+    assert sum(parts["ring"]) > 0.8 * sum(parts["fresh start"]), parts
+    assert sum(parts["mesh again"]) > 0.8 * sum(parts["mesh"]), parts
