@@ -77,8 +77,9 @@ enum repath_sm_kind {
  * @sm_epoch: random, new at each start of the plugin; another one: @serial and @number begin anew
  * @serial: of the routing, one more each time that the tables are computed. An UnPath and the
  *	RePath that follows it have the same. Reports are repeated, so they may come late: a notice
- *	of REPATH_SM_ROUTE is out of date for a path of which a later serial was heard, or RePath of
- *	the same; for other paths it still holds.
+ *	of REPATH_SM_ROUTE is out of date for a path of which a later serial was heard; for other
+ *	paths it still holds. An UnPath is out of date once any RePath of its serial was heard: the
+ *	tables have changed.
  * @number: of the notice, from anywhere, one more for each notice to the same subscriber; the
  *	same in a repetition
  * @unused: 0

@@ -142,5 +142,15 @@ enum repath_notice_age repath_notice_age(struct repath_notice_ring *ring,
 	if ((s32)(notice->serial - ring->serial) < 0)
 		return REPATH_NOTICE_LATE;
 	ring->serial = notice->serial;
+	/*
+	 * RePath is said when the tables have been changed, UnPath before. One that comes after any
+	 * RePath of its routing was lost and repeated: nothing is about to break any more.
+	 */
+	if (!notice->repath && ring->any_repath && ring->repathed == notice->serial)
+		return REPATH_NOTICE_LATE;
+	if (notice->repath) {
+		ring->repathed = notice->serial;
+		ring->any_repath = true;
+	}
 	return REPATH_NOTICE_NEW;
 }

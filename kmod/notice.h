@@ -52,19 +52,23 @@ struct repath_notice {
  * @heard: numbers, by trap; those of an epoch
  * @n: how many were put into @heard
  * @any: something was heard in this epoch
+ * @repathed: the newest serial of a RePath; valid if @any_repath
+ * @any_repath: a RePath was heard in this epoch
  */
 struct repath_notice_ring {
 	u32 epoch;
 	u32 serial;
+	u32 repathed;
 	u32 heard[2][REPATH_NOTICE_RING];
 	u32 n[2];
 	bool any;
+	bool any_repath;
 };
 
 enum repath_notice_age {
 	REPATH_NOTICE_NEW,
 	REPATH_NOTICE_AGAIN,	/* it was heard before */
-	REPATH_NOTICE_LATE,	/* a newer routing is known already */
+	REPATH_NOTICE_LATE,	/* a newer routing is known already, or is in force */
 };
 
 bool repath_notice_is_report(const struct ib_mad *mad);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 11 */
+/* kunit-cases: 12 */
 /* kunit-objs: ../notice.o ../learnt.o */
 /* What is read from Reports, what is known again, and the table of what was learnt. */
 #include <kunit/test.h>
@@ -181,11 +181,11 @@ static void t_doubles(struct kunit *test)
 	u32 i;
 
 	/* The first may have the number 0. */
-	KUNIT_EXPECT_EQ(test, age_of(ring, true, 1, 1, 0), REPATH_NOTICE_NEW);
-	KUNIT_EXPECT_EQ(test, age_of(ring, true, 1, 1, 0), REPATH_NOTICE_AGAIN);
-	/* Of the other trap it is another one. */
 	KUNIT_EXPECT_EQ(test, age_of(ring, false, 1, 1, 0), REPATH_NOTICE_NEW);
 	KUNIT_EXPECT_EQ(test, age_of(ring, false, 1, 1, 0), REPATH_NOTICE_AGAIN);
+	/* Of the other trap it is another one. */
+	KUNIT_EXPECT_EQ(test, age_of(ring, true, 1, 1, 0), REPATH_NOTICE_NEW);
+	KUNIT_EXPECT_EQ(test, age_of(ring, true, 1, 1, 0), REPATH_NOTICE_AGAIN);
 	for (i = 1; i < REPATH_NOTICE_RING; i++)
 		KUNIT_EXPECT_EQ(test, age_of(ring, true, 1, 1, i), REPATH_NOTICE_NEW);
 	for (i = 0; i < REPATH_NOTICE_RING; i++)
@@ -209,6 +209,20 @@ static void t_late(struct kunit *test)
 	lane.serial = U32_MAX;
 	lane.number = 5;
 	KUNIT_EXPECT_EQ(test, repath_notice_age(ring, &lane), REPATH_NOTICE_NEW);
+}
+
+/* UnPath is said before the tables change: after a RePath of that routing it comes too late. */
+static void t_late_unpath(struct kunit *test)
+{
+	struct repath_notice_ring *ring = ring_new(test);
+
+	KUNIT_EXPECT_EQ(test, age_of(ring, false, 1, 5, 1), REPATH_NOTICE_NEW);
+	KUNIT_EXPECT_EQ(test, age_of(ring, true, 1, 5, 2), REPATH_NOTICE_NEW);
+	KUNIT_EXPECT_EQ(test, age_of(ring, false, 1, 5, 3), REPATH_NOTICE_LATE);
+	KUNIT_EXPECT_EQ(test, age_of(ring, true, 1, 5, 4), REPATH_NOTICE_NEW);
+	KUNIT_EXPECT_EQ(test, age_of(ring, false, 1, 6, 5), REPATH_NOTICE_NEW);
+	/* Another sender counts its own. */
+	KUNIT_EXPECT_EQ(test, age_of(ring, false, 2, 6, 1), REPATH_NOTICE_NEW);
 }
 
 /* What counts the numbers wraps: nothing is forgotten then. */
@@ -324,6 +338,7 @@ static struct kunit_case notice_cases[] = {
 	KUNIT_CASE(t_is_report),
 	KUNIT_CASE(t_doubles),
 	KUNIT_CASE(t_late),
+	KUNIT_CASE(t_late_unpath),
 	KUNIT_CASE(t_ring_wraps),
 	KUNIT_CASE(t_fuzz),
 	KUNIT_CASE(t_learnt),
