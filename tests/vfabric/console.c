@@ -210,7 +210,7 @@ static int cmd_dump(struct fabric *f, const char *rest, FILE *out)
 	return 0;
 }
 
-static void print_lanes(const struct fabric *f, uint32_t port, FILE *out)
+static void print_sent(const struct fabric *f, uint32_t port, FILE *out)
 {
 	const struct lane *lanes = &f->lanes[port * f->config.vls];
 	int any = 0;
@@ -226,7 +226,7 @@ static void print_lanes(const struct fabric *f, uint32_t port, FILE *out)
 		fputc('\n', out);
 }
 
-static int cmd_lanes(struct fabric *f, const char *rest, FILE *out)
+static int cmd_sent(struct fabric *f, const char *rest, FILE *out)
 {
 	unsigned int num;
 	uint32_t node;
@@ -234,11 +234,11 @@ static int cmd_lanes(struct fabric *f, const char *rest, FILE *out)
 	if (strchr(rest, '"')) {
 		if (console_port(f, &rest, &node, &num, out))
 			return -1;
-		print_lanes(f, f->nodes[node].first + num, out);
+		print_sent(f, f->nodes[node].first + num, out);
 		return 0;
 	}
 	for (uint32_t port = 0; port < f->nports; port++)
-		print_lanes(f, port, out);
+		print_sent(f, port, out);
 	return 0;
 }
 
@@ -330,7 +330,7 @@ static int cmd_baselid(struct fabric *f, const char *rest, FILE *out)
 void console_help(FILE *out)
 {
 	fputs("Dump [\"node\"]                  state, tables\n"
-	      "Lanes [\"node\"[p]]             packets that each data VL has sent, by port\n"
+	      "Sent [\"node\"[p]]              packets that each data VL has sent, by port\n"
 	      "Route FROM-LID TO-LID          the way through the tables\n"
 	      "Unlink|ReLink|Clear \"node\"[p]  pull a cable, put it back, pull and reset\n"
 	      "Link \"a\"[p] \"b\"[p]             a new cable\n"
@@ -410,8 +410,8 @@ int console_line(struct fabric *f, const char *line, FILE *out)
 		return cmd_performance(f, rest, out);
 	if (is(word, "dump"))
 		return cmd_dump(f, rest, out);
-	if (is(word, "lanes"))
-		return cmd_lanes(f, rest, out);
+	if (is(word, "sent"))
+		return cmd_sent(f, rest, out);
 	if (is(word, "route"))
 		return cmd_route(f, rest, out);
 	if (is(word, "baselid"))

@@ -49,7 +49,7 @@ def wait_moved(fabric, wanted, patience=60):
 def lanes(fabric):
     """Packets that went out of switches by data VL, {VL: packets}."""
     count = {}
-    for line in fabric.command("Lanes").splitlines():
+    for line in fabric.command("Sent").splitlines():
         if line.startswith('"S'):
             for vl, packets in re.findall(r"VL(\d+) (\d+)", line):
                 count[int(vl)] = count.get(int(vl), 0) + int(packets)
