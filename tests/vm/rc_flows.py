@@ -20,7 +20,7 @@ def slow_links(fabric):
 
 def service_level(fabric, a, b):
     """What the SA says of the path from host to host."""
-    record = fabric.guest.run(f"saquery -C {fabric.hosts[a]} --src-to-dst "
+    record = fabric.guest.run(f"saquery -C {fabric.hosts[a]} -t 8000 --src-to-dst "
                               f"{fabric.lid(a)}:{fabric.lid(b)}")
     return int(re.search(r"\bsl\.+(?:0x)?([0-9a-fA-F]+)", record)[1], 16)
 

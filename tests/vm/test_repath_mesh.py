@@ -39,7 +39,7 @@ def both_ways(flows):
     return {pair: sl for a, b, sl in flows for pair in ((a, b), (b, a))}
 
 
-def wait_moved(fabric, wanted, patience=60):
+def wait_moved(fabric, wanted, patience=120):
     end = time.monotonic() + patience
     while (found := service_levels(fabric)) != wanted:
         assert time.monotonic() < end, f"queue pairs are on {found}, the SM says {wanted}"
@@ -63,7 +63,7 @@ def count_moves(fabric):
     return whole.get("moved-apm", 0) + whole.get("moved-sqd", 0)
 
 
-def wait_lanes(fabric, number, patience=60):
+def wait_lanes(fabric, number, patience=120):
     """Wait until the SA's path records of the flows have so many service levels: the flows."""
     end = time.monotonic() + patience
     flows = None
