@@ -11,6 +11,7 @@
 #   make check-dkms         the Debian packages, and DKMS in clean roots
 #   make check-ci           check, and all three of these (the debug kernel only if it is built)
 #   make demo               perftest survives a live migration
+#   make demo-repath        queue pairs follow OpenSM to other lanes when a link goes down
 #   make bench              measurements
 #   make install            DESTDIR= and PREFIX= as usual
 #
@@ -80,7 +81,7 @@ module:
 		$(if $(findstring -repath-debug-,$(KERNEL)),UBSAN_SANITIZE=y) modules
 	@cp -pu $(KBUILD_DIR)/module/ib_repath.ko $(KBUILD_DIR)/
 
-.PHONY: check check-style check-unit check-vm check-kernel check-debug check-dkms check-ci demo bench
+.PHONY: check check-style check-unit check-vm check-kernel check-debug check-dkms check-ci demo demo-repath bench
 check: setup
 	+@$(BUILD) guest-files unit
 	@UNIT="$(UNIT)" tests/run style unit kunit vm
@@ -107,6 +108,9 @@ check-dkms: setup
 demo: setup
 	+@$(BUILD) guest-files
 	@scripts/demo
+demo-repath: setup
+	+@$(BUILD) guest-files
+	@scripts/demo-repath
 bench: setup
 	+@$(BUILD) guest-files
 	@tests/bench/run

@@ -29,13 +29,16 @@ def label(value, step):
 
 
 class Picture:
-    """samples: [(seconds, MB/s)]; stages: [(name, start s, end s)], on the same clock."""
+    """samples: [(seconds, value)]; stages: [(name, start s, end s)], on the same clock; unit: of the
+    values; clock: what the seconds are counted from; beside: samples of something to compare with."""
 
-    def __init__(self, title, subtitle, samples, stages):
+    def __init__(self, title, subtitle, samples, stages, unit="MB/s",
+                 clock="seconds since the move began", beside=()):
         self.title, self.subtitle = title, subtitle
-        self.samples, self.stages = samples, stages
+        self.samples, self.stages, self.beside = samples, stages, beside
+        self.unit, self.clock = unit, clock
         self.start, self.end = samples[0][0], samples[-1][0]
-        self.peak = max(value for _, value in samples) * 1.08 or 1
+        self.peak = max(value for _, value in [*samples, *beside]) * 1.08 or 1
         self.out = []
 
     def x(self, seconds):
@@ -65,8 +68,8 @@ class Picture:
             self.line(self.x(second), PLOT_BOTTOM, self.x(second), PLOT_BOTTOM + 4, MUTED)
             self.text(self.x(second), PLOT_BOTTOM + 18, label(second, step), anchor="middle")
             second += step
-        self.text(LEFT - 8, TOP - 8, "MB/s", anchor="end")
-        self.text(WIDTH - RIGHT, PLOT_BOTTOM + 34, "seconds since the move began", anchor="end")
+        self.text(LEFT - 8, TOP - 8, self.unit, anchor="end")
+        self.text(WIDTH - RIGHT, PLOT_BOTTOM + 34, self.clock, anchor="end")
 
     def curve(self):
         points = " ".join(f"{self.x(t):.1f},{self.y(v):.1f}" for t, v in self.samples)
@@ -75,6 +78,10 @@ class Picture:
                         f'{self.x(self.end):.1f},{base}" fill="#2a78d6" fill-opacity="0.13"/>')
         self.out.append(f'<polyline points="{points}" fill="none" stroke="#2a78d6" '
                         f'stroke-width="1.8" stroke-linejoin="round"/>')
+        points = " ".join(f"{self.x(t):.1f},{self.y(v):.1f}" for t, v in self.beside if t <= self.end)
+        if points:
+            self.out.append(f'<polyline points="{points}" fill="none" stroke="#c0392b" '
+                            f'stroke-width="1.8" stroke-dasharray="5 3"/>')
 
     def marks(self):
         """The stages: a band across the curve, and a row of its own for each below it."""
@@ -87,7 +94,8 @@ class Picture:
                             f'height="{PLOT_BOTTOM - TOP}" fill="{colour}" fill-opacity="0.10"/>')
             self.out.append(f'<rect x="{left:.1f}" y="{row:.1f}" width="{width:.1f}" '
                             f'height="{ROW - 6}" rx="1.5" fill="{colour}"/>')
-            text = f"{name}  {(end - start) * 1e3:.0f} ms"
+            length = end - start
+            text = f"{name}  " + (f"{length * 1e3:.0f} ms" if length < 10 else f"{length:.0f} s")
             if right + 8 * len(text) < WIDTH:
                 self.text(right + 7, row + 10, text, 11.5, INK)
             else:
@@ -101,7 +109,8 @@ class Picture:
         self.axes()
         self.curve()
         self.line(LEFT, PLOT_BOTTOM, WIDTH - RIGHT, PLOT_BOTTOM, MUTED)
-        return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
-                f'viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif">\n'
-                f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>\n'
+        height = min(HEIGHT, PLOT_BOTTOM + 64 + ROW * len(self.stages))
+        return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
+                f'viewBox="0 0 {WIDTH} {height}" font-family="sans-serif">\n'
+                f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>\n'
                 + "\n".join(self.out) + "\n</svg>\n")
