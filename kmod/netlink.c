@@ -206,6 +206,29 @@ struct repath_device *repath_nl_device(struct net *net, const struct nlattr *nam
 }
 
 /**
+ * repath_nl_admins_device - the device that a request wants changed
+ * @skb: request
+ * @info: the same
+ *
+ * Return: with a reference; or ERR_PTR: as repath_nl_device() and repath_nl_may_admin().
+ */
+struct repath_device *repath_nl_admins_device(struct sk_buff *skb, struct genl_info *info)
+{
+	struct repath_device *dev;
+	int err;
+
+	dev = repath_nl_device(genl_info_net(info), info->attrs[REPATH_A_DEV_NAME],
+			       info->extack);
+	if (IS_ERR(dev))
+		return dev;
+	err = repath_nl_may_admin(skb, repath_device_net(dev), info->extack);
+	if (!err)
+		return dev;
+	repath_device_put(dev);
+	return ERR_PTR(err);
+}
+
+/**
  * repath_nl_pid - the number of a process for the reader
  * @pid: thread group
  *
@@ -219,36 +242,27 @@ u32 repath_nl_pid(struct pid *pid)
 
 static int suspend_doit(struct sk_buff *skb, struct genl_info *info)
 {
-	struct repath_device *dev;
-	int err;
+	struct repath_device *dev = repath_nl_admins_device(skb, info);
 
-	dev = repath_nl_device(genl_info_net(info), info->attrs[REPATH_A_DEV_NAME],
-			       info->extack);
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
-	err = repath_nl_may_admin(skb, repath_device_net(dev), info->extack);
 	repath_device_put(dev);
-	return err ?: repath_op_suspend_cmd(skb, info);
+	return repath_op_suspend_cmd(skb, info);
 }
 
 static int resume_doit(struct sk_buff *skb, struct genl_info *info)
 {
 	struct repath_device *dev;
-	int err;
 
 	if (!info->attrs[REPATH_A_OP_ID] && !info->attrs[REPATH_A_OLD_DEV_NAME]) {
 		NL_SET_ERR_MSG(info->extack, "OP_ID or OLD_DEV_NAME is missing");
 		return -EINVAL;
 	}
 	if (info->attrs[REPATH_A_DEV_NAME]) {
-		dev = repath_nl_device(genl_info_net(info), info->attrs[REPATH_A_DEV_NAME],
-				       info->extack);
+		dev = repath_nl_admins_device(skb, info);
 		if (IS_ERR(dev))
 			return PTR_ERR(dev);
-		err = repath_nl_may_admin(skb, repath_device_net(dev), info->extack);
 		repath_device_put(dev);
-		if (err)
-			return err;
 	}
 	return repath_op_resume_cmd(skb, info);
 }

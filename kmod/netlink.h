@@ -33,6 +33,7 @@ void *repath_nl_dump_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cm
 /* Who asks. */
 int repath_nl_may_admin(const struct sk_buff *skb, const struct net *net,
 			struct netlink_ext_ack *extack);
+struct repath_device *repath_nl_admins_device(struct sk_buff *skb, struct genl_info *info);
 struct repath_device *repath_nl_device(struct net *net, const struct nlattr *name,
 				       struct netlink_ext_ack *extack);
 

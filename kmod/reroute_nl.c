@@ -72,16 +72,12 @@ static int device_set(struct repath_device *dev, struct genl_info *info)
 static int admin_do(struct sk_buff *skb, struct genl_info *info,
 		    int (*fn)(struct repath_device *dev, struct genl_info *info))
 {
-	struct repath_device *dev;
+	struct repath_device *dev = repath_nl_admins_device(skb, info);
 	int err;
 
-	dev = repath_nl_device(genl_info_net(info), info->attrs[REPATH_A_DEV_NAME],
-			       info->extack);
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
-	err = repath_nl_may_admin(skb, repath_device_net(dev), info->extack);
-	if (!err)
-		err = fn(dev, info);
+	err = fn(dev, info);
 	repath_device_put(dev);
 	return err;
 }

@@ -205,22 +205,6 @@ int repath_sm_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 	return dump(skb, cb, false);
 }
 
-/* The device that an administrator may do this to. */
-static struct repath_device *admins_device(struct sk_buff *skb, struct genl_info *info)
-{
-	struct repath_device *dev;
-	int err;
-
-	dev = repath_nl_device(genl_info_net(info), info->attrs[REPATH_A_DEV_NAME], info->extack);
-	if (IS_ERR(dev))
-		return dev;
-	err = repath_nl_may_admin(skb, repath_device_net(dev), info->extack);
-	if (!err)
-		return dev;
-	repath_device_put(dev);
-	return ERR_PTR(err);
-}
-
 static void listen_to(struct repath_device *dev, bool on)
 {
 	struct repath_sa_port *sp;
@@ -262,15 +246,14 @@ static int ask_anew(struct repath_device *dev, u32 port, u16 dlid)
 /* PATH_ASK */
 int repath_path_ask_doit(struct sk_buff *skb, struct genl_info *info)
 {
-	struct repath_device *dev = admins_device(skb, info);
+	struct repath_device *dev = repath_nl_admins_device(skb, info);
 	struct nlattr **attrs = info->attrs;
 	int err;
 
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
-	err = ask_anew(dev,
-				 attrs[REPATH_A_PORT] ? nla_get_u32(attrs[REPATH_A_PORT]) : 0,
-				 attrs[REPATH_A_DLID] ? nla_get_u32(attrs[REPATH_A_DLID]) : 0);
+	err = ask_anew(dev, attrs[REPATH_A_PORT] ? nla_get_u32(attrs[REPATH_A_PORT]) : 0,
+		       attrs[REPATH_A_DLID] ? nla_get_u32(attrs[REPATH_A_DLID]) : 0);
 	repath_device_put(dev);
 	if (err)
 		NL_SET_ERR_MSG(info->extack, "no InfiniBand port there that has a subnet manager");
@@ -280,7 +263,7 @@ int repath_path_ask_doit(struct sk_buff *skb, struct genl_info *info)
 /* SM_SET */
 int repath_sm_set_doit(struct sk_buff *skb, struct genl_info *info)
 {
-	struct repath_device *dev = admins_device(skb, info);
+	struct repath_device *dev = repath_nl_admins_device(skb, info);
 
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
