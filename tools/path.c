@@ -1,25 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* repath path: what the subnet manager has told of paths, and paths that queue pairs are moved to. */
 #include <stdio.h>
-#include <time.h>
 #include "command.h"
 #include "names.h"
 #include "out.h"
 #include "path_set.h"
 #include "show.h"
-
-static void add_seconds(struct json_object *o, const char *key, struct nlattr *since)
-{
-	struct timespec now;
-	uint64_t ns;
-
-	if (!since)
-		return;
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	ns = now.tv_sec * 1000000000ull + now.tv_nsec;
-	if (ns >= nla_get_u64(since))
-		out_number(o, key, (ns - nla_get_u64(since)) / 1000000000);
-}
 
 struct json_object *path_object(struct nlattr *nest)
 {
@@ -43,7 +29,7 @@ struct json_object *path_object(struct nlattr *nest)
 		snprintf(text, sizeof(text), "0x%04x", nla_get_u32(tb[REPATH_A_PKEY]) & 0xffff);
 		out_text(o, "pkey", text);
 	}
-	add_seconds(o, "age-s", tb[REPATH_A_LEARNT_NS]);
+	show_age(o, "age-s", tb[REPATH_A_LEARNT_NS]);
 	if (tb[REPATH_A_PATH_SOURCE])
 		out_text(o, "source",
 			 name_of(NAMES_PATH_SOURCE, nla_get_u8(tb[REPATH_A_PATH_SOURCE])));
@@ -64,7 +50,7 @@ static struct json_object *sm_object(struct nlattr *nest)
 	show_number(o, "lid", tb[REPATH_A_SLID]);
 	show_number(o, "sm-lid", tb[REPATH_A_SM_LID]);
 	show_number(o, "sm-sl", tb[REPATH_A_SL]);
-	add_seconds(o, "since-s", tb[REPATH_A_SINCE_NS]);
+	show_age(o, "since-s", tb[REPATH_A_SINCE_NS]);
 	show_number(o, "paths", tb[REPATH_A_COUNT]);
 	return o;
 }
@@ -93,15 +79,6 @@ static int show_sm(struct door *door, struct args *a)
 	return show_all(door, msg, false, REPATH_A_SM, sm_object, "subnet managers");
 }
 
-static int do_it(struct door *door, struct nl_msg *msg, const char *dev)
-{
-	int err = door_do(door, msg, NULL, NULL);
-
-	if (err)
-		fprintf(stderr, "repath: %s: %s\n", dev, door_error(door));
-	return door_exit_status(err);
-}
-
 static int ask(struct door *door, struct args *a)
 {
 	struct nl_msg *msg = door_request(REPATH_CMD_PATH_ASK);
@@ -109,23 +86,7 @@ static int ask(struct door *door, struct args *a)
 
 	nla_put_string(msg, REPATH_A_DEV_NAME, dev);
 	take_filter(a, msg);
-	return do_it(door, msg, dev);
-}
-
-static int listen_to(struct door *door, struct args *a)
-{
-	struct nl_msg *msg = door_request(REPATH_CMD_SM_SET);
-	const char *dev = take_dev(a);
-
-	nla_put_string(msg, REPATH_A_DEV_NAME, dev);
-	if (take(a, "on"))
-		nla_put_u8(msg, REPATH_A_SM_LISTEN, 1);
-	else if (take(a, "off"))
-		nla_put_u8(msg, REPATH_A_SM_LISTEN, 0);
-	else
-		usage_error(a, "\"on\" or \"off\" is missing");
-	take_end(a);
-	return do_it(door, msg, dev);
+	return path_do(door, msg, dev);
 }
 
 int cmd_path(struct door *door, struct args *a)
@@ -139,13 +100,13 @@ int cmd_path(struct door *door, struct args *a)
 	if (take(a, "hold"))
 		return path_set(door, a, REPATH_PATH_HOLD);
 	if (take(a, "reroute"))
-		return path_reroute(door, a);
+		return path_switch(door, a, REPATH_CMD_DEVICE_SET, REPATH_A_REROUTE);
 	if (take(a, "sm"))
 		return show_sm(door, a);
 	if (take(a, "ask"))
 		return ask(door, a);
 	if (take(a, "listen"))
-		return listen_to(door, a);
+		return path_switch(door, a, REPATH_CMD_SM_SET, REPATH_A_SM_LISTEN);
 	take_show(a);
 	msg = door_request(REPATH_CMD_PATH_GET);
 	take_filter(a, msg);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* repath path set, prepare, hold, reroute: queue pairs are moved to a path that is told here. */
+/* repath path set, prepare, hold: queue pairs are moved to a path that is told here. */
 #include <stdio.h>
 #include <string.h>
 #include "command.h"
@@ -47,7 +47,7 @@ static uint8_t take_rate(struct args *a)
 	return rate;
 }
 
-static int answer(struct door *door, struct nl_msg *msg, const char *dev)
+int path_do(struct door *door, struct nl_msg *msg, const char *dev)
 {
 	int err = door_do(door, msg, NULL, NULL);
 
@@ -87,21 +87,21 @@ int path_set(struct door *door, struct args *a, enum repath_path_when when)
 	}
 	if (!has_dlid)
 		usage_error(a, "dlid is missing");
-	return answer(door, msg, dev);
+	return path_do(door, msg, dev);
 }
 
-int path_reroute(struct door *door, struct args *a)
+int path_switch(struct door *door, struct args *a, enum repath_cmd cmd, enum repath_attr attr)
 {
-	struct nl_msg *msg = door_request(REPATH_CMD_DEVICE_SET);
+	struct nl_msg *msg = door_request(cmd);
 	const char *dev = take_dev(a);
 
 	nla_put_string(msg, REPATH_A_DEV_NAME, dev);
 	if (take(a, "on"))
-		nla_put_u8(msg, REPATH_A_REROUTE, 1);
+		nla_put_u8(msg, attr, 1);
 	else if (take(a, "off"))
-		nla_put_u8(msg, REPATH_A_REROUTE, 0);
+		nla_put_u8(msg, attr, 0);
 	else
 		usage_error(a, "\"on\" or \"off\" is missing");
 	take_end(a);
-	return answer(door, msg, dev);
+	return path_do(door, msg, dev);
 }

@@ -9,7 +9,10 @@
 /* repath path set, prepare, hold. The words behind that. */
 int path_set(struct door *door, struct args *a, enum repath_path_when when);
 
-/* repath path reroute DEV on|off */
-int path_reroute(struct door *door, struct args *a);
+/* DEV on|off: @cmd with @attr 1 or 0 */
+int path_switch(struct door *door, struct args *a, enum repath_cmd cmd, enum repath_attr attr);
+
+/* Sends @msg, which is about @dev, and says what is wrong with it. Exit status. */
+int path_do(struct door *door, struct nl_msg *msg, const char *dev);
 
 #endif /* REPATH_TOOL_PATH_SET_H */

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include "command.h"
 #include "names.h"
 #include "out.h"
@@ -44,19 +43,6 @@ static void add_alternate(struct json_object *o, struct nlattr *nest)
 	json_object_put(path);
 }
 
-static void add_age(struct json_object *o, const char *key, struct nlattr *created)
-{
-	struct timespec now;
-	uint64_t ns;
-
-	if (!created)
-		return;
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	ns = now.tv_sec * 1000000000ull + now.tv_nsec;
-	if (ns >= nla_get_u64(created))
-		out_number(o, key, (ns - nla_get_u64(created)) / 1000000000);
-}
-
 /* What has become of it when its path changed. */
 static void add_move(struct json_object *o, struct nlattr *nest)
 {
@@ -68,7 +54,7 @@ static void add_move(struct json_object *o, struct nlattr *nest)
 	if (tb[REPATH_A_MOVED_BY])
 		out_text(o, "moved-by", name_of(NAMES_WAY, nla_get_u8(tb[REPATH_A_MOVED_BY])));
 	show_number(o, "moves", tb[REPATH_A_COUNT]);
-	add_age(o, "on-path-s", tb[REPATH_A_SINCE_NS]);
+	show_age(o, "on-path-s", tb[REPATH_A_SINCE_NS]);
 	show_text(o, "move-reason", tb[REPATH_A_REASON]);
 }
 
@@ -96,7 +82,7 @@ struct json_object *qp_object(struct nlattr *nest)
 	if (tb[REPATH_A_MIG_STATE])
 		out_text(o, "mig-state",
 			 name_of(NAMES_MIG_STATE, nla_get_u8(tb[REPATH_A_MIG_STATE])));
-	add_age(o, "age-s", tb[REPATH_A_CREATED_NS]);
+	show_age(o, "age-s", tb[REPATH_A_CREATED_NS]);
 	show_number(o, "conn", tb[REPATH_A_CONN_ID]);
 	if (tb[REPATH_A_CONN_STATE])
 		out_text(o, "conn-state",

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include "out.h"
 #include "show.h"
 
@@ -21,6 +22,19 @@ void show_number(struct json_object *o, const char *key, const struct nlattr *a)
 		out_number(o, key, nla_get_u64((struct nlattr *)a));
 		break;
 	}
+}
+
+void show_age(struct json_object *o, const char *key, struct nlattr *since)
+{
+	struct timespec now;
+	uint64_t ns;
+
+	if (!since)
+		return;
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	ns = now.tv_sec * 1000000000ull + now.tv_nsec;
+	if (ns >= nla_get_u64(since))
+		out_number(o, key, (ns - nla_get_u64(since)) / 1000000000);
 }
 
 void show_text(struct json_object *o, const char *key, struct nlattr *a)

@@ -15,6 +15,8 @@ struct json_object *path_object(struct nlattr *nest);
 /* Adds a member where the attribute is there. */
 void show_number(struct json_object *o, const char *key, const struct nlattr *a);
 void show_text(struct json_object *o, const char *key, struct nlattr *a);
+/* Whole seconds from a CLOCK_BOOTTIME in ns until now. */
+void show_age(struct json_object *o, const char *key, struct nlattr *since);
 void show_gid(struct json_object *o, const char *key, const struct nlattr *a);
 
 /**
