@@ -13,6 +13,7 @@
 #include <opensm/osm_version.h>
 
 #include "plugin.h"
+#include "router.h"
 
 static const struct rsm_part *const parts[] = {
 	&rsm_signal_part,
@@ -148,7 +149,7 @@ static void *create(osm_opensm_t *osm)
 		rsm_log(rsm, OSM_LOG_ERROR, "not loaded: %s", why);
 		goto err;
 	}
-	if (start(rsm)) {
+	if (rsm_routers_register(rsm) || start(rsm)) {
 		rsm_log(rsm, OSM_LOG_ERROR, "not loaded");
 		goto err;
 	}
@@ -171,6 +172,7 @@ static void destroy(void *arg)
 	pthread_mutex_unlock(&rsm->mutex);
 	pthread_join(rsm->thread, NULL);
 	stop_parts(rsm, N_PARTS);
+	rsm_routers_free();
 	free(rsm);
 }
 

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Between OpenSM and the plugin's routing engines. An engine that fails leaves the tables as they
+ * are: OpenSM would route by another engine, whose lanes are not those that connections use.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin.h"
+#include "router.h"
+#include "topo_view.h"
+
+#include <opensm/osm_node.h>
+#include <opensm/osm_port.h>
+#include <opensm/osm_switch.h>
+
+static const struct rsm_router *const routers[] = {
+	NULL,
+};
+
+/* What is in force: the topology is the one that it was made for. */
+static struct router {
+	struct rsm *rsm;
+	const struct rsm_router *router;
+	struct rsm_topo topo;
+	struct rsm_routes routes;
+	bool routed;
+} state[sizeof(routers) / sizeof(routers[0])];
+
+static void routes_free(struct rsm_routes *routes)
+{
+	free(routes->lft);
+	if (routes->free)
+		routes->free(routes->context);
+	else
+		free(routes->context);
+	*routes = (struct rsm_routes) { 0 };
+}
+
+static osm_switch_t *switch_of(struct router *r, const struct rsm_topo_switch *sw)
+{
+	return osm_get_switch_by_guid(&r->rsm->osm->subn, cl_hton64(sw->guid));
+}
+
+/* The engine writes into the tables that OpenSM will set. */
+static int tables_of(struct router *r, const struct rsm_topo *topo, struct rsm_routes *routes)
+{
+	routes->lft = calloc(topo->n_switches + 1, sizeof(*routes->lft));
+	if (!routes->lft)
+		return -ENOMEM;
+	routes->n_lft = UINT16_MAX + 1;
+	for (uint32_t i = 0; i < topo->n_switches; i++) {
+		osm_switch_t *sw = switch_of(r, &topo->switches[i]);
+
+		routes->lft[i] = sw->new_lft;
+		if (sw->lft_size < routes->n_lft)
+			routes->n_lft = sw->lft_size;
+		memset(sw->new_lft, RSM_NO_PORT, sw->lft_size);
+	}
+	if (routes->n_lft <= topo->max_lid)
+		return -ENOSPC;
+	for (uint32_t i = 0; i < topo->n_switches; i++)
+		if (topo->switches[i].lid)
+			routes->lft[i][topo->switches[i].lid] = 0;
+	return 0;
+}
+
+static void keep_tables(struct router *r)
+{
+	cl_qmap_t *map = &r->rsm->osm->subn.sw_guid_tbl;
+
+	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i)) {
+		osm_switch_t *sw = (osm_switch_t *)i;
+
+		if (sw->lft)
+			memcpy(sw->new_lft, sw->lft, sw->lft_size);
+	}
+}
+
+static int build(void *context)
+{
+	struct router *r = context;
+	struct rsm_routes routes = { 0 };
+	char why[512] = "no memory";
+	struct rsm_topo topo;
+	int rc;
+
+	rc = rsm_topo_of_subnet(r->rsm, &topo);
+	if (!rc) {
+		rc = tables_of(r, &topo, &routes);
+		if (rc == -ENOSPC)
+			snprintf(why, sizeof(why), "a switch has no table entry for LID %u",
+				 topo.max_lid);
+	}
+	rc = rc ?: r->router->route(&topo, &r->rsm->opt, &routes, why, sizeof(why));
+	if (!rc) {
+		routes_free(&r->routes);
+		rsm_topo_free(&r->topo);
+		r->routes = routes;
+		r->topo = topo;
+		r->routed = true;
+		return 0;
+	}
+	routes_free(&routes);
+	rsm_topo_free(&topo);
+	rsm_log(r->rsm, OSM_LOG_ERROR, "%s: cannot route: %s%s", r->router->name, why,
+		r->routed ? "; the routing before it stays in force" : "");
+	if (!r->routed)
+		return -1;
+	keep_tables(r);
+	return 0;
+}
+
+static uint8_t path_sl(void *context, uint8_t hint, const ib_net16_t slid, const ib_net16_t dlid)
+{
+	struct router *r = context;
+
+	if (!r->routes.sl)
+		return hint;
+	return r->routes.sl(r->routes.context, cl_ntoh16(slid), cl_ntoh16(dlid));
+}
+
+static void update_sl2vl(void *context, osm_physp_t *port, uint8_t in, uint8_t out,
+			 ib_slvl_table_t *table)
+{
+	struct router *r = context;
+	int32_t sw = -1, at;
+
+	if (!r->routes.vl)
+		return;
+	if (port->p_node->sw)
+		at = sw = rsm_topo_switch_index(&r->topo,
+						cl_ntoh64(osm_node_get_node_guid(port->p_node)));
+	else
+		at = rsm_topo_end_index(&r->topo, cl_ntoh64(osm_physp_get_port_guid(port)));
+	if (at < 0)
+		return;
+	for (uint8_t sl = 0; sl < 16; sl++)
+		ib_slvl_table_set(table, sl,
+				  r->routes.vl(r->routes.context, sw, in,
+					       sw < 0 ? (uint32_t)at : out, sl));
+}
+
+static int setup(struct osm_routing_engine *engine, struct osm_opensm *osm)
+{
+	(void)osm;
+	engine->ucast_build_fwd_tables = build;
+	engine->path_sl = path_sl;
+	engine->update_sl2vl = update_sl2vl;
+	return 0;
+}
+
+/**
+ * rsm_routers_register - make the engines known to OpenSM
+ * @rsm: the plugin, while OpenSM loads it
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int rsm_routers_register(struct rsm *rsm)
+{
+	for (size_t i = 0; routers[i]; i++) {
+		external_routing_engine_module_t module = {
+			.name = routers[i]->name,
+			.setup = setup,
+		};
+
+		state[i] = (struct router) { .rsm = rsm, .router = routers[i] };
+		if (osm_register_external_routing_engine(rsm->osm, &module, &state[i]))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/** rsm_routers_free - when OpenSM has ended */
+void rsm_routers_free(void)
+{
+	for (size_t i = 0; routers[i]; i++) {
+		routes_free(&state[i].routes);
+		rsm_topo_free(&state[i].topo);
+	}
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * While a fabric comes up, tables are computed before links have the VLs that they will have. So it
+ * counts what both ports are capable of and what OpenSM may use (its option max_op_vls): that is
+ * what it sets them to.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "plugin.h"
+#include "topo_view.h"
+
+#include <opensm/osm_node.h>
+#include <opensm/osm_port.h>
+#include <opensm/osm_switch.h>
+
+/* Data VLs by PortInfo:VLCap, IBA 14.2.5.6. */
+static uint8_t link_vls(const osm_subn_t *subn, const osm_physp_t *port, const osm_physp_t *behind)
+{
+	static const uint8_t vls[] = { 1, 1, 2, 4, 8, 15 };
+	uint8_t cap = ib_port_info_get_vl_cap(&port->port_info);
+
+	if (ib_port_info_get_vl_cap(&behind->port_info) < cap)
+		cap = ib_port_info_get_vl_cap(&behind->port_info);
+	if (cap > subn->opt.max_op_vls)
+		cap = subn->opt.max_op_vls;
+	return cap < sizeof(vls) ? vls[cap] : 15;
+}
+
+/* Hosts and routers that have a LID and are cabled to a switch. */
+static int fill_ends(osm_subn_t *subn, struct rsm_topo *topo)
+{
+	cl_qmap_t *map = &subn->port_guid_tbl;
+
+	topo->ends = calloc(cl_qmap_count(map) + 1, sizeof(*topo->ends));
+	if (!topo->ends)
+		return -ENOMEM;
+	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i)) {
+		osm_port_t *port = (osm_port_t *)i;
+		osm_physp_t *behind = osm_physp_get_remote(port->p_physp);
+		uint16_t lid = cl_ntoh16(osm_port_get_base_lid(port));
+		uint32_t n_lids = 1u << osm_port_get_lmc(port);
+
+		if (port->p_node->sw || !lid || lid + n_lids > IB_LID_UCAST_END_HO + 1u || !behind ||
+		    !behind->p_node->sw)
+			continue;
+		topo->ends[topo->n_ends++] = (struct rsm_topo_end) {
+			.guid = cl_ntoh64(port->guid),
+			.name = port->p_node->print_desc,
+			.lid = lid,
+			.n_lids = n_lids,
+			.leaf_port = osm_physp_get_port_num(behind),
+			.vls = link_vls(subn, port->p_physp, behind),
+		};
+		if (lid + n_lids - 1 > topo->max_lid)
+			topo->max_lid = lid + n_lids - 1;
+	}
+	return 0;
+}
+
+static int fill_switches(osm_subn_t *subn, struct rsm_topo *topo)
+{
+	cl_qmap_t *map = &subn->sw_guid_tbl;
+
+	topo->switches = calloc(cl_qmap_count(map) + 1, sizeof(*topo->switches));
+	if (!topo->switches)
+		return -ENOMEM;
+	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i)) {
+		osm_switch_t *sw = (osm_switch_t *)i;
+		struct rsm_topo_switch *to = &topo->switches[topo->n_switches++];
+
+		*to = (struct rsm_topo_switch) {
+			.guid = cl_ntoh64(osm_node_get_node_guid(sw->p_node)),
+			.name = sw->p_node->print_desc,
+			.lid = cl_ntoh16(osm_node_get_base_lid(sw->p_node, 0)),
+			.n_ports = sw->num_ports,
+			.ports = calloc(sw->num_ports, sizeof(*to->ports)),
+		};
+		if (!to->ports)
+			return -ENOMEM;
+		if (to->lid > topo->max_lid)
+			topo->max_lid = to->lid;
+	}
+	return 0;
+}
+
+static void fill_link(osm_subn_t *subn, struct rsm_topo *topo, osm_physp_t *port,
+		      struct rsm_topo_port *to)
+{
+	osm_physp_t *behind = port ? osm_physp_get_remote(port) : NULL;
+
+	to->peer = RSM_TOPO_NONE;
+	to->end = -1;
+	if (!behind)
+		return;
+	to->vls = link_vls(subn, port, behind);
+	to->peer_port = osm_physp_get_port_num(behind);
+	if (behind->p_node->sw) {
+		to->peer = rsm_topo_switch_index(topo,
+						 cl_ntoh64(osm_node_get_node_guid(behind->p_node)));
+		if (to->peer >= 0 && to->vls < topo->vls)
+			topo->vls = to->vls;
+		return;
+	}
+	to->end = rsm_topo_end_index(topo, cl_ntoh64(osm_physp_get_port_guid(behind)));
+	if (to->end >= 0)
+		to->peer = RSM_TOPO_END;
+}
+
+static void fill_links(osm_subn_t *subn, struct rsm_topo *topo)
+{
+	topo->vls = 15;
+	for (uint32_t i = 0; i < topo->n_switches; i++) {
+		struct rsm_topo_switch *sw = &topo->switches[i];
+		osm_switch_t *from = osm_get_switch_by_guid(subn, cl_hton64(sw->guid));
+
+		sw->ports[0].peer = RSM_TOPO_NONE;
+		sw->ports[0].end = -1;
+		for (unsigned int port = 1; port < sw->n_ports; port++) {
+			fill_link(subn, topo, osm_node_get_physp_ptr(from->p_node, port),
+				  &sw->ports[port]);
+			if (sw->ports[port].peer == RSM_TOPO_END)
+				topo->ends[sw->ports[port].end].leaf = i;
+		}
+	}
+}
+
+/**
+ * rsm_topo_of_subnet - look at OpenSM's subnet
+ * @rsm: the plugin
+ * @topo: filled in; for rsm_topo_free()
+ *
+ * OpenSM's lock is held.
+ * Return: 0 or -ENOMEM.
+ */
+int rsm_topo_of_subnet(struct rsm *rsm, struct rsm_topo *topo)
+{
+	osm_subn_t *subn = &rsm->osm->subn;
+	int rc;
+
+	*topo = (struct rsm_topo) { 0 };
+	rc = fill_ends(subn, topo) ?: fill_switches(subn, topo);
+	if (rc) {
+		rsm_topo_free(topo);
+		return rc;
+	}
+	rsm_topo_sort(topo);
+	fill_links(subn, topo);
+	return 0;
+}
