@@ -271,8 +271,6 @@ static void take_credits(struct fabric *f, struct cable *c, const struct vhca_he
 		room = c->peer_limit[vl] - c->sent[vl];
 		lane->credits = room > INT32_MAX ? 0 : room;
 	}
-	if (!f->ports[c->port].busy)
-		relay_send(f, c->port);
 }
 
 static void data(struct fabric *f, struct cable *c, unsigned int vl, uint8_t *body,
@@ -357,6 +355,9 @@ static void message(struct fabric *f, uint8_t *text, size_t n, struct cable *fro
 		data(f, c, h.vl, text + sizeof(h), length);
 	else if (h.type == VHCA_PORT && shared_news(f, c->port, text + sizeof(h), length))
 		pass_news(f, c);
+	/* What goes out promises room: only now does that know of what has come in. */
+	if (!f->ports[c->port].busy)
+		relay_send(f, c->port);
 }
 
 void ext_ready(struct fabric *f, uint64_t tag)

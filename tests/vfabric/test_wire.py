@@ -192,15 +192,21 @@ def back_pressure(a, b):
         sent += 1
         expect(sent < 200, "credits end")
     expect(b.hear(0.2) in (None, (FLOW, b"")), "nothing comes without room")
+    a.room[0] = 0                                # b's packet stays in the switch: its room is taken
+    a.tell(FLOW)
+    room = b.credits() - 16
     b.room[0] = LIMIT
-    b.tell(FLOW)
+    b.send(3, 2, os.urandom(1000))
     got = 0
     while True:
         message = b.hear(0.5)
         if not message:
             break
         got += message[0] == DATA
+        expect(b.credits() <= room, "no more room than there is:", b.credits(), room)
+        a.tell(FLOW)
         b.tell(FLOW)
+    a.room[0] = LIMIT
     expect(sent > 10 and got == sent, "held back, not lost:", sent, got)
 
 
