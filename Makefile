@@ -57,10 +57,10 @@ SHIM :=
 TOOLS :=
 APPS :=
 UNIT :=
--include libshim/Makefile.inc tools/Makefile.inc tests/apps/Makefile.inc tests/unit/Makefile.inc
+-include libshim/Makefile.inc tools/fabric/Makefile.inc tools/Makefile.inc tests/apps/Makefile.inc tests/unit/Makefile.inc
 -include tests/mpi/Makefile.inc tests/bench/Makefile.inc kmod/tests/Makefile.inc
 -include tests/vfabric/Makefile.inc tests/vhca/Makefile.inc tests/debug/Makefile.inc
--include sm/Makefile.inc tests/sm/Makefile.inc
+-include sm/Makefile.inc tests/sm/Makefile.inc tests/fabric/Makefile.inc
 
 .PHONY: setup module shim tools apps unit guest-files
 setup:

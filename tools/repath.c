@@ -51,6 +51,10 @@ static const struct command {
 	  "serve the host of this virtual machine; see repath-agent(8)" },
 	{ "sm", cmd_sm, "repath sm [show] [socket PATH]",
 	  "what OpenSM's plugin says of itself; see libosmrepath(8)" },
+	{ "fabric", cmd_fabric,
+	  "repath fabric check [from PATH]... [sl N] [partitions FILE]"
+	  " [require minimal | symmetric | lanes | links]... [dot FILE] [save FILE]",
+	  "the routing of a whole subnet: what is wrong with it; fabric check help tells more" },
 };
 
 #define COMMANDS	(sizeof(commands) / sizeof(commands[0]))
