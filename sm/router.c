@@ -16,7 +16,10 @@
 #include <opensm/osm_port.h>
 #include <opensm/osm_switch.h>
 
+extern const struct rsm_router rsm_updown_router;
+
 static const struct rsm_router *const routers[] = {
+	&rsm_updown_router,
 	NULL,
 };
 
