@@ -52,7 +52,10 @@ void rsm_topo_free(struct rsm_topo *topo)
 {
 	for (uint32_t i = 0; i < topo->n_switches; i++)
 		free(topo->switches[i].ports);
+	for (uint32_t i = 0; i < topo->n_partitions; i++)
+		free(topo->partitions[i].members);
 	free(topo->switches);
 	free(topo->ends);
+	free(topo->partitions);
 	*topo = (struct rsm_topo) { 0 };
 }

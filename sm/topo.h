@@ -3,6 +3,7 @@
 #ifndef RSM_TOPO_H
 #define RSM_TOPO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -60,19 +61,47 @@ struct rsm_topo_end {
 };
 
 /**
+ * struct rsm_topo_member - an end that is in a partition
+ * @end: its index
+ * @full: limited members do not talk to one another
+ */
+struct rsm_topo_member {
+	int32_t end;
+	bool full;
+};
+
+/**
+ * struct rsm_topo_partition - who may talk to whom
+ * @pkey: without the bit for the membership
+ * @name: in the partition file
+ * @members: an end is there once
+ * @n_members: of them
+ */
+struct rsm_topo_partition {
+	uint16_t pkey;
+	const char *name;
+	struct rsm_topo_member *members;
+	uint32_t n_members;
+};
+
+/**
  * struct rsm_topo - all of it
  * @switches: in the order of their node GUIDs
  * @n_switches: of them
  * @ends: in the order of their port GUIDs
  * @n_ends: of them
+ * @partitions: in the order of their P_Keys
+ * @n_partitions: of them
  * @max_lid: the highest that anything has
- * @vls: data VLs that every link between two switches can use; 1 if there is none
+ * @vls: data VLs that every link between two switches can use; 1 if there is none, and without QoS
  */
 struct rsm_topo {
 	struct rsm_topo_switch *switches;
 	uint32_t n_switches;
 	struct rsm_topo_end *ends;
 	uint32_t n_ends;
+	struct rsm_topo_partition *partitions;
+	uint32_t n_partitions;
 	uint16_t max_lid;
 	uint8_t vls;
 };

@@ -11,6 +11,7 @@
 #include "topo_view.h"
 
 #include <opensm/osm_node.h>
+#include <opensm/osm_partition.h>
 #include <opensm/osm_port.h>
 #include <opensm/osm_switch.h>
 
@@ -109,7 +110,8 @@ static void fill_link(osm_subn_t *subn, struct rsm_topo *topo, osm_physp_t *port
 
 static void fill_links(osm_subn_t *subn, struct rsm_topo *topo)
 {
-	topo->vls = 15;
+	/* Without QoS OpenSM sets no SLtoVL tables. */
+	topo->vls = subn->opt.qos ? 15 : 1;
 	for (uint32_t i = 0; i < topo->n_switches; i++) {
 		struct rsm_topo_switch *sw = &topo->switches[i];
 		osm_switch_t *from = osm_get_switch_by_guid(subn, cl_hton64(sw->guid));
@@ -123,6 +125,54 @@ static void fill_links(osm_subn_t *subn, struct rsm_topo *topo)
 				topo->ends[sw->ports[port].end].leaf = i;
 		}
 	}
+}
+
+/* Who is a full and a limited member is a full one. */
+static void fill_members(const struct rsm_topo *topo, struct rsm_topo_partition *to,
+			 const osm_prtn_t *from, bool full)
+{
+	const cl_map_t *guids = full ? &from->full_guid_tbl : &from->part_guid_tbl;
+
+	for (cl_map_iterator_t i = cl_map_head(guids); i != cl_map_end(guids); i = cl_map_next(i)) {
+		ib_net64_t guid = osm_physp_get_port_guid((osm_physp_t *)cl_map_obj(i));
+		int32_t end = rsm_topo_end_index(topo, cl_ntoh64(guid));
+
+		if (end >= 0 && (full || !cl_map_get(&from->full_guid_tbl, guid)))
+			to->members[to->n_members++] = (struct rsm_topo_member) { end, full };
+	}
+}
+
+static int by_pkey(const void *a, const void *b)
+{
+	const struct rsm_topo_partition *one = a, *other = b;
+
+	return (int)one->pkey - (int)other->pkey;
+}
+
+/* As OpenSM's partition manager has them. */
+static int fill_partitions(osm_subn_t *subn, struct rsm_topo *topo)
+{
+	cl_qmap_t *map = &subn->prtn_pkey_tbl;
+
+	topo->partitions = calloc(cl_qmap_count(map) + 1, sizeof(*topo->partitions));
+	if (!topo->partitions)
+		return -ENOMEM;
+	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i)) {
+		osm_prtn_t *from = (osm_prtn_t *)i;
+		struct rsm_topo_partition *to = &topo->partitions[topo->n_partitions++];
+
+		to->pkey = cl_ntoh16(from->pkey) & 0x7fff;
+		to->name = from->name;
+		to->members = calloc(cl_map_count(&from->full_guid_tbl) +
+					     cl_map_count(&from->part_guid_tbl) + 1,
+				     sizeof(*to->members));
+		if (!to->members)
+			return -ENOMEM;
+		fill_members(topo, to, from, true);
+		fill_members(topo, to, from, false);
+	}
+	qsort(topo->partitions, topo->n_partitions, sizeof(*topo->partitions), by_pkey);
+	return 0;
 }
 
 /**
@@ -145,6 +195,11 @@ int rsm_topo_of_subnet(struct rsm *rsm, struct rsm_topo *topo)
 		return rc;
 	}
 	rsm_topo_sort(topo);
+	rc = fill_partitions(subn, topo);
+	if (rc) {
+		rsm_topo_free(topo);
+		return rc;
+	}
 	fill_links(subn, topo);
 	return 0;
 }
