@@ -27,7 +27,7 @@ static const struct rsm_router *const routers[] = {
 static struct router {
 	struct rsm *rsm;
 	const struct rsm_router *router;
-	struct rsm_topo topo;
+	struct rsm_topo *topo;
 	struct rsm_routes routes;
 	bool routed;
 } state[sizeof(routers) / sizeof(routers[0])];
@@ -40,6 +40,13 @@ static void routes_free(struct rsm_routes *routes)
 	else
 		free(routes->context);
 	*routes = (struct rsm_routes) { 0 };
+}
+
+static void topo_free(struct rsm_topo *topo)
+{
+	if (topo)
+		rsm_topo_free(topo);
+	free(topo);
 }
 
 static osm_switch_t *switch_of(struct router *r, const struct rsm_topo_switch *sw)
@@ -87,27 +94,27 @@ static int build(void *context)
 	struct router *r = context;
 	struct rsm_routes routes = { 0 };
 	char why[512] = "no memory";
-	struct rsm_topo topo;
+	struct rsm_topo *topo = calloc(1, sizeof(*topo));
 	int rc;
 
-	rc = rsm_topo_of_subnet(r->rsm, &topo);
+	rc = topo ? rsm_topo_of_subnet(r->rsm, topo) : -ENOMEM;
 	if (!rc) {
-		rc = tables_of(r, &topo, &routes);
+		rc = tables_of(r, topo, &routes);
 		if (rc == -ENOSPC)
 			snprintf(why, sizeof(why), "a switch has no table entry for LID %u",
-				 topo.max_lid);
+				 topo->max_lid);
 	}
-	rc = rc ?: r->router->route(&topo, &r->rsm->opt, &routes, why, sizeof(why));
+	rc = rc ?: r->router->route(topo, &r->rsm->opt, &routes, why, sizeof(why));
 	if (!rc) {
 		routes_free(&r->routes);
-		rsm_topo_free(&r->topo);
+		topo_free(r->topo);
 		r->routes = routes;
 		r->topo = topo;
 		r->routed = true;
 		return 0;
 	}
 	routes_free(&routes);
-	rsm_topo_free(&topo);
+	topo_free(topo);
 	rsm_log(r->rsm, OSM_LOG_ERROR, "%s: cannot route: %s%s", r->router->name, why,
 		r->routed ? "; the routing before it stays in force" : "");
 	if (!r->routed)
@@ -134,10 +141,10 @@ static void update_sl2vl(void *context, osm_physp_t *port, uint8_t in, uint8_t o
 	if (!r->routes.vl)
 		return;
 	if (port->p_node->sw)
-		at = sw = rsm_topo_switch_index(&r->topo,
+		at = sw = rsm_topo_switch_index(r->topo,
 						cl_ntoh64(osm_node_get_node_guid(port->p_node)));
 	else
-		at = rsm_topo_end_index(&r->topo, cl_ntoh64(osm_physp_get_port_guid(port)));
+		at = rsm_topo_end_index(r->topo, cl_ntoh64(osm_physp_get_port_guid(port)));
 	if (at < 0)
 		return;
 	for (uint8_t sl = 0; sl < 16; sl++)
@@ -181,6 +188,6 @@ void rsm_routers_free(void)
 {
 	for (size_t i = 0; routers[i]; i++) {
 		routes_free(&state[i].routes);
-		rsm_topo_free(&state[i].topo);
+		topo_free(state[i].topo);
 	}
 }
