@@ -47,6 +47,7 @@ static const struct option {
 	{ "moves_interval", NUMBER, AT(moves_interval), 100, 0, 3600000, NULL, NULL },
 	{ "moves_keep", NUMBER, AT(moves_keep), 3600, 1, INT_MAX, NULL, NULL },
 	{ "moves_limit", NUMBER, AT(moves_limit), 65536, 1, INT_MAX, NULL, NULL },
+	{ "vftree_lanes", NUMBER, AT(vftree_lanes), 0, 0, 15, NULL, NULL },
 	{ "status_socket", TEXT, AT(status_socket), 0, 0, 0, NULL, "/run/osm-repath.sock" },
 #undef AT
 };

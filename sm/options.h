@@ -47,6 +47,7 @@ enum rsm_method {
  * @moves_interval: milliseconds between two looks at the alias GUIDs; 0: none
  * @moves_keep: seconds that a deleted GUID is waited for
  * @moves_limit: how many of those at most
+ * @vftree_lanes: data VLs that vFtree spreads paths over; 0: all that links have
  * @status_socket: path of the socket; empty: none
  */
 struct rsm_options {
@@ -71,6 +72,7 @@ struct rsm_options {
 	int moves_interval;
 	int moves_keep;
 	int moves_limit;
+	int vftree_lanes;
 	char status_socket[108];
 };
 

@@ -20,6 +20,7 @@ extern const struct rsm_router rsm_updown_router;
 
 static const struct rsm_router *const routers[] = {
 	&rsm_updown_router,
+	&rsm_vftree_router,
 	NULL,
 };
 

@@ -49,6 +49,8 @@ struct rsm_router {
 		     struct rsm_routes *routes, char *why, size_t size);
 };
 
+extern const struct rsm_router rsm_vftree_router;
+
 struct rsm;
 
 int rsm_routers_register(struct rsm *rsm);

@@ -1,0 +1,117 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""vFtree in stock OpenSM: path records have the lanes that its paper's algorithm gives, switches and
+hosts are set to them, and a fat tree that loses links is routed as one. What is no tree any more
+keeps the tables that it had."""
+
+import re
+import sys
+
+from managed import Managed, expect
+
+LANES, PORTS = 3, 8
+TREE = f"tree:{PORTS},2"
+HOSTS, LEAVES = PORTS * PORTS // 2, PORTS
+
+
+def paper(maxvl):
+    """Algorithm 1."""
+    lane = [[0] * LEAVES for _ in range(LEAVES)]
+    for source in range(LEAVES):
+        vl = source * 2 % maxvl + (source * 2 // maxvl) % 2
+        for to in range(source + 1, LEAVES):
+            lane[source][to] = lane[to][source] = vl
+            vl = (vl + 1) % maxvl
+    return lane
+
+
+def leaf(host):
+    return (host - 1) // (PORTS // 2)
+
+
+def service_level(fabric, a, b):
+    return int(fabric.command(f'Flow "H{a}" "H{b}" sl=sa stop=1').split()[1])
+
+
+def check_lanes(fabric):
+    lane = paper(LANES)
+    for a, b in ((1, 2), (1, 5), (5, 1), (1, 9), (1, 13), (8, 29), (30, 7), (17, 25), (32, 1)):
+        found = service_level(fabric, a, b)
+        expect(found == lane[leaf(a)][leaf(b)], f"H{a} to H{b}: service level {found}")
+
+
+def check_tables(fabric):
+    """An SL that is a lane's is that VL, out of hosts and between ports of switches."""
+    dump = fabric.command("Dump")
+    lids = dict(re.findall(r'Hca 1 "(\w+)".*\n\[1\]\t.*?\tlid (\d+)', dump))
+    for lid, port in ((lids["H9"], 1), *((lid, 5) for lid in switch_lids(fabric))):
+        text = fabric.run("H1", "smpquery", "sl2vl", lid, str(port))
+        rows = re.findall(r"in *\d+, out *\d+: \|(.*)\|", text)
+        expect(rows, text)
+        for row in rows:
+            expect([int(vl) for vl in row.split("|")][:8] == list(range(8)), text)
+
+
+def switch_lids(fabric):
+    """Of a leaf and a spine."""
+    dump = fabric.command("Dump")
+    found = dict(re.findall(r'Switch \d+ "(L\d-1)".*\n#\s+lid (\d+)', dump))
+    return found["L1-1"], found["L2-1"]
+
+
+def arrives(fabric, hosts):
+    """Walks from each host to each by the tables that are set."""
+    dump = fabric.command("Dump")
+    lid = dict(re.findall(r'Hca 1 "(\w+)".*\n\[1\]\t.*?\tlid (\d+)', dump))
+    for a in hosts:
+        for b in hosts:
+            if a == b:
+                continue
+            way = fabric.command(f'Route {lid[f"H{a}"]} {lid[f"H{b}"]}')
+            expect(f'To "H{b}"' in way, way)
+            nodes = re.findall(r'-> "(L\d)-', way)
+            expect(nodes in (["L1"], ["L1", "L2", "L1"]), f"up and down: {way}")
+
+
+def main():
+    with Managed(TREE, "-R vftree,no_fallback -Q", vftree_lanes=LANES) as fabric:
+        check_lanes(fabric)
+        check_tables(fabric)
+        hosts = (1, 2, 6, 12, 18, 31)
+        arrives(fabric, hosts)
+        # Two leaves lose a cable each, to different spines.
+        for cable in ('"L1-1"[5]', '"L1-4"[7]'):
+            mark = fabric.sm_mark()
+            fabric.command(f"Unlink {cable}")
+            log = fabric.wait_sm(mark)
+            expect("vftree tables configured" in log, log)
+            expect("cannot route" not in log, log)
+        check_lanes(fabric)
+        arrives(fabric, hosts)
+        # The two have no spine in common any more.
+        for cable in ('"L1-1"[7]', '"L1-4"[5]', '"L1-1"[6]'):
+            mark = fabric.sm_mark()
+            fabric.command(f"Unlink {cable}")
+            log = fabric.wait_sm(mark)
+        expect("cannot route" not in log, log)
+        mark = fabric.sm_mark()
+        fabric.command('Unlink "L1-4"[8]')
+        log = fabric.wait_sm(mark)
+        expect("vftree: cannot route: no tree: no way leads up and then down from L1-" in log, log)
+        expect("the routing before it stays in force" in log, log)
+        expect("minhop" not in log, log)
+        arrives(fabric, (6, 18, 31))
+
+    with Managed("mesh:3x2", "-R vftree -Q") as fabric:
+        log = fabric.sm_log()
+        expect("vftree: cannot route: no tree: S1 and S2 are neighbours on the same level" in log, log)
+        expect("minhop tables configured" in log, log)
+
+    with Managed(TREE, "-R vftree -Q", vftree_lanes=12) as fabric:
+        log = fabric.sm_log()
+        expect("vftree_lanes is 12, and a link between switches has 8 data VLs" in log, log)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
