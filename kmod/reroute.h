@@ -26,6 +26,7 @@ struct repath_device;
  * @slid: own LID of the path in use; 0: any that the port has
  * @new_dlid: from now on; 0: as before
  * @serial: of the routing that it belongs to: nothing older takes its place; 0: not told, newest
+ * @epoch: of who counts @serial: those of another one do not compare
  * @pkey: valid if @has says so
  * @sl: valid if @has says so
  * @mtu: enum ib_mtu; valid if @has says so
@@ -37,6 +38,7 @@ struct repath_new_path {
 	u32 slid;
 	u32 new_dlid;
 	u32 serial;
+	u32 epoch;
 	u16 pkey;
 	u8 sl;
 	u8 mtu;

@@ -275,6 +275,12 @@ static bool is_same(const struct repath_new_path *a, const struct repath_new_pat
 	       a->rate == b->rate && a->pkey == b->pkey && a->mtu == b->mtu;
 }
 
+/* Another subnet manager, or one that has begun anew, counts from the beginning. */
+static bool is_older(const struct repath_new_path *a, const struct repath_new_path *b)
+{
+	return a->serial && b->serial && a->epoch == b->epoch && (s32)(a->serial - b->serial) < 0;
+}
+
 /**
  * repath_move_want - a queue pair shall go to a path
  * @move: of the queue pair
@@ -288,7 +294,7 @@ bool repath_move_want(struct repath_move *move, const struct repath_new_path *to
 {
 	bool was_same = is_same(&move->to, to);
 
-	if (to->serial && move->to.serial && (s32)(to->serial - move->to.serial) < 0)
+	if (is_older(to, &move->to))
 		return false;
 	move->to = *to;
 	move->go = go;

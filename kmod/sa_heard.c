@@ -14,6 +14,7 @@ static void new_path(const struct repath_notice *notice, struct repath_new_path 
 		.dlid = notice->dlid,
 		.slid = notice->slid,
 		.serial = notice->serial,
+		.epoch = notice->epoch,
 		.pkey = notice->pkey,
 		.sl = notice->sl,
 		.mtu = notice->mtu,

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+/* kunit-cases: 3 */
+/* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o */
+/* Queue pairs are moved to new paths whatever becomes of who tells them, and of the device's word. */
+#include "reroute_case.h"
+
+/* Another subnet manager counts its routings from the beginning. */
+static void t_another_manager(struct kunit *test)
+{
+	struct repath_new_path path = {
+		.dlid = DLID, .sl = NEW_SL, .has = REPATH_PATH_SL, .serial = 70, .epoch = 1,
+	};
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+
+	repath_reroute_repath(the_device(test), 1, &path);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
+	path.serial = 2;
+	path.epoch = 9;
+	path.sl = 3;
+	repath_reroute_repath(the_device(test), 1, &path);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, 3, IB_QPS_RTS);
+	path.serial = 1;
+	path.sl = 4;
+	repath_reroute_repath(the_device(test), 1, &path);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, 3, IB_QPS_RTS);
+}
+
+/* It dies before it says what comes instead; the next one says it while the queue pair still waits. */
+static void t_manager_dies(struct kunit *test)
+{
+	const struct repath_new_path ahead = {
+		.dlid = DLID, .sl = NEW_SL, .has = REPATH_PATH_SL, .serial = 70, .epoch = 1,
+	};
+	const struct repath_new_path path = {
+		.dlid = DLID, .sl = 3, .has = REPATH_PATH_SL, .serial = 1, .epoch = 2,
+	};
+	struct hw_qp *waits = add_qp(test, 21, DLID, current), *loaded = add_qp(test, 22, DLID, current);
+	struct repath_device *dev = the_device(test);
+
+	repath_reroute_prepare(dev, 1, &ahead);
+	repath_reroute_unpath(dev, 1, DLID, REPATH_UNPATH_BREAKS, true);
+	let_begin(test);
+	waits->mig = IB_MIG_ARMED;
+	settle(test, true);
+	/* It still sends, by the path that there is. */
+	KUNIT_EXPECT_EQ(test, (int)waits->state, (int)IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&waits->ah), OLD_SL);
+	repath_reroute_unpath(dev, 1, DLID, REPATH_UNPATH_BREAKS, true);
+	let_begin(test);
+	KUNIT_EXPECT_EQ(test, (int)loaded->state, (int)IB_QPS_SQD);
+	repath_reroute_repath(dev, 1, &path);
+	settle(test, false);
+	expect(test, waits, REPATH_MOVE_MOVED, REPATH_BY_SQD, 3, IB_QPS_RTS);
+	expect(test, loaded, REPATH_MOVE_MOVED, REPATH_BY_SQD, 3, IB_QPS_RTS);
+}
+
+/* It takes no alternate path, though it was told in time: the other way is left. */
+static void t_alternate_refused(struct kunit *test)
+{
+	const struct repath_new_path path = { .dlid = DLID, .sl = NEW_SL, .has = REPATH_PATH_SL };
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+
+	hw_device.no_alt = true;
+	repath_reroute_prepare(the_device(test), 1, &path);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_NONE, REPATH_BY_NONE, OLD_SL, IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, hw->modified, 0);
+	reroute_to(test, NEW_SL);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, (int)hw->mig, (int)IB_MIG_MIGRATED);
+	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_MOVE_NO_WAY), 0ull);
+}
+
+static struct kunit_case reroute_trouble_cases[] = {
+	KUNIT_CASE(t_another_manager),
+	KUNIT_CASE(t_manager_dies),
+	KUNIT_CASE(t_alternate_refused),
+	{}
+};
+
+static struct kunit_suite reroute_trouble_suite = {
+	.name = "repath_reroute_trouble",
+	.init = reroute_init,
+	.exit = reroute_exit,
+	.test_cases = reroute_trouble_cases,
+};
+kunit_test_suite(reroute_trouble_suite);
+MODULE_LICENSE("GPL");
