@@ -251,6 +251,7 @@ static void sa_work(struct work_struct *work)
 	take_reports(sp);
 	if (sp->way) {
 		repath_sa_subscribe(sp, &next);
+		repath_sa_not_heard(sp, &next);
 		repath_sa_query(sp, &next);
 	}
 	repath_sa_tell_kernel(sp, &next);

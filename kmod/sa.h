@@ -75,7 +75,7 @@ struct repath_sa_way {
  * @timeout_ms: of one try; longer than a packet lives in this subnet
  * @gid: own, in the table at 0
  * @subscribed: the subnet manager has answered to all traps
- * @since_ns: it did: CLOCK_BOOTTIME
+ * @since_ns: when that was asked for: CLOCK_BOOTTIME. It knows of no exception that is older
  * @at: jiffies: when to ask for the subscription again; valid if REPATH_SM_WAITING, or ON
  * @backoff: jiffies: to wait after the next failure
  * @pending: traps that are asked for
@@ -85,6 +85,9 @@ struct repath_sa_way {
  * @table_at: jiffies: not before that all paths are asked for
  * @table_tries: how often in vain
  * @table_news: the next table is asked for because something has changed
+ * @breaks: paths are about to break, and it was not told of all of them what comes instead
+ * @breaks_all: of none
+ * @breaks_at: jiffies: when to ask instead; valid if @breaks
  * @ring: what was heard lately
  * @paths: what was learnt
  * @changed: the kernel's users are to be told that paths have changed
@@ -129,6 +132,9 @@ struct repath_sa_port {
 	unsigned long table_at;
 	unsigned int table_tries;
 	bool table_news;
+	bool breaks;
+	bool breaks_all;
+	unsigned long breaks_at;
 	struct repath_notice_ring ring;
 	struct repath_learnts paths;
 	bool changed;
@@ -158,6 +164,7 @@ void repath_sa_unsubscribe(struct repath_sa_port *sp);
 void repath_sa_query(struct repath_sa_port *sp, unsigned long *next);
 void repath_sa_query_answered(struct repath_sa_port *sp, struct repath_sa_ask *ask);
 void repath_sa_heard(struct repath_sa_port *sp, const struct repath_notice *notice);
+void repath_sa_not_heard(struct repath_sa_port *sp, unsigned long *next);
 void repath_sa_tell_kernel(struct repath_sa_port *sp, unsigned long *next);
 void repath_sa_forget(struct repath_sa_port *sp);
 void repath_sa_want_paths(struct repath_sa_port *sp, u16 dlid);

@@ -4,9 +4,15 @@
 #include <repath_sm.h>
 
 #include "device.h"
+#include "range.h"
 #include "reroute.h"
 #include "sa.h"
 #include "track.h"
+
+static unsigned int unpath_ms = 30000;
+REPATH_RANGE_PARAM(unpath_ms, 1000, 600000, 0644);
+MODULE_PARM_DESC(unpath_ms,
+		 "when to ask for a path that was to break, if nothing was told, in ms (30000; 1000 to 600000)");
 
 static void new_path(const struct repath_notice *notice, struct repath_new_path *path)
 {
@@ -61,6 +67,8 @@ static void heard_route_repath(struct repath_sa_port *sp, const struct repath_no
 {
 	struct repath_new_path path;
 
+	if (!late)
+		sp->breaks_all = false;
 	/* What is late may have been overtaken for this path, or not: the SA knows. */
 	if (!notice->dlid)
 		repath_sa_want_table(sp, true);
@@ -77,6 +85,9 @@ static void heard_route_unpath(struct repath_sa_port *sp, const struct repath_no
 {
 	struct repath_new_path path;
 
+	sp->breaks = true;
+	sp->breaks_all |= !notice->dlid;
+	sp->breaks_at = jiffies + msecs_to_jiffies(unpath_ms);
 	if (notice->dlid && notice->ahead && notice->mask & REPATH_SM_MASK_SL) {
 		new_path(notice, &path);
 		repath_reroute_prepare(sp->dev, sp->port, &path);
@@ -198,4 +209,37 @@ void repath_sa_heard(struct repath_sa_port *sp, const struct repath_notice *noti
 		heard_lane(sp, notice);
 	else if (notice->kind == REPATH_SM_MOVED)
 		heard_moved(sp, notice);
+}
+
+static bool has_unpath(struct repath_sa_port *sp)
+{
+	struct repath_learnt path;
+	unsigned long index;
+
+	for (index = 0; repath_learnt_next(&sp->paths, &index, &path); index++)
+		if (path.unpath)
+			return true;
+	return false;
+}
+
+/**
+ * repath_sa_not_heard - what should have been said by now
+ * @sp: port, which has a way
+ * @next: see sa.h
+ *
+ * After UnPath the subnet manager may die, or give up to say RePath to a host that it does not
+ * reach. No path is about to break for ever: who knows is asked.
+ */
+void repath_sa_not_heard(struct repath_sa_port *sp, unsigned long *next)
+{
+	if (!sp->breaks)
+		return;
+	if (time_before(jiffies, sp->breaks_at)) {
+		repath_sa_sooner(next, sp->breaks_at);
+		return;
+	}
+	sp->breaks = false;
+	if (sp->breaks_all || has_unpath(sp))
+		repath_sa_want_table(sp, true);
+	sp->breaks_all = false;
 }

@@ -103,15 +103,33 @@ static bool is_asking(struct repath_sa_port *sp)
 	return asking;
 }
 
+/* Until it is answered. Who does not answer for long may be another one by now, or not know us. */
 static void ask_again(struct repath_sa_port *sp)
 {
 	repath_stat_inc(sp->dev, REPATH_STAT_SA_QUERY_FAILED);
-	if (++sp->table_tries > TABLE_TRIES) {
-		sp->table_tries = 0;
-		return;
+	if (sp->table_tries < TABLE_TRIES) {
+		sp->table_tries++;
+	} else {
+		set_bit(REPATH_SA_RENEW, &sp->wants);
+		repath_sa_want(sp, REPATH_SA_LOOK);
 	}
 	sp->table_at = jiffies + (HZ << (sp->table_tries - 1));
 	set_bit(REPATH_SA_TABLE, &sp->wants);
+}
+
+/* What the answer does not have is not there any more; or @vague: of which nothing is known. */
+static void drop(struct repath_sa_port *sp, u64 before_ns, bool vague)
+{
+	struct repath_learnt path;
+	unsigned long index;
+
+	for (index = 0; repath_learnt_next(&sp->paths, &index, &path); index++) {
+		if (path.ns >= before_ns || repath_sa_is_exception(sp, path.slid, path.dlid) ||
+		    (vague && !path.unpath && path.source != REPATH_PATH_LANE))
+			continue;
+		repath_learnt_drop(&sp->paths, &path);
+		repath_event_path(sp->dev, sp->port, &path, REPATH_EV_DEL);
+	}
 }
 
 /**
@@ -119,7 +137,8 @@ static void ask_again(struct repath_sa_port *sp)
  * @sp: port, which has a way
  * @next: see sa.h
  *
- * A port of which no queue pair goes anywhere does not ask for all paths: nobody uses one.
+ * A port of which no queue pair goes anywhere does not ask for all paths: nobody uses one. It
+ * forgets what it would have to ask for.
  */
 void repath_sa_query(struct repath_sa_port *sp, unsigned long *next)
 {
@@ -138,6 +157,7 @@ void repath_sa_query(struct repath_sa_port *sp, unsigned long *next)
 		    !repath_qp_for_each(sp->dev, has_path, sp)) {
 			sp->changed |= sp->table_news;
 			sp->table_news = false;
+			drop(sp, U64_MAX, true);
 			return;
 		}
 		err = repath_sa_ask_paths(sp, 0);
@@ -217,14 +237,15 @@ void repath_sa_learn(struct repath_sa_port *sp, const struct repath_learnt *path
  * @slid: own LID
  * @dlid: where the path leads
  *
- * One that the subnet manager made holds until the same one ends it.
+ * One that the subnet manager made holds until the same one ends it, or knows us no more.
  */
 bool repath_sa_is_exception(struct repath_sa_port *sp, u16 slid, u16 dlid)
 {
 	struct repath_learnt old;
 
 	return repath_learnt_find(&sp->paths, slid, dlid, &old) &&
-	       old.source == REPATH_PATH_LANE && old.epoch == sp->ring.epoch;
+	       old.source == REPATH_PATH_LANE && old.epoch == sp->ring.epoch &&
+	       old.ns >= sp->since_ns;
 }
 
 struct answer {
@@ -280,20 +301,6 @@ static void take_record(const void *record, void *arg)
 		repath_sa_hand_over(sp, &new);
 }
 
-/* What the answer does not have is not there any more. */
-static void drop_older(struct repath_sa_port *sp, u64 ns)
-{
-	struct repath_learnt path;
-	unsigned long index;
-
-	for (index = 0; repath_learnt_next(&sp->paths, &index, &path); index++) {
-		if (path.ns >= ns || repath_sa_is_exception(sp, path.slid, path.dlid))
-			continue;
-		repath_learnt_drop(&sp->paths, &path);
-		repath_event_path(sp->dev, sp->port, &path, REPATH_EV_DEL);
-	}
-}
-
 /**
  * repath_sa_query_answered - path records have come, or have not
  * @sp: port
@@ -323,7 +330,7 @@ void repath_sa_query_answered(struct repath_sa_port *sp, struct repath_sa_ask *a
 	if (!test_bit(REPATH_SA_TABLE, &sp->wants))
 		sp->table_news = false;
 	sp->table_at = jiffies + TABLE_GAP;
-	drop_older(sp, answer.asked_ns);
+	drop(sp, answer.asked_ns, false);
 }
 
 /**

@@ -5,7 +5,6 @@
  * that nobody said so.
  */
 #include <linux/random.h>
-#include <linux/ktime.h>
 #include <repath_sm.h>
 
 #include "device.h"
@@ -33,7 +32,7 @@ static void failed(struct repath_sa_port *sp)
 	sp->backoff = min_t(unsigned long, sp->backoff * 2, BACKOFF_MAX);
 }
 
-static void succeeded(struct repath_sa_port *sp)
+static void succeeded(struct repath_sa_port *sp, u64 asked_ns)
 {
 	repath_stat_inc(sp->dev, REPATH_STAT_SM_SUBSCRIBED);
 	sp->backoff = BACKOFF_MIN;
@@ -42,8 +41,8 @@ static void succeeded(struct repath_sa_port *sp)
 	if (sp->subscribed)
 		return;
 	sp->subscribed = true;
-	sp->since_ns = ktime_get_boottime_ns();
-	/* What was reported before has not been heard. */
+	sp->since_ns = asked_ns;
+	/* What was reported before has not been heard, and its exceptions have ended. */
 	set_bit(REPATH_SA_TABLE, &sp->wants);
 }
 
@@ -96,7 +95,7 @@ void repath_sa_subscribe_answered(struct repath_sa_port *sp, struct repath_sa_as
 	if (sp->failed)
 		failed(sp);
 	else
-		succeeded(sp);
+		succeeded(sp, ask->started_ns);
 }
 
 /**

@@ -1,194 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 13 */
+/* kunit-cases: 18 */
 /* kunit-objs: ../sa.o ../sa_ask.o ../sa_subscribe.o ../sa_paths.o ../sa_heard.o ../notice.o ../learnt.o ../stat.o */
 /* A port and its subnet manager: who is believed, what is asked, and what is done about it. */
-#include <kunit/test.h>
-
-#include "sa_fakes.h"
-
-static struct repath_sa_port *port_of(void)
-{
-	return list_first_entry(&fake.dev.sa_ports, struct repath_sa_port, node);
-}
-
-static u64 stat_of(enum repath_stat stat)
-{
-	return atomic64_read(&fake.dev.stats.n[stat]);
-}
-
-/* What is to be done is done, and what was given up is over. */
-static void settle(void)
-{
-	struct repath_sa_port *sp = port_of();
-	bool again;
-	int i;
-
-	do {
-		again = false;
-		flush_delayed_work(&sp->work);
-		for (i = 0; i < SENT_MAX; i++) {
-			if (fake.sent[i] && fake.cancelled[i]) {
-				fake_over(i, IB_WC_WR_FLUSH_ERR);
-				again = true;
-			}
-		}
-	} while (again);
-}
-
-/* The next request under way of an attribute, or -1. */
-static int asked(u16 attr)
-{
-	int i;
-
-	for (i = 0; i < SENT_MAX; i++)
-		if (fake.sent[i] &&
-		    ((struct ib_mad_hdr *)fake.sent[i]->mad)->attr_id == cpu_to_be16(attr))
-			return i;
-	return -1;
-}
-
-static int count_asked(u16 attr)
-{
-	int i, n = 0;
-
-	for (i = 0; i < SENT_MAX; i++)
-		n += fake.sent[i] &&
-		     ((struct ib_mad_hdr *)fake.sent[i]->mad)->attr_id == cpu_to_be16(attr);
-	return n;
-}
-
-struct received {
-	struct ib_mad_recv_wc wc;
-	struct ib_wc completion;
-	struct ib_sa_mad mad;
-};
-
-static struct received *received_new(struct kunit *test, const void *mad, u32 slid, u32 qpn)
-{
-	/* ib_free_recv_mad() frees it. */
-	struct received *r = kzalloc(sizeof(*r), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, r);
-	memcpy(&r->mad, mad, sizeof(r->mad));
-	r->completion.slid = slid;
-	r->completion.src_qp = qpn;
-	r->wc.wc = &r->completion;
-	r->wc.recv_buf.mad = (struct ib_mad *)&r->mad;
-	INIT_LIST_HEAD(&r->wc.rmpp_list);
-	list_add(&r->wc.recv_buf.list, &r->wc.rmpp_list);
-	r->wc.mad_len = sizeof(r->mad);
-	return r;
-}
-
-static void answer_from(struct kunit *test, int i, u16 status, u32 slid, u32 qpn,
-			const struct repath_sm_path *path, int n)
-{
-	struct ib_sa_mad mad;
-	struct received *r;
-
-	KUNIT_ASSERT_GE(test, i, 0);
-	memcpy(&mad, fake.sent[i]->mad, sizeof(mad));
-	mad.mad_hdr.method |= IB_MGMT_METHOD_RESP;
-	mad.mad_hdr.status = cpu_to_be16(status);
-	r = received_new(test, &mad, slid, qpn);
-	if (path) {
-		r->mad.sa_hdr.attr_offset = cpu_to_be16(sizeof(*path) / 8);
-		memcpy(r->mad.data, path, n * sizeof(*path));
-		r->wc.mad_len = IB_MGMT_SA_HDR + n * sizeof(*path);
-	}
-	fake.agent.recv_handler(&fake.agent, fake.sent[i], &r->wc);
-	fake_over(i, IB_WC_SUCCESS);
-}
-
-static void answer(struct kunit *test, int i, u16 status)
-{
-	answer_from(test, i, status, SM_LID, 1, NULL, 0);
-}
-
-static void report_from(struct kunit *test, u16 trap, u64 mask, u32 number, u8 sl, u32 slid,
-			u32 qpn)
-{
-	struct repath_sm_report *report;
-	struct ib_sa_mad mad = {};
-	struct received *r;
-
-	mad.mad_hdr.base_version = IB_MGMT_BASE_VERSION;
-	mad.mad_hdr.mgmt_class = IB_MGMT_CLASS_SUBN_ADM;
-	mad.mad_hdr.method = IB_MGMT_METHOD_REPORT;
-	mad.mad_hdr.attr_id = cpu_to_be16(IB_SA_ATTR_NOTICE);
-	report = (void *)mad.data;
-	report->type = REPATH_SM_TYPE;
-	report->trap = cpu_to_be16(trap);
-	report->details.version = REPATH_SM_VERSION;
-	report->details.comp_mask = cpu_to_be64(mask);
-	report->details.number = cpu_to_be32(number);
-	report->path.slid = cpu_to_be16(OWN_LID);
-	report->path.dlid = cpu_to_be16(20);
-	report->path.qos_class_sl = cpu_to_be16(sl);
-	r = received_new(test, &mad, slid, qpn);
-	fake.agent.recv_handler(&fake.agent, NULL, &r->wc);
-	settle();
-}
-
-#define PATH (REPATH_SM_MASK_SLID | REPATH_SM_MASK_DLID | REPATH_SM_MASK_SL)
-
-static void report(struct kunit *test, u16 trap, u64 mask, u32 number, u8 sl)
-{
-	report_from(test, trap, mask, number, sl, SM_LID, 1);
-}
-
-static void subscribe(struct kunit *test)
-{
-	settle();
-	KUNIT_ASSERT_EQ(test, count_asked(IB_SA_ATTR_INFORM_INFO), 2);
-	answer(test, asked(IB_SA_ATTR_INFORM_INFO), 0);
-	answer(test, asked(IB_SA_ATTR_INFORM_INFO), 0);
-	settle();
-	KUNIT_ASSERT_EQ(test, port_of()->state, (u8)REPATH_SM_SUBSCRIBED);
-}
-
-static void event(enum ib_event_type type)
-{
-	struct ib_event event = { .event = type, .element.port_num = 1 };
-
-	fake.dev.sa_events.handler(&fake.dev.sa_events, &event);
-	settle();
-}
-
-static int sa_init(struct kunit *test)
-{
-	memset(&fake, 0, sizeof(fake));
-	memset(&repath_stats, 0, sizeof(repath_stats));
-	spin_lock_init(&fake.lock);
-	fake.ibdev.phys_port_cnt = 1;
-	fake.ibdev.node_type = RDMA_NODE_IB_CA;
-	fake.ibdev.port_data = fake.port_data;
-	fake.port_data[1].immutable.core_cap_flags = RDMA_CORE_CAP_IB_SA | RDMA_CORE_CAP_PROT_IB;
-	fake.attr.state = IB_PORT_ACTIVE;
-	fake.attr.lid = OWN_LID;
-	fake.attr.sm_lid = SM_LID;
-	fake.attr.subnet_timeout = 18;
-	fake.qp_path = (struct repath_path) { .dlid = 20, .port = 1, .has_av = true, .sl = 1 };
-	fake.dev.ibdev = &fake.ibdev;
-	INIT_LIST_HEAD(&fake.dev.sa_ports);
-	mutex_init(&fake.dev.sa_mutex);
-	if (repath_sa_init())
-		return -ENOMEM;
-	repath_sa_begin(&fake.dev);
-	test->priv = &fake;
-	return 0;
-}
-
-static void sa_exit(struct kunit *test)
-{
-	if (!test->priv)
-		return;
-	/* It is not active, so that nobody waits for an answer to the goodbye. */
-	fake.attr.state = IB_PORT_DOWN;
-	repath_sa_end(&fake.dev);
-	repath_sa_exit();
-	KUNIT_EXPECT_EQ(test, fake.ahs, 0);
-}
+#include "sa_case.h"
 
 static void t_subscribes(struct kunit *test)
 {
@@ -325,16 +139,6 @@ static void t_reports(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_NOTICE_AGAIN), 1ull);
 }
 
-static void fill_path(struct repath_sm_path *path, u16 dlid, u8 sl)
-{
-	memset(path, 0, sizeof(*path));
-	path->slid = cpu_to_be16(OWN_LID);
-	path->dlid = cpu_to_be16(dlid);
-	path->qos_class_sl = cpu_to_be16(sl);
-	path->mtu = REPATH_SM_EXACTLY | IB_MTU_4096;
-	path->rate = REPATH_SM_EXACTLY | IB_RATE_10_GBPS;
-}
-
 /* All paths are asked for at once, and only the one that differs is handed on. */
 static void t_table(struct kunit *test)
 {
@@ -405,23 +209,196 @@ static void t_lane(struct kunit *test)
 	fake.has_qp = true;
 	subscribe(test);
 	fill_path(&path, 20, 2);
-	mutex_lock(&port_of()->mutex);
-	repath_sa_heard(port_of(), &lane);
-	mutex_unlock(&port_of()->mutex);
+	hear(&lane);
 	KUNIT_EXPECT_EQ(test, fake.given.sl, 6);
 	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, &path, 1);
 	settle();
 	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
 	lane.repath = false;
-	mutex_lock(&port_of()->mutex);
-	repath_sa_heard(port_of(), &lane);
-	mutex_unlock(&port_of()->mutex);
-	repath_sa_kick(port_of());
-	settle();
+	hear(&lane);
 	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, &path, 1);
 	settle();
 	KUNIT_EXPECT_EQ(test, fake.ngiven, 2);
 	KUNIT_EXPECT_EQ(test, fake.given.sl, 2);
+}
+
+/* An exception is known only to who made it: who has begun anew will never end it. */
+static void t_lane_without_manager(struct kunit *test)
+{
+	struct repath_notice lane = {
+		.repath = true, .kind = REPATH_SM_LANE, .mask = PATH, .slid = OWN_LID,
+		.dlid = 20, .sl = 6, .number = 1,
+	};
+	struct repath_sm_path path;
+	struct repath_learnt found;
+
+	fake.has_qp = true;
+	subscribe(test);
+	fill_path(&path, 20, 2);
+	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, &path, 1);
+	hear(&lane);
+	fake.qp_path.sl = 6;
+	/* Asking again does not mean that. */
+	port_of()->at = jiffies;
+	repath_sa_kick(port_of());
+	subscribe(test);
+	KUNIT_EXPECT_TRUE(test, repath_sa_is_exception(port_of(), OWN_LID, 20));
+
+	fake.ngiven = 0;
+	port_of()->table_at = jiffies;
+	event(IB_EVENT_CLIENT_REREGISTER);
+	subscribe(test);
+	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, &path, 1);
+	settle();
+	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
+	KUNIT_EXPECT_EQ(test, fake.given.sl, 2);
+
+	/* Nobody uses it: nobody asks, and it is not known. */
+	lane.number = 2;
+	hear(&lane);
+	fake.has_qp = false;
+	port_of()->table_at = jiffies;
+	event(IB_EVENT_CLIENT_REREGISTER);
+	subscribe(test);
+	KUNIT_EXPECT_FALSE(test, repath_learnt_find(&port_of()->paths, OWN_LID, 20, &found));
+}
+
+/* It has died before it could say RePath, or could not be heard. */
+static void t_breaks(struct kunit *test)
+{
+	struct repath_notice unpath = {
+		.kind = REPATH_SM_ROUTE, .mask = PATH, .slid = OWN_LID, .dlid = 20, .sl = 6,
+		.number = 1, .serial = 1, .wait = true, .ahead = true,
+	};
+	struct repath_sm_path path;
+	struct repath_learnt found;
+
+	fake.has_qp = true;
+	subscribe(test);
+	fill_path(&path, 20, 1);
+	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, &path, 1);
+	settle();
+	hear(&unpath);
+	KUNIT_EXPECT_EQ(test, count_asked(IB_SA_ATTR_PATH_REC), 0);
+	KUNIT_ASSERT_TRUE(test, repath_learnt_find(&port_of()->paths, OWN_LID, 20, &found));
+	KUNIT_EXPECT_TRUE(test, found.unpath);
+	port_of()->breaks_at = jiffies;
+	port_of()->table_at = jiffies;
+	repath_sa_kick(port_of());
+	settle();
+	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, &path, 1);
+	settle();
+	KUNIT_ASSERT_TRUE(test, repath_learnt_find(&port_of()->paths, OWN_LID, 20, &found));
+	KUNIT_EXPECT_FALSE(test, found.unpath);
+
+	/* Said of all: nothing was learnt of any. */
+	unpath.number = unpath.serial = 2;
+	unpath.mask = unpath.dlid = 0;
+	hear(&unpath);
+	port_of()->breaks_at = jiffies;
+	port_of()->table_at = jiffies;
+	repath_sa_kick(port_of());
+	settle();
+	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, &path, 1);
+	settle();
+
+	/* Nobody uses it: nobody asks. */
+	unpath.number = unpath.serial = 3;
+	unpath.mask = PATH;
+	unpath.dlid = 20;
+	hear(&unpath);
+	fake.has_qp = false;
+	port_of()->breaks_at = jiffies;
+	port_of()->table_at = jiffies;
+	repath_sa_kick(port_of());
+	settle();
+	KUNIT_EXPECT_EQ(test, count_asked(IB_SA_ATTR_PATH_REC), 0);
+	KUNIT_EXPECT_FALSE(test, repath_learnt_find(&port_of()->paths, OWN_LID, 20, &found));
+}
+
+/* All was told: nothing is asked. */
+static void t_does_not_break(struct kunit *test)
+{
+	struct repath_notice notice = {
+		.kind = REPATH_SM_ROUTE, .mask = PATH, .slid = OWN_LID, .dlid = 20, .sl = 6,
+		.serial = 1,
+	};
+	struct repath_sm_path path;
+
+	fake.has_qp = true;
+	subscribe(test);
+	fill_path(&path, 20, 1);
+	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, &path, 1);
+	hear(&notice);
+	notice.dlid = 0;
+	notice.mask = 0;
+	notice.number = 1;
+	hear(&notice);
+	notice.repath = true;
+	notice.dlid = 20;
+	notice.mask = PATH;
+	hear(&notice);
+	port_of()->breaks_at = jiffies;
+	port_of()->table_at = jiffies;
+	repath_sa_kick(port_of());
+	settle();
+	KUNIT_EXPECT_FALSE(test, port_of()->breaks);
+	KUNIT_EXPECT_EQ(test, count_asked(IB_SA_ATTR_PATH_REC), 0);
+}
+
+/* Who does not answer for long may not know us any more; it is asked until it answers. */
+static void t_unanswered(struct kunit *test)
+{
+	struct repath_sm_path path;
+	struct repath_learnt found;
+	int i, looks;
+
+	fake.has_qp = true;
+	subscribe(test);
+	looks = fake.looks;
+	for (i = 0; i < 20; i++) {
+		KUNIT_ASSERT_EQ(test, count_asked(IB_SA_ATTR_PATH_REC), 1);
+		fake_over(asked(IB_SA_ATTR_PATH_REC), IB_WC_RESP_TIMEOUT_ERR);
+		settle();
+		if (count_asked(IB_SA_ATTR_INFORM_INFO))
+			subscribe(test);
+		port_of()->table_at = jiffies;
+		repath_sa_kick(port_of());
+		settle();
+	}
+	KUNIT_EXPECT_GT(test, fake.looks, looks);
+	KUNIT_EXPECT_GT(test, stat_of(REPATH_STAT_SM_SUBSCRIBED), 1ull);
+	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_SA_QUERY_FAILED), 20ull);
+	fill_path(&path, 20, 3);
+	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, &path, 1);
+	settle();
+	KUNIT_EXPECT_EQ(test, fake.given.sl, 3);
+	KUNIT_EXPECT_TRUE(test, repath_learnt_find(&port_of()->paths, OWN_LID, 20, &found));
+}
+
+/* Of an older routing: perhaps overtaken, perhaps not. */
+static void t_late(struct kunit *test)
+{
+	struct repath_notice notice = {
+		.repath = true, .kind = REPATH_SM_ROUTE, .mask = PATH, .slid = OWN_LID, .dlid = 20,
+		.sl = 6, .serial = 9, .epoch = 5,
+	};
+
+	subscribe(test);
+	hear(&notice);
+	KUNIT_EXPECT_EQ(test, fake.given.serial, 9u);
+	KUNIT_EXPECT_EQ(test, fake.given.epoch, 5u);
+	notice.serial = 8;
+	notice.number = 1;
+	hear(&notice);
+	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
+	KUNIT_EXPECT_EQ(test, count_asked(IB_SA_ATTR_PATH_REC), 1);
+	/* Another subnet manager counts from the beginning. */
+	notice.epoch = 6;
+	notice.number = 2;
+	hear(&notice);
+	KUNIT_EXPECT_EQ(test, fake.ngiven, 2);
+	KUNIT_EXPECT_EQ(test, fake.given.epoch, 6u);
 }
 
 /* The event that tells the kernel's users is not taken for another subnet manager. */
@@ -451,6 +428,11 @@ static struct kunit_case sa_cases[] = {
 	KUNIT_CASE(t_table),
 	KUNIT_CASE(t_overtaken),
 	KUNIT_CASE(t_lane),
+	KUNIT_CASE(t_lane_without_manager),
+	KUNIT_CASE(t_breaks),
+	KUNIT_CASE(t_does_not_break),
+	KUNIT_CASE(t_unanswered),
+	KUNIT_CASE(t_late),
 	KUNIT_CASE(t_kernel_users),
 	{}
 };
