@@ -6,6 +6,7 @@
 #include "command.h"
 #include "fabric/check.h"
 #include "fabric/draw.h"
+#include "fabric/live.h"
 #include "fabric/partition.h"
 #include "fabric/read.h"
 #include "out.h"
@@ -15,6 +16,7 @@
 struct words {
 	const char *from[PATHS];
 	size_t nfrom;
+	struct live_wants live;
 	const char *dot;
 	const char *save;
 	uint8_t sl;
@@ -23,7 +25,7 @@ struct words {
 };
 
 static const char check_help[] =
-	"usage: repath [-j] fabric check [from PATH]... [sl N] [partitions FILE]\n"
+	"usage: repath [-j] fabric check [from PATH]... [dev D] [port N] [sl N] [partitions FILE]\n"
 	"           [require minimal | symmetric | lanes | links]... [dot FILE] [save FILE]\n"
 	"  checks the routing of a subnet: that every host reaches every other, loops of the tables,\n"
 	"  credit loops by lane, lanes that drop, longer ways than needed, balance, partitions that\n"
@@ -34,8 +36,10 @@ static const char check_help[] =
 	"              opensm-sl2vl.dump if there is one, paths.sl if there is one; or one of these\n"
 	"              files, or what ibnetdiscover, dump_fts and ibroute print. Files are told by\n"
 	"              what is in them, and may be named in any order\n"
-	"  sl N        the SL of all paths that no file tells of (else 0). A file with lines\n"
-	"              \"slid dlid sl\" (0x.. or decimal) tells SLs of paths\n"
+	"  dev, port   without \"from\" the subnet is asked, from this port, or the first that is up:\n"
+	"              its tables, and its subnet manager for the SL of each path\n"
+	"  sl N        the SL of all paths that no file tells of (else 0); the subnet manager is not\n"
+	"              asked. A file with lines \"slid dlid sl\" (0x.. or decimal) tells SLs\n"
 	"  partitions  OpenSM's partitions.conf: which links and lanes partitions share\n"
 	"  require     makes a fault of what else is a note: a path longer than the shortest, another\n"
 	"              SL for the way back, partitions that share a lane, or a link\n"
@@ -66,6 +70,13 @@ static void take_requirement(struct check_wants *wants, struct args *a)
 		usage_error(a, "\"%s\" can not be required", take_word(a, "what is required"));
 }
 
+/* Where it is said, the subnet manager need not be asked. */
+static uint8_t take_sl(struct words *w, struct args *a)
+{
+	w->live.sls = false;
+	return take_u32(a, "an SL", 0, FABRIC_LANES - 1);
+}
+
 static void take_words(struct words *w, struct args *a)
 {
 	const char *partitions = NULL;
@@ -74,8 +85,12 @@ static void take_words(struct words *w, struct args *a)
 	while (a->argc) {
 		if (take(a, "from"))
 			take_from(w, a);
+		else if (take(a, "dev"))
+			w->live.device = take_dev(a);
+		else if (take(a, "port"))
+			w->live.port = take_u32(a, "a port", 1, FABRIC_PORTS);
 		else if (take(a, "sl"))
-			w->sl = take_u32(a, "an SL", 0, FABRIC_LANES - 1);
+			w->sl = take_sl(w, a);
 		else if (take(a, "partitions"))
 			partitions = take_word(a, "FILE");
 		else if (take(a, "require"))
@@ -246,22 +261,37 @@ static void save(const struct check *c, FILE *to)
 	write_state(c->f, to);
 }
 
+/* From files, or from the subnet itself. NULL when the reason has been told. */
+static struct fabric *read_as_told(const struct words *w)
+{
+	struct fabric *f = fabric_new();
+	char message[READ_MESSAGE];
+	unsigned int unanswered = 0;
+	bool done;
+
+	f->default_sl = w->sl;
+	done = w->nfrom ? read_fabric(f, w->from, w->nfrom, message) :
+			  live_read(f, &w->live, &unanswered, message);
+	if (done && unanswered)
+		fprintf(stderr, "repath: %u questions were not answered: what is told of those nodes"
+			" and paths is not the whole\n", unanswered);
+	if (done)
+		return f;
+	fprintf(stderr, "repath: %s\n", message);
+	fabric_free(f);
+	return NULL;
+}
+
 static int check(struct args *a)
 {
-	struct words w = { .nfrom = 0 };
-	char message[READ_MESSAGE];
+	struct words w = { .live.sls = true };
 	struct fabric *f;
 	struct check c;
 	int status = 0;
 
 	take_words(&w, a);
-	if (!w.nfrom)
-		usage_error(a, "from what? name a directory of OpenSM's dumps: \"from DIR\"");
-	f = fabric_new();
-	f->default_sl = w.sl;
-	if (!read_fabric(f, w.from, w.nfrom, message)) {
-		fprintf(stderr, "repath: %s\n", message);
-		fabric_free(f);
+	f = read_as_told(&w);
+	if (!f) {
 		partitions_free(w.partitions);
 		return EXIT_NO_DOOR;
 	}

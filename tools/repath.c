@@ -52,7 +52,7 @@ static const struct command {
 	{ "sm", cmd_sm, "repath sm [show] [socket PATH]",
 	  "what OpenSM's plugin says of itself; see libosmrepath(8)" },
 	{ "fabric", cmd_fabric,
-	  "repath fabric check [from PATH]... [sl N] [partitions FILE]"
+	  "repath fabric check [from PATH]... [dev D] [port N] [sl N] [partitions FILE]"
 	  " [require minimal | symmetric | lanes | links]... [dot FILE] [save FILE]",
 	  "the routing of a whole subnet: what is wrong with it; fabric check help tells more" },
 };

@@ -119,6 +119,12 @@ static char *printable(const char *name)
 	return clean;
 }
 
+void fabric_rename(struct fabric_node *n, const char *name)
+{
+	free(n->name);
+	n->name = printable(name);
+}
+
 /* Arrays of pointers double when their length is a power of two. */
 static void append(struct fabric_node ***list, unsigned int *n, struct fabric_node *node)
 {

@@ -112,6 +112,7 @@ void *fabric_alloc(size_t n, size_t size);
 /* Finds or makes a node. NULL if there is one of that GUID that is another kind, or bad words. */
 struct fabric_node *fabric_add(struct fabric *f, uint64_t guid, bool is_switch,
 			       unsigned int nports, const char *name);
+void fabric_rename(struct fabric_node *n, const char *name);
 struct fabric_node *fabric_node(const struct fabric *f, uint64_t guid);
 struct fabric_port *fabric_port_of(const struct fabric *f, uint64_t port_guid);
 /* False if there is no such port, or it has another cable already. */

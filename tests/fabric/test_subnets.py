@@ -1,0 +1,130 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""repath fabric check on what stock OpenSM makes: live, from OpenSM's dumps, and from ibnetdiscover
+and dump_fts, which must all tell the same; engines that need lanes, and faults put into dumps."""
+
+import json
+import re
+import subprocess
+import sys
+
+from bed import NETS, TOP, Fabric, expect
+
+
+def check(fabric, *words, status=0):
+    """What the command says as JSON, at host H2."""
+    result = subprocess.run([f"{TOP}/build/repath", "-j", "fabric", "check", *words],
+                            env=fabric.environment("H2"), cwd=fabric.dir, text=True,
+                            capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+    expect(result.returncode == status, words, result.returncode, result.stdout, result.stderr)
+    return json.loads(result.stdout) if status < 2 else result.stderr
+
+
+def kinds(found):
+    return sorted({fault["kind"] for fault in found["faults"] if fault["wrong"]})
+
+
+def fabric_of(topology, options):
+    return Fabric(topology, opensm=f"{options} -D 0x43")
+
+
+def the_same_from_everywhere():
+    with fabric_of("xgft:3,4/1,2", "-R ftree -Q -l 1") as fabric:
+        for name, program in (("net", "ibnetdiscover"), ("tables", "dump_fts")):
+            with open(f"{fabric.dir}/{name}", "w", encoding="utf-8") as file:
+                file.write(fabric.run("H1", program))
+        live = check(fabric, "require", "minimal", "save", "state")
+        expect(live["switches"] == 6 and live["hosts"] == 12, live)
+        # Two LIDs for each of twelve hosts, all of one length or the other.
+        expect(live["paths"] == 12 * 11 * 2 == sum(live["hops"].values()), live)
+        expect(live["balance"]["least"] == live["balance"]["most"], "ftree balances", live)
+        for words in (["from", "."], ["from", "state"],
+                      ["from", "tables", "from", "net", "from", "opensm-sl2vl.dump"],
+                      ["from", "opensm.fdbs", "from", "net"]):
+            expect(check(fabric, *words) == live, words, "tells the same as", live)
+
+
+def lanes():
+    """A torus needs them: DFSSSP's SLs, which only the subnet manager knows."""
+    with fabric_of("torus:4x4", "-R dfsssp -Q") as fabric:
+        found = check(fabric, "save", "state")
+        expect(found["ok"] and len(found["lanes"]) > 1, found)
+        expect(check(fabric, "from", "state") == found, "a file keeps SLs")
+        found = check(fabric, "sl", "0", "dot", "loop.dot", status=1)
+        expect(kinds(found) == ["credit-loop"], found)
+        with open(f"{fabric.dir}/loop.dot", encoding="utf-8") as file:
+            drawn = re.findall(r"\[color=red", file.read())
+        expect(len(drawn) == sum(map(len, found["credit_loops"])), drawn, found)
+
+
+def a_ring():
+    """Three hops each way around a ring of five make a cycle each way; up*/down* has none."""
+    with fabric_of("torus:5", "-R minhop") as fabric:
+        found = check(fabric, "require", "minimal", status=1)
+        expect(sorted(map(len, found["credit_loops"])) == [5, 5], found)
+    with fabric_of(f"{NETS}/mesh3x2.net", "-R lash -Q") as fabric:
+        expect(check(fabric, "require", "symmetric", "require", "minimal")["lanes"] == [0], "LASH")
+        mark = fabric.sm_mark()
+        fabric.command('Unlink "S2"[3]')
+        fabric.wait_sm(mark, "Lanes needed: 2")
+        expect(check(fabric, "require", "symmetric")["lanes"] == [0, 1], "LASH after a fault")
+        expect(kinds(check(fabric, "sl", "0", status=1)) == ["credit-loop"], "without lanes")
+
+
+def changed(fabric, pattern, with_what):
+    """Writes OpenSM's table dump with one change."""
+    with open(f"{fabric.dir}/opensm-lfts.dump", encoding="utf-8") as file:
+        text, n = re.subn(pattern, with_what, file.read(), count=1)
+    expect(n == 1, pattern)
+    with open(f"{fabric.dir}/tables", "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def faults():
+    with fabric_of(f"{NETS}/mesh3x2.net", "-R lash") as fabric:
+        words = ["from", "opensm-subnet.lst", "from", "tables"]
+        s1 = r"(guid 0x0000000000200000 (?:.*\n)+?0x0003) 002"
+        changed(fabric, s1, r"\1 255")
+        found = check(fabric, *words, status=1)
+        expect(kinds(found) == ["management", "unreachable"], found)
+        expect("paths end at switch S1, whose table has no entry" in found["faults"][0]["what"],
+               found)
+        changed(fabric, s1, r"\1 004")
+        found = check(fabric, *words, status=1)
+        expect("a port without a cable" in found["faults"][0]["what"], found)
+        changed(fabric, s1, r"\1 001")
+        found = check(fabric, *words, status=1)
+        expect("to somebody else" in found["faults"][0]["what"], found)
+        # S2 gives back what is for its own host.
+        changed(fabric, r"(guid 0x0000000000200005 (?:.*\n)+?0x0003) 001", r"\1 004")
+        found = check(fabric, *words, status=1)
+        expect(kinds(found) == ["loop", "management", "unreachable"], found)
+        expect(found["unreachable"] == 5 and found["loops"] == 1, found)
+        expect(re.search(r"S1 port 2 -> S2 port 4 -> S1|S2 port 4 -> S1 port 2 -> S2",
+                         found["faults"][0]["what"]), found)
+        changed(fabric, s1, r"\1 x")
+        error = check(fabric, *words, status=3)
+        expect(re.search(r"tables:\d+: this is no entry", error), error)
+        error = check(fabric, "from", "opensm-lfts.dump", status=3)
+        expect("a switch that no cable is told of" in error, error)
+
+
+def nobody_answers():
+    with Fabric(f"{NETS}/mesh3x2.net") as fabric:
+        error = check(fabric, status=3)
+        expect("there is no subnet manager" in error, error)
+        found = check(fabric, "sl", "0", status=1)
+        expect("no-lid" in kinds(found), found)
+
+
+def main():
+    the_same_from_everywhere()
+    lanes()
+    a_ring()
+    faults()
+    nobody_answers()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
