@@ -5,56 +5,55 @@
 
 #include "direction.h"
 
-/* Visits what @root reaches, and adds it to the order. Returns the sum of the distances. */
-static uint64_t visit(const struct rsm_topo *topo, uint32_t root, uint32_t *distance,
-		      uint32_t *order, uint32_t *n)
+/* How far the switches are that @root reaches. Returns how many these are, they begin @order. */
+static uint32_t visit(const struct rsm_topo *topo, uint32_t root, uint32_t *distance,
+		      uint32_t *order)
 {
-	uint64_t sum = 0;
-	uint32_t at = *n;
+	uint32_t n = 0;
 
+	memset(distance, 0xff, topo->n_switches * sizeof(*distance));
 	distance[root] = 0;
-	order[(*n)++] = root;
-	for (; at < *n; at++) {
+	order[n++] = root;
+	for (uint32_t at = 0; at < n; at++) {
 		const struct rsm_topo_switch *sw = &topo->switches[order[at]];
 
-		sum += distance[order[at]];
 		for (unsigned int port = 1; port < sw->n_ports; port++) {
 			int32_t peer = sw->ports[port].peer;
 
 			if (peer < 0 || distance[peer] != UINT32_MAX)
 				continue;
 			distance[peer] = distance[order[at]] + 1;
-			order[(*n)++] = peer;
+			order[n++] = peer;
 		}
 	}
-	return sum;
+	return n;
 }
 
-/* In the middle of what it is connected to: of those, the first by GUID. */
-static uint32_t find_root(const struct rsm_topo *topo, uint32_t first, uint32_t *distance,
-			  uint32_t *order)
+static uint32_t links(const struct rsm_topo_switch *sw)
 {
-	uint64_t least = UINT64_MAX;
-	uint32_t n = 0, *component, root = first;
+	uint32_t n = 0;
 
-	memset(distance, 0xff, topo->n_switches * sizeof(*distance));
-	visit(topo, first, distance, order, &n);
-	component = malloc(n * sizeof(*component));
-	if (!component)
-		return UINT32_MAX;
-	memcpy(component, order, n * sizeof(*component));
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t reached = 0;
-		uint64_t sum;
+	for (unsigned int port = 1; port < sw->n_ports; port++)
+		n += sw->ports[port].peer >= 0;
+	return n;
+}
 
-		memset(distance, 0xff, topo->n_switches * sizeof(*distance));
-		sum = visit(topo, component[i], distance, order, &reached);
-		if (sum < least || (sum == least && component[i] < root)) {
-			least = sum;
-			root = component[i];
-		}
+/*
+ * The switch with the most links of what is connected, of those the first by GUID: a change
+ * elsewhere seldom makes it another, which would turn many links round.
+ */
+static uint32_t find_root(const struct rsm_topo *topo, const uint32_t *component, uint32_t n)
+{
+	uint32_t root = component[0], most = links(&topo->switches[root]);
+
+	for (uint32_t i = 1; i < n; i++) {
+		uint32_t has = links(&topo->switches[component[i]]);
+
+		if (has < most || (has == most && component[i] > root))
+			continue;
+		most = has;
+		root = component[i];
 	}
-	free(component);
 	return root;
 }
 
@@ -88,7 +87,7 @@ static void give_places(const struct rsm_topo *topo, const uint32_t *distance,
  */
 int rsm_direction_make(const struct rsm_topo *topo, struct rsm_direction *direction)
 {
-	uint32_t size = topo->n_switches + 1, root, n;
+	uint32_t size = topo->n_switches + 1, n;
 	uint32_t *distance = malloc(size * sizeof(*distance));
 	uint32_t *order = malloc(size * sizeof(*order));
 	int rc = -ENOMEM;
@@ -102,12 +101,8 @@ int rsm_direction_make(const struct rsm_topo *topo, struct rsm_direction *direct
 	for (uint32_t i = 0; i < topo->n_switches; i++) {
 		if (direction->place[i] != UINT32_MAX)
 			continue;
-		root = find_root(topo, i, distance, order);
-		if (root == UINT32_MAX)
-			goto out;
-		memset(distance, 0xff, size * sizeof(*distance));
-		n = 0;
-		visit(topo, root, distance, order, &n);
+		n = visit(topo, i, distance, order);
+		visit(topo, find_root(topo, order, n), distance, order);
 		give_places(topo, distance, direction);
 	}
 	rc = 0;

@@ -143,8 +143,20 @@ static bool taken(const struct rsm_change *c, const uint8_t *const *here,
 	return false;
 }
 
+/* Whether any table is another: if not, no port need be off. */
+static bool any_table(const struct rsm_change *c)
+{
+	for (uint32_t sw = 0; sw < c->topo->n_switches; sw++)
+		for (uint32_t first = 0; first < c->n_lft; first += RSM_LFT_BLOCK)
+			if (differs(c, sw, first))
+				return true;
+	return false;
+}
+
 static int plan_static(const struct rsm_change *c, struct rsm_plan *plan)
 {
+	if (!any_table(c))
+		return 0;
 	return add_all_ports(c, RSM_STEP_PORT_OFF, plan) ?: add_tables(c, plan) ?:
 		       add_all_ports(c, RSM_STEP_PORT_ON, plan);
 }
@@ -152,8 +164,11 @@ static int plan_static(const struct rsm_change *c, struct rsm_plan *plan)
 /* Packets that the old tables brought to a break node may yet be there when its ports come back. */
 static int plan_ports(const struct rsm_change *c, struct rsm_plan *plan)
 {
-	int rc = add_break_ports(c, RSM_STEP_PORT_OFF, plan) ?: add_tables(c, plan);
+	int rc;
 
+	if (!any_table(c))
+		return 0;
+	rc = add_break_ports(c, RSM_STEP_PORT_OFF, plan) ?: add_tables(c, plan);
 	if (!rc && (taken(c, c->old_lft, c->old_lft, NULL) || taken(c, c->new_lft, c->old_lft, NULL)))
 		rc = add(plan, (struct rsm_step) { .kind = RSM_STEP_WAIT });
 	return rc ?: add_break_ports(c, RSM_STEP_PORT_ON, plan);

@@ -17,6 +17,7 @@ void console_traffic_help(FILE *out)
 	fputs("Tables minhop                  routes, LIDs and active ports without an SM\n"
 	      "Flow \"a\" \"b\" [sl=N|sl=sa] [size=B] [message=B] [rate=GBPS] [start=US] [stop=US]\n"
 	      "      [window=N] [rto=US]      window: closed loop like RC; sl=sa: ask the SM\n"
+	      "      [poisson=1]              gaps are exponential, rate= is their mean\n"
 	      "      [ack=N]                  an ACK for N packets, and for a message's last\n"
 	      "Lane \"a\" \"b\" SL               flows between them use that SL from now on\n"
 	      "Uniform [spread=SLS] [...]     every host to all others at random\n"
@@ -73,6 +74,8 @@ static int options(const char *at, struct flow_spec *s, struct asked *ask, uint6
 			s->message = v;
 		else if (!strcmp(name, "rate") && v > 0)
 			s->gbps = v;
+		else if (!strcmp(name, "poisson"))
+			s->poisson = v != 0;
 		else if (!strcmp(name, "start") && v >= 0)
 			s->start = now + v * US;
 		else if (!strcmp(name, "stop") && v >= 0)

@@ -132,6 +132,22 @@ static void look_at(struct fabric *f, uint32_t number, uint64_t when)
 	clock_at(&f->clock, when, EV_FLOW, number, 0);
 }
 
+/* -ln() of a random number, without a logarithm (von Neumann). */
+static double exponential(struct fabric *f)
+{
+	for (double whole = 0;; whole++) {
+		double first = fabric_chance(f), last = first, next;
+		unsigned int n = 1;
+
+		while ((next = fabric_chance(f)) < last) {
+			last = next;
+			n++;
+		}
+		if (n % 2)
+			return whole + first;
+	}
+}
+
 /* Puts the next packet at the head of the source's queue if it is empty and it is time. */
 static void pump(struct fabric *f, uint32_t number)
 {
@@ -151,7 +167,7 @@ static void pump(struct fabric *f, uint32_t number)
 			return;
 		}
 		born = flow->due;
-		flow->due += flow->gap;
+		flow->due += s->poisson ? (uint64_t)(flow->gap * exponential(f)) : flow->gap;
 	}
 	packet = packet_new(f);
 	f->packets[packet].kind = PACKET_DATA;
@@ -207,10 +223,18 @@ void flow_sent(struct fabric *f, uint32_t number)
 	pump(f, number);
 }
 
+/* A source with a rate and no window goes on at it: it loses what it has. */
 void flow_stopped(struct fabric *f, uint32_t number)
 {
-	if (!(number & FLOW_ACK))
+	const struct flow *flow;
+
+	if (number & FLOW_ACK)
+		return;
+	flow = &f->traffic->flows[number];
+	if (!flow->gap || flow->spec.window)
 		look_at(f, number, f->clock.now + LOOK_AGAIN);
+	else
+		look_at(f, number, flow->due > f->clock.now ? flow->due : f->clock.now);
 }
 
 void flow_due(struct fabric *f, uint32_t number, uint32_t unused)

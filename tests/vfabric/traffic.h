@@ -20,6 +20,7 @@ struct flow_spec {
 	uint16_t size;		/* bytes of a full packet with headers; 0: 2048 + 30 */
 	uint32_t message;	/* payload of a message: its last packet is shorter; 0: all full */
 	double gbps;		/* 0: as fast as it goes */
+	uint8_t poisson;	/* gaps between packets are exponential, @gbps is their mean */
 	double hot;		/* part of the packets that goes to the hot spot, 0..1 */
 	uint64_t start, stop;	/* ps; stop 0: never */
 	uint32_t window;	/* closed loop with that many packets in flight; 0: open loop */

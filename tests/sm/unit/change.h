@@ -52,15 +52,17 @@ static void topo_without(struct rsm_topo *topo, uint32_t gone)
 	free(end_now);
 }
 
-/* @less: a switch of that GUID is not there, or NULL. */
-static void made_route(const char *spec, const struct rsm_topo_switch *less, struct made *made)
+/* @less: a switch of that GUID is not there, or NULL. @n_lft: at least so many entries. */
+static void made_route(const char *spec, const struct rsm_topo_switch *less, uint32_t n_lft,
+		       struct made *made)
 {
 	char why[128] = "";
 
+	*made = (struct made) { 0 };
 	net_init(&made->net);
 	CHECK_EQ(net_make(&made->net, spec), 0);
 	CHECK_EQ(topo_of_net(&made->net, 0, 8, &made->topo), 0);
-	made->routes = (struct rsm_routes) { .n_lft = made->topo.max_lid + 1 };
+	made->routes.n_lft = made->topo.max_lid < n_lft ? n_lft : made->topo.max_lid + 1u;
 	if (less)
 		topo_without(&made->topo, rsm_topo_switch_index(&made->topo, less->guid));
 	made->routes.lft = calloc(made->topo.n_switches + 1, sizeof(*made->routes.lft));
@@ -88,7 +90,7 @@ static void made_free(struct made *made)
 
 /* From the tables of one to those of the other; for made_change_free(). */
 static struct rsm_change made_change(const struct made *before, const struct made *after,
-				     const struct rsm_turns *discarded, bool whole)
+				     const struct rsm_turns *discarded)
 {
 	const uint8_t **old = calloc(after->topo.n_switches + 1, sizeof(*old));
 
@@ -106,7 +108,6 @@ static struct rsm_change made_change(const struct made *before, const struct mad
 		.n_lft = after->routes.n_lft,
 		.old_turns = discarded,
 		.new_turns = &after->turns,
-		.whole = whole,
 	};
 }
 
@@ -119,9 +120,10 @@ static inline void made_plan(const struct made *before, const struct made *after
 			     const struct rsm_turns *discarded, enum rsm_distribution how, bool whole,
 			     struct rsm_plan *plan)
 {
-	struct rsm_change c = made_change(before, after, discarded, whole);
+	struct rsm_change c = made_change(before, after, discarded);
 	char why[128] = "";
 
+	c.whole = whole;
 	if (rsm_plan_make(&c, how, plan, why, sizeof(why))) {
 		fprintf(stderr, "%s\n", why);
 		exit(1);

@@ -211,8 +211,8 @@ static void network(unsigned int switches, unsigned int seed, unsigned int gone)
 	struct made whole, less;
 
 	snprintf(spec, sizeof(spec), "random:%u,degree=3,hosts=1,seed=%u", switches, seed);
-	made_route(spec, NULL, &whole);
-	made_route(spec, &whole.topo.switches[gone], &less);
+	made_route(spec, NULL, 0, &whole);
+	made_route(spec, &whole.topo.switches[gone], 0, &less);
 	CHECK_EQ(less.topo.n_switches, switches - 1);
 	change(&whole.topo, &whole, &less, &nothing, seed % 10 == 0);
 	change(&whole.topo, &whole, &less, &whole.turns, seed % 10 == 0);
@@ -229,7 +229,7 @@ static void test_routes(void)
 		char spec[64];
 
 		snprintf(spec, sizeof(spec), "random:24,degree=3,hosts=1,seed=%u", seed);
-		made_route(spec, NULL, &made);
+		made_route(spec, NULL, 0, &made);
 		for (uint32_t from = 0; from < 24; from++) {
 			for (unsigned int lid = 1; lid <= made.topo.max_lid; lid++) {
 				uint32_t at = from, hops = 0, out;
@@ -260,7 +260,7 @@ static void test_refuses(void)
 	struct made made;
 	char why[128];
 
-	made_route("torus:6", NULL, &made);
+	made_route("torus:6", NULL, 0, &made);
 	for (uint32_t at = 0; at < 6; at++)
 		for (uint32_t i = 0; i < made.topo.n_ends; i++) {
 			const struct rsm_topo_end *end = &made.topo.ends[i];
@@ -270,7 +270,7 @@ static void test_refuses(void)
 			made.routes.lft[at][end->lid] = !ahead ? end->leaf_port : ahead <= 3 ? 2 : 1;
 		}
 	for (enum rsm_distribution how = 0; how <= RSM_DISTRIBUTE_TURNS; how++) {
-		struct rsm_change c = made_change(&made, &made, &made.turns, false);
+		struct rsm_change c = made_change(&made, &made, &made.turns);
 		int rc = rsm_plan_make(&c, how, &plan, why, sizeof(why));
 
 		CHECK_EQ(rc, how < RSM_DISTRIBUTE_PORTS ? 0 : -EINVAL);
