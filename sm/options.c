@@ -48,6 +48,9 @@ static const struct option {
 	{ "moves_keep", NUMBER, AT(moves_keep), 3600, 1, INT_MAX, NULL, NULL },
 	{ "moves_limit", NUMBER, AT(moves_limit), 65536, 1, INT_MAX, NULL, NULL },
 	{ "vftree_lanes", NUMBER, AT(vftree_lanes), 0, 0, 15, NULL, NULL },
+	{ "pftree_isolation", NUMBER, AT(pftree_isolation), 100, 0, 100, NULL, NULL },
+	{ "pftree_lanes", NUMBER, AT(pftree_lanes), 15, 1, 15, NULL, NULL },
+	{ "pftree_policy", TEXT, AT(pftree_policy), 0, 0, 0, NULL, "" },
 	{ "status_socket", TEXT, AT(status_socket), 0, 0, 0, NULL, "/run/osm-repath.sock" },
 #undef AT
 };

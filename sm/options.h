@@ -48,6 +48,9 @@ enum rsm_method {
  * @moves_keep: seconds that a deleted GUID is waited for
  * @moves_limit: how many of those at most
  * @vftree_lanes: data VLs that vFtree spreads paths over; 0: all that links have
+ * @pftree_isolation: percent of what engine pftree aims at that is isolation; the rest is weights
+ * @pftree_lanes: that it uses at most
+ * @pftree_policy: path of the file that says what is wanted of partitions; empty: nothing
  * @status_socket: path of the socket; empty: none
  */
 struct rsm_options {
@@ -73,7 +76,10 @@ struct rsm_options {
 	int moves_keep;
 	int moves_limit;
 	int vftree_lanes;
+	int pftree_isolation;
+	int pftree_lanes;
 	char status_socket[108];
+	char pftree_policy[108];
 };
 
 const char *rsm_method_name(int method);

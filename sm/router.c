@@ -16,9 +16,11 @@
 #include <opensm/osm_port.h>
 #include <opensm/osm_switch.h>
 
+extern const struct rsm_router rsm_pftree_router;
 extern const struct rsm_router rsm_updown_router;
 
 static const struct rsm_router *const routers[] = {
+	&rsm_pftree_router,
 	&rsm_updown_router,
 	&rsm_vftree_router,
 	NULL,
@@ -112,6 +114,8 @@ static int build(void *context)
 		r->routes = routes;
 		r->topo = topo;
 		r->routed = true;
+		if (*routes.remark)
+			rsm_log(r->rsm, OSM_LOG_ERROR, "%s: %s", r->router->name, routes.remark);
 		return 0;
 	}
 	routes_free(&routes);

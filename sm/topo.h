@@ -49,6 +49,7 @@ struct rsm_topo_switch {
  * @leaf: index of the switch
  * @leaf_port: number of the switch's port
  * @vls: data VLs that the link can use, 1 to 15
+ * @received: bytes that came to it, as far as they are counted
  */
 struct rsm_topo_end {
 	uint64_t guid;
@@ -58,6 +59,7 @@ struct rsm_topo_end {
 	int32_t leaf;
 	uint8_t leaf_port;
 	uint8_t vls;
+	uint64_t received;
 };
 
 /**

@@ -1,0 +1,128 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Engine pftree in OpenSM: partitions out of OpenSM's own file, figures 5 and 6 of the paper, lanes that
+path records and SLtoVL tables tell of, and policies that can not be kept, or read.
+
+        R1    R2
+         | \\ / |
+       L1   L2   L3        H1..H3 at L1 are the paper's A, B and C, and so on
+"""
+
+import re
+import signal
+import sys
+
+from managed import Managed, expect
+
+TREE = "xgft:3,3/1,2"
+TENANTS = {"one": ("H1", "H5"), "two": ("H2", "H6", "H9"), "three": ("H3", "H4", "H7", "H8")}
+KEYS = {"one": 0x101, "two": 0x102, "three": 0x103}
+
+
+def port_guid(fabric, host):
+    return int(re.search(r"nodeguid (\w+)", fabric.command(f'Dump "{host}"')).group(1), 16) + 1
+
+
+def lid_of(fabric, host):
+    return int(re.search(r"\blid (\d+)", fabric.command(f'Dump "{host}"')).group(1))
+
+
+class Tenants(Managed):
+    """OpenSM is started when the files are there, which need the fabric."""
+
+    def __init__(self, policy, **options):
+        self.policy = policy
+        super().__init__(TREE, "-R pftree,no_fallback -Q", **options)
+
+    def write_policy(self, text):
+        with open(f"{self.dir}/policy", "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def start_opensm(self, options):
+        self.options_of_plugin["pftree_policy"] = f"{self.dir}/policy"
+        self.conf = f"partition_config_file {self.dir}/partitions"
+        self.write_policy(self.policy)
+        with open(f"{self.dir}/partitions", "w", encoding="utf-8") as file:
+            file.write("Default=0x7fff : ALL=limited, SELF=full;\n")
+            for name, hosts in TENANTS.items():
+                members = ", ".join(f"{port_guid(self, host):#x}=full" for host in hosts)
+                file.write(f"{name}={KEYS[name]:#x} : {members};\n")
+        return super().start_opensm(options)
+
+    def sweep(self, want):
+        mark = self.sm_mark()
+        self.sm.send_signal(signal.SIGHUP)
+        return self.wait_sm(mark, want)
+
+    def links(self, tenant):
+        """Cables in one direction that its packets take, those of the hosts left out."""
+        lids = [lid_of(self, host) for host in TENANTS[tenant]]
+        links = set()
+        for a in lids:
+            for b in lids:
+                way = self.command(f"Route {a} {b}")
+                expect(a == b or f'To "H' in way, way)
+                # "[4] -> "L2-1"[1]": the port that is entered names the cable.
+                links |= set(re.findall(r'-> ("L\d-\d"\[\d+\])', way)[1:])
+        return links
+
+    def lane(self, tenant):
+        """What path records of its pairs say, which must be one SL."""
+        lids = [lid_of(self, host) for host in TENANTS[tenant]]
+        found = set()
+        for a in lids:
+            for b in lids:
+                records = self.run("H1", "saquery", "-p", "--src-to-dst", f"{a}:{b}")
+                if a != b:
+                    found.add(int(re.search(r"\bsl\.+0x(\w+)", records).group(1), 16))
+        expect(len(found) == 1, tenant, found)
+        return found.pop()
+
+
+def figures():
+    with Tenants("strict\npartition one phy\n") as fabric:
+        expect(not any("pftree:" in line for line in fabric.plugin_log()), *fabric.plugin_log())
+        one, two, three = (fabric.links(name) for name in TENANTS)
+        expect(one and not one & two and not one & three, "figure 6", one, two, three)
+        # Two more that want to be alone are more than two spines carry.
+        before = fabric.command("Dump")
+        fabric.write_policy("strict\npartition one phy\npartition 0x102 phy\n")
+        said = fabric.sweep("cannot route")
+        expect("2 links for 3 partitions" in said and "stays in force" in said, said)
+        expect(tables(fabric.command("Dump")) == tables(before), "tables stay")
+        fabric.write_policy("partition one some\n")
+        expect("policy:1: not understood" in fabric.sweep("cannot route"), "said why")
+        expect(tables(fabric.command("Dump")) == tables(before), "tables stay")
+        # The first that is named is kept.
+        fabric.write_policy("partition three phy\npartition one phy\n")
+        said = fabric.sweep("is not phy: it shares")
+        expect("partition one (0x0101) is not phy" in said, said)
+        one, two, three = (fabric.links(name) for name in TENANTS)
+        expect(three and not three & one and not three & two, "alone", one, two, three)
+
+
+def tables(dump):
+    """Without counters."""
+    return re.sub(r"(xmit|discards) \d+", "", dump)
+
+
+def lanes():
+    with Tenants("strict\npartition one vlane\npartition two vlane\n") as fabric:
+        one, two, three = (fabric.lane(name) for name in TENANTS)
+        expect(one != three and two != three, "lanes", one, two, three)
+        expect(one != two or not fabric.links("one") & fabric.links("two"), "lanes", one, two)
+        for lid in (lid_of(fabric, "H1"), lid_of(fabric, "L2-1")):
+            table = fabric.run("H1", "smpquery", "-L", "sl2vl", str(lid), "1")
+            row = re.search(r"in +\d+, out +\d+:((?: *\|? *\d+)+)", table).group(1)
+            lanes_of_sl = [int(vl) for vl in re.findall(r"\d+", row)]
+            expect(lanes_of_sl[:3] == [0, 1, 2], table)
+
+
+def main():
+    figures()
+    lanes()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

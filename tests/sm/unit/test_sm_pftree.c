@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Engine pftree: the paper's examples, random partitions, bad policies. */
+#include "pftree_bed.h"
+
+/* Letters are hosts: "AE,BFI": A and E are in one partition, B, F and I in another. */
+static void partitions(struct fabric *f, const char *text, const enum wish *wishes)
+{
+	uint32_t part = bed_partition(f, *wishes);
+
+	for (; *text; text++) {
+		if (*text == ',')
+			part = bed_partition(f, *++wishes);
+		else
+			bed_member(f, part, *text - 'A', true);
+	}
+}
+
+/* The spine that a host of a tree of two leaves is reached by. */
+static int32_t spine_to(const struct fabric *f, uint32_t end)
+{
+	for (uint32_t i = 0; i < f->topo.n_ends; i++) {
+		int32_t from = f->topo.ends[i].leaf;
+
+		if (from == f->topo.ends[end].leaf)
+			continue;
+		return f->topo.switches[from].ports[f->routes.lft[from][f->topo.ends[end].lid]].peer;
+	}
+	return -1;
+}
+
+/* How many hosts of a leaf share the spine of one. */
+static unsigned int beside(const struct fabric *f, uint32_t end)
+{
+	unsigned int n = 0;
+
+	for (uint32_t i = 0; i < f->topo.n_ends; i++)
+		n += f->topo.ends[i].leaf == f->topo.ends[end].leaf &&
+		     spine_to(f, i) == spine_to(f, end);
+	return n;
+}
+
+/* Figure 4: two partitions, all balanced and nothing shared. Figure 12: one host weighs more. */
+static void figures_4_and_12(void)
+{
+	static const enum wish any[] = { DEF, DEF };
+	struct fabric f;
+	struct judge j;
+
+	bed_open(&f, "xgft:4,2/1,2");
+	bed_topo(&f, 0, 8);
+	partitions(&f, "ADGH,BCEF", any);
+	CHECK_EQ(bed_route(&f, true), 0);
+	j = judge(&f);
+	CHECK_EQ(j.shared, 0);
+	judge_end(&j);
+	all_arrive(&f);
+	for (uint32_t i = 0; i < f.topo.n_ends; i++)
+		CHECK_EQ(beside(&f, i), 2);
+	strcat(f.policy, "weight H1 100\n");
+	f.opt.pftree_isolation = 0;
+	CHECK_EQ(bed_route(&f, false), 0);
+	CHECK_EQ(f.why[0], 0);
+	CHECK_EQ(beside(&f, 0), 1);
+	CHECK_EQ(beside(&f, 1), 3);
+	for (uint32_t i = 4; i < f.topo.n_ends; i++)
+		CHECK_EQ(beside(&f, i), 2);
+	j = judge(&f);
+	CHECK(j.shared >= 1);
+	judge_end(&j);
+	bed_close(&f);
+}
+
+/* Figure 5: three partitions, two spines. Figure 6: the first shares nothing. */
+static void figures_5_and_6(void)
+{
+	static const enum wish none[] = { DEF, DEF, DEF }, first[] = { PHY, DEF, DEF };
+	struct fabric f;
+	struct judge j;
+
+	for (int phy = 0; phy < 2; phy++) {
+		bed_open(&f, "xgft:3,3/1,2");
+		bed_topo(&f, 0, 8);
+		partitions(&f, "AE,BFI,CDGH", phy ? first : none);
+		CHECK_EQ(bed_route(&f, true), 0);
+		all_arrive(&f);
+		j = judge(&f);
+		CHECK_EQ(j.broken, 0);
+		for (uint32_t i = 0; i < j.n_links; i++)
+			CHECK(!phy || !j.lanes[i][0] || (!j.lanes[i][1] && !j.lanes[i][2]));
+		CHECK(phy || j.shared);
+		judge_end(&j);
+		bed_close(&f);
+	}
+}
+
+/* Partitions that can not be kept apart are named, and one is given up. */
+static void refusals(void)
+{
+	static const enum wish three[] = { PHY, PHY, DEF }, lanes[] = { VLANE, VLANE, DEF };
+	struct fabric f;
+	struct judge j;
+
+	bed_open(&f, "xgft:3,3/1,2");
+	bed_topo(&f, 0, 8);
+	partitions(&f, "ADG,BEH,CFI", three);
+	CHECK(bed_route(&f, true) < 0);
+	CHECK(strstr(f.why, "part1 (0x0101) can not be phy"));
+	CHECK(strstr(f.why, "2 links for 3 partitions, 2 of which share none"));
+	CHECK_EQ(bed_route(&f, false), 0);
+	CHECK(strstr(f.why, "partition part1 (0x0101) is not phy: it shares"));
+	CHECK(!strstr(f.why, "part0 (0x0100) is not"));
+	j = judge(&f);
+	CHECK(j.broken);
+	judge_end(&j);
+	bed_close(&f);
+
+	bed_open(&f, "xgft:3,3/1,1");
+	bed_topo(&f, 0, 2);
+	partitions(&f, "ADG,BEH,CFI", lanes);
+	CHECK(bed_route(&f, true) < 0);
+	CHECK(strstr(f.why, "2 lanes are too few"));
+	CHECK_EQ(bed_route(&f, false), 0);
+	CHECK(f.why[0]);
+	bed_close(&f);
+	bed_open(&f, "xgft:3,3/1,1");
+	bed_topo(&f, 0, 3);
+	partitions(&f, "ADG,BEH,CFI", lanes);
+	CHECK_EQ(bed_route(&f, true), 0);
+	j = judge(&f);
+	CHECK_EQ(j.broken, 0);
+	judge_end(&j);
+	bed_close(&f);
+}
+
+/* A host in an isolated partition and another one shares its own cable. */
+static void two_partitions(void)
+{
+	static const enum wish wishes[] = { PHY, DEF }, lanes[] = { VLANE, DEF };
+	struct fabric f;
+	struct judge j;
+
+	bed_open(&f, "xgft:3,3/1,2");
+	bed_topo(&f, 0, 8);
+	partitions(&f, "AE,EI", wishes);
+	CHECK(bed_route(&f, true) < 0);
+	CHECK(strstr(f.why, "a host of it is in part1 as well"));
+	bed_close(&f);
+	bed_open(&f, "xgft:3,3/1,2");
+	bed_topo(&f, 0, 8);
+	partitions(&f, "AE,EI", lanes);
+	CHECK_EQ(bed_route(&f, true), 0);
+	j = judge(&f);
+	CHECK_EQ(j.broken, 0);
+	judge_end(&j);
+	bed_close(&f);
+}
+
+static void bad_policies(void)
+{
+	static const char *const lines[] = {
+		"partition part0", "partition part0 some", "partition 0x8000 phy",
+		"partition part0 vlane links=2", "partition part0 phy links=0", "weight H1 0",
+		"weight H1 101", "weight H1", "nothing", "partition \"part0 phy", "a b c d e f",
+		"partition part0 phy links=2 more",
+	};
+	struct fabric f;
+
+	bed_open(&f, "xgft:3,3/1,2");
+	bed_topo(&f, 0, 8);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		sprintf(f.policy, "# one\n%s # two\n", lines[i]);
+		CHECK(bed_route(&f, false) < 0);
+		CHECK(strstr(f.why, ":3: not understood: "));
+	}
+	strcpy(f.policy, "partition nobody phy\n");
+	CHECK(bed_route(&f, true) < 0);
+	CHECK(strstr(f.why, "there is no partition nobody"));
+	CHECK_EQ(bed_route(&f, false), 0);
+	f.policy[0] = '\0';
+	strcpy(f.opt.pftree_policy, "/nonexistent");
+	CHECK(rsm_pftree_router.route(&f.topo, &f.opt, &f.routes, f.why, sizeof(f.why)) < 0);
+	bed_close(&f);
+}
+
+static void random_partitions(struct fabric *f)
+{
+	unsigned int n = 1 + rand() % 5;
+
+	for (unsigned int i = 0; i < n; i++)
+		bed_partition(f, rand() % 3);
+	for (uint32_t end = 0; end < f->topo.n_ends; end++) {
+		uint32_t part = rand() % n, other = rand() % n;
+
+		bed_member(f, part, end, rand() % 8);
+		if (!(rand() % 40) && other != part)
+			bed_member(f, other, end, true);
+	}
+}
+
+/* The engine says just when the judge does that something is not as it was wanted. */
+static void random_sets(unsigned int from, unsigned int to)
+{
+	static const char *const specs[] = {
+		"xgft:4,4/1,4", "xgft:8,4/1,4", "xgft:2,2,4/1,2,2", "xgft:3,3/1,2", "xgft:4,3/1,3",
+		"xgft:4,2,2/1,4,2",
+	};
+	unsigned int kept = 0, refused = 0;
+
+	for (unsigned int seed = from; seed < to; seed++) {
+		struct fabric f;
+		struct judge j;
+
+		srand(seed);
+		bed_open(&f, specs[rand() % (sizeof(specs) / sizeof(*specs))]);
+		bed_topo(&f, rand() % 4 ? 0 : 1, 1 + rand() % 8);
+		random_partitions(&f);
+		f.opt.pftree_isolation = rand() % 3 * 50;
+		if (bed_route(&f, true)) {
+			refused++;
+			CHECK(f.why[0]);
+		} else {
+			kept++;
+			j = judge(&f);
+			CHECK_EQ(j.broken, 0);
+			judge_end(&j);
+			all_arrive(&f);
+		}
+		CHECK_EQ(bed_route(&f, false), 0);
+		j = judge(&f);
+		CHECK_EQ(!j.broken, !f.why[0]);
+		judge_end(&j);
+		all_arrive(&f);
+		bed_close(&f);
+	}
+	printf("%u sets kept, %u refused\n", kept, refused);
+	CHECK(kept > (to - from) / 10 && refused > (to - from) / 10);
+}
+
+int main(void)
+{
+	figures_4_and_12();
+	figures_5_and_6();
+	refusals();
+	two_partitions();
+	bad_policies();
+	random_sets(0, 1000);
+	return 0;
+}
