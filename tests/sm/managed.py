@@ -7,6 +7,7 @@
 
 import json
 import socket
+import subprocess
 
 import bed
 from bed import NETS, TOP, Failed, expect
@@ -40,6 +41,15 @@ class Managed(bed.Fabric):
             asked.connect(self.socket)
             with asked.makefile(encoding="utf-8") as answer:
                 return json.loads(answer.read())
+
+    def check(self, *required, host="H2"):
+        """Has repath fabric check judge the live tables and lanes; returns what it tells."""
+        words = [word for what in required for word in ("require", what)]
+        result = subprocess.run([f"{TOP}/build/repath", "-j", "fabric", "check", *words],
+                                env=self.environment(host), cwd=self.dir, text=True,
+                                capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+        expect(result.returncode == 0, result.stdout, result.stderr)
+        return json.loads(result.stdout)
 
     def plugin_log(self):
         return [line for line in self.sm_log().splitlines() if "repath" in line]

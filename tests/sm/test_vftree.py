@@ -77,6 +77,9 @@ def main():
     with Managed(TREE, "-R vftree,no_fallback -Q", vftree_lanes=LANES) as fabric:
         check_lanes(fabric)
         check_tables(fabric)
+        found = fabric.check("minimal", "symmetric")
+        expect(found["lanes"] == list(range(LANES)), found)
+        expect(found["balance"]["least"] == found["balance"]["most"], found)
         hosts = (1, 2, 6, 12, 18, 31)
         arrives(fabric, hosts)
         # Two leaves lose a cable each, to different spines.
@@ -88,6 +91,7 @@ def main():
             expect("cannot route" not in log, log)
         check_lanes(fabric)
         arrives(fabric, hosts)
+        fabric.check("minimal", "symmetric")
         # The two have no spine in common any more.
         for cable in ('"L1-1"[7]', '"L1-4"[5]', '"L1-1"[6]'):
             mark = fabric.sm_mark()
