@@ -4,6 +4,7 @@
 hosts are set to them, and a fat tree that loses links is routed as one. What is no tree any more
 keeps the tables that it had."""
 
+import json
 import re
 import sys
 
@@ -73,6 +74,16 @@ def arrives(fabric, hosts):
             expect(nodes in (["L1"], ["L1", "L2", "L1"]), f"up and down: {way}")
 
 
+def hot_spot(lanes):
+    """What a host receives when each sends a fifth of its packets to one of them, Gbit/s."""
+    with Managed(TREE, "-R vftree,no_fallback -Q", vftree_lanes=lanes) as fabric:
+        fabric.command('Hotspot "H1" 20 sl=sa')
+        fabric.command("Advance 300")
+        fabric.command("Measure")
+        fabric.command("Advance 500")
+        return json.loads(fabric.command("Results json"))["gbps"] / HOSTS
+
+
 def main():
     with Managed(TREE, "-R vftree,no_fallback -Q", vftree_lanes=LANES) as fabric:
         check_lanes(fabric)
@@ -114,6 +125,11 @@ def main():
     with Managed(TREE, "-R vftree -Q", vftree_lanes=12) as fabric:
         log = fabric.sm_log()
         expect("vftree_lanes is 12, and a link between switches has 8 data VLs" in log, log)
+    one = hot_spot(1)
+    four = hot_spot(4)
+    # With one lane all sources together have what the hot spot's link lets them: five times it.
+    expect(one < 1.05 * 32 * 5 / HOSTS, "one lane:", one)
+    expect(four > 2 * one, "four lanes:", four, "beside one:", one)
     return 0
 
 

@@ -5,6 +5,8 @@
 
 #include "fabric.h"
 
+struct flow_spec;
+
 /* Runs one line. Return: 0; -1 if it could not, with the reason (after '#') in out; 1 for Quit. */
 int console_line(struct fabric *f, const char *line, FILE *out);
 void console_help(FILE *out);
@@ -14,6 +16,9 @@ extern int (*console_wait)(struct fabric *f);
 /* console_traffic.c */
 int console_traffic(struct fabric *f, const char *word, const char *rest, FILE *out);
 void console_traffic_help(FILE *out);
+/* console_lanes.c */
+int console_lanes(struct fabric *f, const struct flow_spec *spec, const uint32_t *hosts,
+		  uint32_t n, uint32_t first, uint32_t last);
 /* Reads "node"[port] or "node" (port 0 then); moves *at behind it. Return: 0, or -1. */
 int console_port(struct fabric *f, const char **at, uint32_t *node, unsigned int *num, FILE *out);
 

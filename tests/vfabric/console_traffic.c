@@ -24,6 +24,7 @@ void console_traffic_help(FILE *out)
 	      "Hotspot \"h\" PERCENT [...]      the same, that part of it to one host\n"
 	      "Permutation SHIFT [...]        host i to host i + SHIFT\n"
 	      "      [hosts=FIRST-LAST]       only these send, in the three of them; H1 is 1\n"
+	      "      [sl=sa]                  Uniform, Hotspot: a source for each SL, as the SM says\n"
 	      "Measure [US]                   start measuring, sample every US\n"
 	      "Advance US                     run virtual time\n"
 	      "At US COMMAND                  a command at a virtual time from now\n"
@@ -174,6 +175,12 @@ static int add_everywhere(struct fabric *f, const struct flow_spec *spec, unsign
 	for (uint32_t p = 0; p < f->nports; p++)
 		if (!f->ports[p].is_switch && f->ports[p].num && f->ports[p].lid && f->ports[p].up)
 			hosts[n++] = p;
+	if (ask->sa) {
+		rc = n < 2 ? -1 : console_lanes(f, spec, hosts, n, ask->first ? ask->first - 1 : 0,
+						ask->first ? ask->last - 1 : n - 1);
+		free(hosts);
+		return rc;
+	}
 	for (uint32_t i = 0; i < n; i++) {
 		if (ask->first && (i + 1 < ask->first || i + 1 > ask->last))
 			continue;
@@ -212,10 +219,10 @@ static int cmd_pattern(struct fabric *f, enum flow_pattern pattern, const char *
 		shift = strtoul(rest, &end, 10);
 		rest = end;
 	}
-	if (options(rest, &s, &ask, f->clock.now, out) || ask.sa)
+	if (options(rest, &s, &ask, f->clock.now, out) || (ask.sa && pattern == FLOW_FIXED))
 		return -1;
 	if (add_everywhere(f, &s, shift, &ask)) {
-		fprintf(out, "# no hosts with LIDs\n");
+		fprintf(out, "# no hosts with LIDs%s\n", ask.sa ? ", or no path" : "");
 		return -1;
 	}
 	return 0;

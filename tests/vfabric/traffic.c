@@ -102,15 +102,17 @@ static int aim(struct fabric *f, struct flow *flow, struct packet *p)
 {
 	struct traffic *t = f->traffic;
 	const struct flow_spec *s = &flow->spec;
-	uint32_t to = s->to, number = 0;
+	uint32_t to = s->to;
 
 	if (s->pattern == FLOW_UNIFORM ||
 	    (s->pattern == FLOW_HOTSPOT && fabric_chance(f) >= s->hot)) {
-		if (t->nhosts < 2)
+		const uint32_t *hosts = s->n_among ? s->among : t->hosts;
+		uint32_t n = s->n_among ? s->n_among : t->nhosts;
+
+		if (!n || (n == 1 && hosts[0] == s->from))
 			return 0;
 		do {
-			number = fabric_random(f) % t->nhosts;
-			to = t->hosts[number];
+			to = hosts[fabric_random(f) % n];
 		} while (to == s->from);
 	}
 	p->dlid = f->ports[to].lid;
@@ -373,8 +375,10 @@ void traffic_free(struct fabric *f)
 
 	if (!t)
 		return;
-	for (uint32_t i = 0; i < t->nflows; i++)
+	for (uint32_t i = 0; i < t->nflows; i++) {
 		free(t->flows[i].latency);
+		free(t->flows[i].spec.among);
+	}
 	free(t->flows);
 	free(t->hosts);
 	free(t->sample_time);

@@ -21,6 +21,9 @@ struct flow_spec {
 	uint32_t message;	/* payload of a message: its last packet is shorter; 0: all full */
 	double gbps;		/* 0: as fast as it goes */
 	uint8_t poisson;	/* gaps between packets are exponential, @gbps is their mean */
+	uint32_t *among, n_among;	/* ports: the others that a pattern means; the flow frees it.
+					 * 0: all
+					 */
 	double hot;		/* part of the packets that goes to the hot spot, 0..1 */
 	uint64_t start, stop;	/* ps; stop 0: never */
 	uint32_t window;	/* closed loop with that many packets in flight; 0: open loop */
