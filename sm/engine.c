@@ -11,11 +11,15 @@
 #include "engine.h"
 #include "plugin.h"
 
+#include <opensm/osm_ucast_mgr.h>
+
 #define MOST_ENGINES 16
 
 struct hook {
 	struct osm_routing_engine *engine;
 	int (*build)(void *context);
+	int (*matrices)(void *context);
+	struct rsm_engine_cpu cpu;
 };
 
 static struct hook hooks[MOST_ENGINES];
@@ -28,6 +32,15 @@ uint64_t rsm_microseconds(void)
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000ull + t.tv_nsec / 1000;
+}
+
+/* Of this thread: on a busy machine the clock says little about an engine. */
+static uint64_t cpu_microseconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	return t.tv_sec * 1000000ull + t.tv_nsec / 1000;
 }
 
@@ -55,7 +68,7 @@ static void choose_as_before(void)
 static int build(int number, void *context)
 {
 	struct hook *hook = &hooks[number];
-	uint64_t start = rsm_microseconds();
+	uint64_t start = rsm_microseconds(), cpu = cpu_microseconds();
 	int rc;
 
 	choose_as_before();
@@ -64,6 +77,7 @@ static int build(int number, void *context)
 		rc = build_default();
 	if (rc)
 		return rc;
+	hook->cpu.tables_us = cpu_microseconds() - cpu;
 	/* Engines give SLs only while they are the one in use. */
 	plugin->osm->routing_engine_used = hook->engine;
 	tell(plugin, hook->engine, rsm_microseconds() - start);
@@ -71,10 +85,28 @@ static int build(int number, void *context)
 	return 0;
 }
 
+/* Hop counts, which multicast needs whatever the engine is. ftree makes its tree here, too. */
+static int matrices(int number, void *context)
+{
+	struct hook *hook = &hooks[number];
+	uint64_t cpu = cpu_microseconds();
+	int rc;
+
+	rc = hook->matrices ? hook->matrices(context) : 1;
+	if (rc > 0)
+		rc = osm_ucast_mgr_build_lid_matrices(&plugin->osm->sm.ucast_mgr);
+	hook->cpu.hops_us = cpu_microseconds() - cpu;
+	return rc;
+}
+
 #define BUILD(number)                                                                              \
 	static int build_##number(void *context)                                                   \
 	{                                                                                          \
 		return build(number, context);                                                     \
+	}                                                                                          \
+	static int matrices_##number(void *context)                                                \
+	{                                                                                          \
+		return matrices(number, context);                                                  \
 	}
 
 BUILD(0)
@@ -99,6 +131,12 @@ static int (*const builds[MOST_ENGINES])(void *context) = {
 	build_8, build_9, build_10, build_11, build_12, build_13, build_14, build_15,
 };
 
+static int (*const all_matrices[MOST_ENGINES])(void *context) = {
+	matrices_0,  matrices_1,  matrices_2,  matrices_3,  matrices_4,	 matrices_5,
+	matrices_6,  matrices_7,  matrices_8,  matrices_9,  matrices_10, matrices_11,
+	matrices_12, matrices_13, matrices_14, matrices_15,
+};
+
 static void hook_one(struct osm_routing_engine *engine)
 {
 	for (int i = 0; i < MOST_ENGINES; i++) {
@@ -106,10 +144,24 @@ static void hook_one(struct osm_routing_engine *engine)
 			return;
 		if (hooks[i].engine)
 			continue;
-		hooks[i] = (struct hook) { engine, engine->ucast_build_fwd_tables };
+		hooks[i] = (struct hook) {
+			.engine = engine,
+			.build = engine->ucast_build_fwd_tables,
+			.matrices = engine->build_lid_matrices,
+		};
 		engine->ucast_build_fwd_tables = builds[i];
+		engine->build_lid_matrices = all_matrices[i];
 		return;
 	}
+}
+
+/** rsm_engine_cpu - what an engine's last tables took */
+struct rsm_engine_cpu rsm_engine_cpu(const struct osm_routing_engine *engine)
+{
+	for (int i = 0; i < MOST_ENGINES; i++)
+		if (hooks[i].engine == engine)
+			return hooks[i].cpu;
+	return (struct rsm_engine_cpu) { 0 };
 }
 
 /**

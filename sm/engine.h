@@ -16,7 +16,18 @@ struct osm_routing_engine;
 typedef void (*rsm_computed)(struct rsm *rsm, struct osm_routing_engine *engine,
 			     uint64_t microseconds);
 
+/**
+ * struct rsm_engine_cpu - an engine's processor time, microseconds
+ * @hops_us: for hop counts, which come before the tables
+ * @tables_us: for the tables
+ */
+struct rsm_engine_cpu {
+	uint64_t hops_us;
+	uint64_t tables_us;
+};
+
 void rsm_engines_hook(struct rsm *rsm, rsm_computed computed);
+struct rsm_engine_cpu rsm_engine_cpu(const struct osm_routing_engine *engine);
 uint64_t rsm_microseconds(void);
 
 #endif

@@ -30,10 +30,12 @@
  * @update_us: to follow paths
  * @compare_us: to compare
  * @tell_us: to queue notices
+ * @cpu: the engine's processor time
  */
 struct counts {
 	unsigned long long routings, told, changed, paths, last_paths, last_hosts, walked, memory;
 	unsigned long long routing_us, view_us, update_us, compare_us, tell_us;
+	struct rsm_engine_cpu cpu;
 };
 
 /**
@@ -113,6 +115,7 @@ static void tables_computed(struct rsm *rsm, struct osm_routing_engine *engine,
 	paths->computed = true;
 	paths->counts.routings++;
 	paths->counts.routing_us = microseconds;
+	paths->counts.cpu = rsm_engine_cpu(engine);
 	if (rsm_method_compares(rsm))
 		compare(rsm, engine, true);
 	if (rsm_method_unpaths(rsm) && (paths->changes.n || !rsm_method_compares(rsm))) {
@@ -129,6 +132,7 @@ static void compare_cached(struct rsm *rsm)
 	rsm->serial++;
 	rsm->paths->counts.routings++;
 	rsm->paths->counts.routing_us = 0;
+	rsm->paths->counts.cpu = (struct rsm_engine_cpu) { 0 };
 	if (!rsm_method_compares(rsm))
 		return;
 	CL_PLOCK_ACQUIRE(&rsm->osm->lock);
@@ -227,10 +231,12 @@ static void paths_status(struct rsm *rsm, FILE *out)
 	fprintf(out,
 		"{\"routings\":%llu,\"told\":%llu,\"changed\":%llu,\"paths\":%llu,\"last_paths\":%llu,"
 		"\"last_hosts\":%llu,\"walked\":%llu,\"memory\":%llu,\"routing_us\":%llu,"
-		"\"view_us\":%llu,\"update_us\":%llu,\"compare_us\":%llu,\"tell_us\":%llu}",
+		"\"view_us\":%llu,\"update_us\":%llu,\"compare_us\":%llu,\"tell_us\":%llu,"
+		"\"cpu\":{\"hops_us\":%llu,\"tables_us\":%llu}}",
 		counts.routings, counts.told, counts.changed, counts.paths, counts.last_paths,
 		counts.last_hosts, counts.walked, counts.memory, counts.routing_us, counts.view_us,
-		counts.update_us, counts.compare_us, counts.tell_us);
+		counts.update_us, counts.compare_us, counts.tell_us,
+		(unsigned long long)counts.cpu.hops_us, (unsigned long long)counts.cpu.tables_us);
 }
 
 const struct rsm_part rsm_paths_part = {

@@ -6,6 +6,7 @@ mesh before its link is cut (the papers' deadlock), and at a hot spot in a fat t
 import importlib.util
 import json
 import os
+import sys
 
 import bed as beds
 import image
@@ -27,6 +28,17 @@ def vfabric():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def managed():
+    """tests/sm/managed.py, which imports that bed."""
+    other = sys.modules["bed"]
+    sys.modules["bed"] = vfabric()
+    sys.path.insert(0, os.path.join(TOP, "tests", "sm"))
+    try:
+        return importlib.import_module("managed")
+    finally:
+        sys.modules["bed"] = other
 
 
 def virtual(topology, opensm, flows):

@@ -6,14 +6,9 @@ On vfabric, with stock OpenSM. The fat trees are the largest whose routing does 
 is pulled. Their messages are the paper's equations 3 to 6 with the measured number of paths.
 """
 
-import os
-import sys
 import time
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path[:0] = [os.path.join(TOP, "tests", "sm"), os.path.join(TOP, "tests", "vfabric")]
-
-from managed import Managed     # noqa: E402  after the path is set
+from fabric_clocks import managed
 
 BED = False
 PATIENCE = 900
@@ -23,7 +18,7 @@ TREES = (("tree:36,2", 648), ("tree:36,3", 11664))
 MESHES = (4, 6, 8, 10, 12, 14, 16)
 
 
-class Large(Managed):
+class Large(managed().Managed):
     def wait_sm(self, mark, want="", patience=PATIENCE):
         return super().wait_sm(mark, want, patience)
 
