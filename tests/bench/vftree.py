@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""vFtree, its paper's figures, in virtual time with the tables and lanes that stock OpenSM gets from the
+plugin's engine.
+
+Figures 7 to 9: a hot spot on a tree of three leaves, one lane, victims in a lane of their own by hand,
+and vFtree's three. Figure 10: 648 hosts send 5 % of their packets to the hot spot of their part of the
+tree and the rest to anybody, as fast as they can. The paper does not say for how long it looked; with one
+lane that matters. So there are the first 100 us, in which buffers fill, and what stays.
+"""
+
+import json
+
+from fabric_clocks import managed
+
+BED = False
+HOSTS = 648
+HOT = 5                 # percent
+TREES = {"full": "tree:36,2", "2:1": "xgft:18,36/1,9"}
+# Percent more than with one lane.
+PAPER = {("full", 1): {2: 459, 4: 676, 6: 744, 8: 757}, ("full", 9): {8: 221},
+         ("2:1", 1): {8: 503}, ("2:1", 3): {8: 270}, ("2:1", 9): {6: 97, 8: 90}}
+LANES = (1, 2, 4, 6, 8)
+SEEDS = (1, 2)         # which differ by less than 1 %
+START, REST = 100, 1000         # us
+LINK, BUS = 16.0, 12.9          # Gbit/s: 4x DDR, and the papers' hosts
+
+Managed = managed().Managed
+NETS = managed().NETS
+# Flows by figure, and their lanes by hand.
+SMALL = {
+    "8": {"net": "xgft:2,3/1,2,speed=2", "flows": ((1, 5), (3, 5), (6, 5), (2, 3), (4, 1)),
+          "by hand": {2: (0, 0, 0, 1, 1)}},
+    "9": {"net": f"{NETS}/oversubscribed.net", "flows": ((1, 9), (6, 9), (10, 9), (8, 11)),
+          "by hand": {2: (0, 0, 0, 1), 4: (0, 1, 2, 3)}},
+}
+
+
+def small(figure, lanes, levels=None):
+    """Gbit/s of each flow; @levels: their service levels, else those of path records."""
+    net, flows = figure["net"], figure["flows"]
+    with Managed(net, "-R vftree,no_fallback -Q", vftree_lanes=lanes) as fabric:
+        for host in {b for _, b in flows}:
+            fabric.command(f'Fault "H{host}" drain={round(LINK / BUS * 100)}')
+        for i, (a, b) in enumerate(flows):
+            level = "sa" if levels is None else levels[i]
+            fabric.command(f'Flow "H{a}" "H{b}" message=20000 rate={BUS} sl={level}')
+        fabric.command("Advance 3000")
+        fabric.command("Measure")
+        fabric.command("Advance 20000")
+        found = json.loads(fabric.command("Results json"))["flows"]
+    rates = {(flow["from"], flow["to"]): round(flow["gbps"], 2) for flow in found}
+    return [rates[f"H{a}", f"H{b}"] for a, b in flows]
+
+
+def small_figures(record):
+    for name, figure in SMALL.items():
+        one = small(figure, 1)
+        cases = {f"{lanes} lanes by hand": small(figure, lanes, levels)
+                 for lanes, levels in figure["by hand"].items()}
+        for case, rates in {"one lane": one, **cases, "vFtree, 3 lanes": small(figure, 3)}.items():
+            record(f"figure {name}, {case}: Gbit/s of all flows beside one lane", sum(rates), sum(one),
+                   flows=dict(zip((f"{a}-{b}" for a, b in figure["flows"]), rates)))
+
+
+def load(fabric, spots):
+    """Hosts of the same size of part; the first of each is its hot spot."""
+    size = HOSTS // spots
+    for first in range(1, HOSTS + 1, size):
+        fabric.command(f'Hotspot "H{first}" {HOT} hosts={first}-{first + size - 1} sl=sa')
+        fabric.command(f"Uniform hosts={first}-{first} sl=sa")
+
+
+def large(net, spots, lanes, seed):
+    """What a host receives on the average, Gbit/s: at first, and then."""
+    rates = []
+    with Managed(net, "-R vftree,no_fallback -Q", vftree_lanes=lanes,
+                 vfabric=("-s", str(seed))) as fabric:
+        load(fabric, spots)
+        for wait, time in ((0, START), (REST / 2, REST / 2)):
+            if wait:
+                fabric.command(f"Advance {wait}")
+            fabric.command("Measure")
+            fabric.command(f"Advance {time}")
+            rates.append(json.loads(fabric.command("Results json"))["gbps"] / HOSTS)
+    return rates
+
+
+def mean(rows):
+    return [sum(column) / len(column) for column in zip(*rows)]
+
+
+def bench(record):
+    small_figures(record)
+    for tree, net in TREES.items():
+        for spots in (1, 3, 9):
+            one = None
+            for lanes in LANES:
+                found = mean([large(net, spots, lanes, seed) for seed in SEEDS])
+                one = one or found
+                for when, ours, beside in zip(("first 100 us", "then"), found, one):
+                    record(f"figure 10, {tree}, {spots} hot spots, {lanes} lanes, {when}: Gbit/s a host "
+                           "beside one lane", ours, beside, percent=round((ours / beside - 1) * 100),
+                           paper_percent=PAPER.get((tree, spots), {}).get(lanes))
