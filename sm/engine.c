@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "distribute.h"
 #include "engine.h"
 #include "plugin.h"
 
@@ -20,6 +21,8 @@ struct hook {
 	int (*build)(void *context);
 	int (*matrices)(void *context);
 	struct rsm_engine_cpu cpu;
+	void (*lanes)(void *context, osm_physp_t *port, uint8_t in, uint8_t out,
+		      ib_slvl_table_t *table);
 };
 
 static struct hook hooks[MOST_ENGINES];
@@ -81,6 +84,7 @@ static int build(int number, void *context)
 	/* Engines give SLs only while they are the one in use. */
 	plugin->osm->routing_engine_used = hook->engine;
 	tell(plugin, hook->engine, rsm_microseconds() - start);
+	rsm_distribute(plugin);
 	plugin->osm->routing_engine_used = NULL;
 	return 0;
 }
@@ -99,6 +103,14 @@ static int matrices(int number, void *context)
 	return rc;
 }
 
+static void lanes(int number, void *context, osm_physp_t *port, uint8_t in, uint8_t out,
+		  ib_slvl_table_t *table)
+{
+	if (hooks[number].lanes)
+		hooks[number].lanes(context, port, in, out, table);
+	rsm_distribute_lanes(plugin, port, in, out, table);
+}
+
 #define BUILD(number)                                                                              \
 	static int build_##number(void *context)                                                   \
 	{                                                                                          \
@@ -107,6 +119,11 @@ static int matrices(int number, void *context)
 	static int matrices_##number(void *context)                                                \
 	{                                                                                          \
 		return matrices(number, context);                                                  \
+	}                                                                                          \
+	static void lanes_##number(void *context, osm_physp_t *port, uint8_t in, uint8_t out,      \
+				   ib_slvl_table_t *table)                                         \
+	{                                                                                          \
+		lanes(number, context, port, in, out, table);                                      \
 	}
 
 BUILD(0)
@@ -126,15 +143,15 @@ BUILD(13)
 BUILD(14)
 BUILD(15)
 
-static int (*const builds[MOST_ENGINES])(void *context) = {
-	build_0, build_1, build_2,  build_3,  build_4,	build_5,  build_6,  build_7,
-	build_8, build_9, build_10, build_11, build_12, build_13, build_14, build_15,
-};
+#define HOOK(number)                                                                               \
+	{                                                                                          \
+		.build = build_##number, .matrices = matrices_##number, .lanes = lanes_##number,   \
+	}
 
-static int (*const all_matrices[MOST_ENGINES])(void *context) = {
-	matrices_0,  matrices_1,  matrices_2,  matrices_3,  matrices_4,	 matrices_5,
-	matrices_6,  matrices_7,  matrices_8,  matrices_9,  matrices_10, matrices_11,
-	matrices_12, matrices_13, matrices_14, matrices_15,
+/* Ours, by number. */
+static const struct hook ours[MOST_ENGINES] = {
+	HOOK(0), HOOK(1), HOOK(2),  HOOK(3),  HOOK(4),	HOOK(5),  HOOK(6),  HOOK(7),
+	HOOK(8), HOOK(9), HOOK(10), HOOK(11), HOOK(12), HOOK(13), HOOK(14), HOOK(15),
 };
 
 static void hook_one(struct osm_routing_engine *engine)
@@ -148,9 +165,11 @@ static void hook_one(struct osm_routing_engine *engine)
 			.engine = engine,
 			.build = engine->ucast_build_fwd_tables,
 			.matrices = engine->build_lid_matrices,
+			.lanes = engine->update_sl2vl,
 		};
-		engine->ucast_build_fwd_tables = builds[i];
-		engine->build_lid_matrices = all_matrices[i];
+		engine->ucast_build_fwd_tables = ours[i].build;
+		engine->build_lid_matrices = ours[i].matrices;
+		engine->update_sl2vl = ours[i].lanes;
 		return;
 	}
 }

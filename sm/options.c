@@ -12,6 +12,9 @@ static const char *const methods[] = {
 	[RSM_AFFECTED] = "affected", [RSM_AUTO] = "auto",		NULL,
 };
 
+/* From the second on: enum rsm_distribution. */
+static const char *const ways[] = { "off", "dynamic", "static", "ports", "turns", NULL };
+
 static const char *const switched[] = { "off", "on", NULL };
 
 enum kind { NUMBER, CHOICE, TEXT };
@@ -51,6 +54,8 @@ static const struct option {
 	{ "pftree_isolation", NUMBER, AT(pftree_isolation), 100, 0, 100, NULL, NULL },
 	{ "pftree_lanes", NUMBER, AT(pftree_lanes), 15, 1, 15, NULL, NULL },
 	{ "pftree_policy", TEXT, AT(pftree_policy), 0, 0, 0, NULL, "" },
+	{ "distribute", CHOICE, AT(distribute), 0, 0, 0, ways, NULL },
+	{ "distribute_wait", NUMBER, AT(distribute_wait), 1100, 0, 60000, NULL, NULL },
 	{ "status_socket", TEXT, AT(status_socket), 0, 0, 0, NULL, "/run/osm-repath.sock" },
 #undef AT
 };

@@ -51,6 +51,8 @@ enum rsm_method {
  * @pftree_isolation: percent of what engine pftree aims at that is isolation; the rest is weights
  * @pftree_lanes: that it uses at most
  * @pftree_policy: path of the file that says what is wanted of partitions; empty: nothing
+ * @distribute: in which order tables are set: 0: OpenSM's, else 1 + enum rsm_distribution
+ * @distribute_wait: milliseconds until packets on their way are gone
  * @status_socket: path of the socket; empty: none
  */
 struct rsm_options {
@@ -78,6 +80,8 @@ struct rsm_options {
 	int vftree_lanes;
 	int pftree_isolation;
 	int pftree_lanes;
+	int distribute;
+	int distribute_wait;
 	char status_socket[108];
 	char pftree_policy[108];
 };

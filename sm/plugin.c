@@ -20,6 +20,7 @@ static const struct rsm_part *const parts[] = {
 	&rsm_paths_part,
 	&rsm_congestion_part,
 	&rsm_guids_part,
+	&rsm_distribute_part,
 	&rsm_status_part,
 };
 

@@ -18,6 +18,7 @@ struct rsm_status;
 struct rsm_paths;
 struct rsm_congestion;
 struct rsm_guids;
+struct rsm_distribute;
 
 /**
  * struct rsm_part - something that the plugin does
@@ -49,6 +50,7 @@ extern const struct rsm_part rsm_paths_part;
 extern const struct rsm_part rsm_status_part;
 extern const struct rsm_part rsm_congestion_part;
 extern const struct rsm_part rsm_guids_part;
+extern const struct rsm_part rsm_distribute_part;
 
 /**
  * struct rsm - the plugin, one in a process
@@ -67,6 +69,7 @@ struct rsm {
 	struct rsm_paths *paths;
 	struct rsm_congestion *congestion;
 	struct rsm_guids *guids;
+	struct rsm_distribute *distribute;
 
 	pthread_t thread;
 	pthread_mutex_t mutex;

@@ -1,14 +1,19 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Tables that are distributed in any order deadlock a loaded fabric for good; in the plan's they do
-not. In virtual time; seeds, and switches that come or go, are those where it happens."""
+not. In virtual time; seeds, and switches that come or go, are those where it happens. And the plugin
+in OpenSM distributes in each of these ways."""
 
 import json
+import re
 import subprocess
 import sys
+import time
 
-from bed import TOP, expect
+from bed import TOP
+from managed import Failed, Managed, expect
 
+PATIENCE = 60
 DEADLOCKS = (("16", "1", "add", "1"), ("16", "2", "remove", "4"), ("24", "7", "add", "9"),
              ("12", "10", "add", "1"))
 
@@ -19,7 +24,70 @@ def distribute(*arguments):
     return json.loads(text)
 
 
+def discarded(fabric):
+    """Turns that the fabric itself discards, at the switches that are there."""
+    found = 0
+    for ports, lid in re.findall(r'Switch (\d+) "S\d+"\tnodeguid [0-9a-f]+\n#\tlid (\d+)',
+                                 fabric.command("Dump")):
+        for port in range(1, int(ports) + 1):
+            text = fabric.run("H1", "smpquery", "sl2vl", lid, str(port))
+            found += sum(set(row) == {"15"} for row in
+                         (re.findall(r"\d+", line.split(":")[2]) for line in text.splitlines()
+                          if line.startswith("ports:")))
+    return found
+
+
+def until(condition, *what):
+    """Sweeps follow one another: what a port's state was in one is seen in the next."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        expect(time.monotonic() < end, *what)
+        time.sleep(0.2)
+
+
+def active_hosts(fabric):
+    return re.findall(r'Hca 1 "H\d+".*\n\[1\]\t.*?\tlid (\d+) .*Active', fabric.command("Dump"))
+
+
+def reached(fabric, count):
+    """That many hosts are, and from the first all others are reached."""
+    hosts = active_hosts(fabric)
+    try:
+        for lid in hosts[1:]:
+            fabric.command(f"Route {hosts[0]} {lid}")
+    except Failed:
+        return False
+    return len(hosts) == count and fabric.all_active()
+
+
+def in_opensm(how):
+    with Managed("random:12,degree=3,hosts=1,seed=3", "-R updown,no_fallback -Q", distribute=how,
+                 distribute_wait=100) as fabric:
+        def status():
+            return fabric.status()["distribute"]
+
+        until(lambda: reached(fabric, 12), how, fabric.command("Dump"))
+        for command, hosts in (('Down "S5"', 11), ('Up "S5"', 12)):
+            before = status()["distributions"]
+            fabric.command(command)
+            until(lambda: status()["distributions"] > before and reached(fabric, hosts), how, command)
+        expect(status()["failed"] == status()["refused"] == 0, how, status())
+        if how == "turns":
+            until(lambda: 0 < status()["discarded"] == discarded(fabric), status())
+
+
+def refused():
+    """Tables that go down and up again are OpenSM's to distribute; nothing stays discarded."""
+    with Managed("torus:6", "-R minhop -Q", distribute="turns") as fabric:
+        expect("OpenSM distributes the tables itself: the new routes go down and up again" in
+               "".join(fabric.plugin_log()), *fabric.plugin_log())
+        expect(not discarded(fabric), "as without")
+
+
 def main():
+    refused()
+    for how in ("turns", "ports", "static"):
+        in_opensm(how)
     for change in DEADLOCKS:
         got = distribute(*change, "dynamic", "0")
         expect(got["deadlock"] > 1, change, got)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Tables distributed in the ways of sm/plan.h, figures 2 to 4 of "Distributing InfiniBand Forwarding
+Tables": every switch of random networks of 4-port switches is added and removed in turn while hosts send
+a quarter of what saturates the network. tests/sm/distribute.c, virtual time; what an SMP takes there
+(10 us of the SM, 20 us of the agent, 0.5 us a hop, four on their way) is ours, the paper does not say.
+
+The paper's 1024 entries of each table are sent whole, and again as OpenSM does it, only the blocks that
+differ."""
+
+import json
+import os
+import statistics
+import subprocess
+
+import image
+
+BED = False
+SEED = "1"
+LOAD = "25"
+SIZES = (8, 16, 24, 32)
+WAYS = ("static", "ports", "turns", "dynamic")
+PROGRAM = os.path.join(image.TOP, "build", "tests", "sm", "distribute")
+
+
+def run(*arguments):
+    text = subprocess.run([PROGRAM, *map(str, arguments)], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def detail(record):
+    """Figure 4: a switch is added to 24; what is lost and carried while tables are distributed."""
+    for how in WAYS:
+        *samples, total = run(24, SEED, "add", 12, how, LOAD, 1024, 100)
+        steady = statistics.mean(s["gbps"] for s in samples if s["us"] < 2000)
+        lowest = min(s["gbps"] for s in samples if s["us"] > 2000)
+        record(f"24 switches, one added, {how}: lowest throughput of 100 us, Gbit/s, beside before",
+               lowest, steady, smps=total["smps"], us=total["us"], lost=total["lost"])
+
+
+def bench(record):
+    for entries, text in ((1024, "whole tables"), (0, "blocks that differ")):
+        for size in SIZES:
+            for change in ("add", "remove"):
+                plain = None
+                for how in reversed(WAYS):
+                    rows = [run(size, SEED, change, switch, how, LOAD, entries)[-1]
+                            for switch in range(size)]
+                    mean = {key: statistics.mean(row.get(key, 0) for row in rows)
+                            for key in ("smps", "us", "lost", "lost_before", "discard", "restore",
+                                        "waits", "vl_mapping", "inactive_port", "no_route", "looping")}
+                    plain = plain or mean
+                    record(f"{size} switches, {change}, {text}, {how}: SMPs beside dynamic",
+                           mean["smps"], plain["smps"],
+                           deadlocks=sum(row["deadlock"] > 0 for row in rows),
+                           **{key: round(value, 1) for key, value in mean.items()})
+    detail(record)
