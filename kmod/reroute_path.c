@@ -4,6 +4,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "reroute_qp.h"
+#include "track.h"
 
 /**
  * repath_path_is_there - does it go where it shall?
@@ -90,25 +91,59 @@ void repath_path_make_ah(struct ib_qp *qp, const struct repath_new_path *to,
 	ah->grh.dgid = path->dgid;
 }
 
+/* Without ib_core, which would let go of the GID entry that it has noted. */
+static int ask_driver(struct ib_qp *qp, const struct ib_gid_attr *gid, struct ib_qp_attr *attr,
+		      int mask)
+{
+	int err;
+
+	if (mask & IB_QP_PKEY_INDEX) {
+		/* That one is for ib_core to judge. */
+		err = ib_modify_qp(qp, attr, mask & ~IB_QP_AV);
+		if (err)
+			return err;
+		mask &= ~IB_QP_PKEY_INDEX;
+	}
+	attr->xmit_slave = NULL;
+	attr->ah_attr.grh.sgid_attr = gid;
+	err = qp->device->ops.modify_qp(qp->real_qp, attr, mask, NULL);
+	attr->ah_attr.grh.sgid_attr = NULL;
+	if (!err)
+		repath_track_qp_modified(qp, attr, mask);
+	return err;
+}
+
 /**
- * repath_path_keeps_gid - would the new address use the GID entry that the present one uses?
+ * repath_path_set_av - give a queue pair another address, in SQD
  * @qp: queue pair
  * @path: where it goes
+ * @attr: the new address, by the same GID index or, as before, without a GRH
+ * @mask: of @attr
  *
- * ib_core notes which one it is, under no lock of its own: that it is the same as before makes
- * whatever the owner does at the same time harmless.
+ * ib_core notes, under no lock of its own, which GID entry the address uses. That it is the same
+ * one as before makes whatever the owner does at the same time harmless. It is not whenever a
+ * subnet manager has had clients register again: all entries are made anew then, with the same
+ * indices, which is what hardware goes by. The former entry stays noted, as after a migration; on
+ * InfiniBand nobody looks at it.
+ *
+ * Return: as ib_modify_qp(); -EAGAIN: there is no such entry at this moment.
  */
-bool repath_path_keeps_gid(struct ib_qp *qp, const struct repath_path *path)
+int repath_path_set_av(struct ib_qp *qp, const struct repath_path *path, struct ib_qp_attr *attr,
+		       int mask)
 {
-	const struct ib_gid_attr *gid;
-	bool same;
+	const struct ib_gid_attr *gid = NULL;
+	int err;
 
-	if (!path->has_grh)
-		return !READ_ONCE(qp->av_sgid_attr);
-	gid = rdma_get_gid_attr(qp->device, path->port, path->sgid_index);
-	if (IS_ERR(gid))
-		return false;
-	same = gid == READ_ONCE(qp->av_sgid_attr);
-	rdma_put_gid_attr(gid);
-	return same;
+	if (path->has_grh) {
+		gid = rdma_get_gid_attr(qp->device, path->port, path->sgid_index);
+		if (IS_ERR(gid))
+			return -EAGAIN;
+	}
+	if (gid == READ_ONCE(qp->av_sgid_attr))
+		err = ib_modify_qp(qp, attr, mask);
+	else
+		err = ask_driver(qp, gid, attr, mask);
+	if (gid)
+		rdma_put_gid_attr(gid);
+	return err;
 }

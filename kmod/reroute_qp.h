@@ -145,7 +145,8 @@ int repath_path_find_pkey(struct ib_device *ibdev, const struct repath_new_path 
 void repath_path_make_ah(struct ib_qp *qp, const struct repath_new_path *to,
 			 const struct repath_path *path, const struct rdma_ah_attr *asked,
 			 struct rdma_ah_attr *ah);
-bool repath_path_keeps_gid(struct ib_qp *qp, const struct repath_path *path);
+int repath_path_set_av(struct ib_qp *qp, const struct repath_path *path, struct ib_qp_attr *attr,
+		       int mask);
 
 /* The ways (reroute_way.c). */
 enum repath_move_next repath_move_begin_sqd(struct repath_reroute *r, struct repath_move *move,

@@ -228,12 +228,10 @@ static enum repath_move_next set_av(struct repath_reroute *r, struct repath_move
 	ret = repath_path_find_pkey(qp->device, &move->to, path, &attr.pkey_index);
 	if (ret < 0)
 		return repath_move_end(r, move, REPATH_MOVE_FAILED, "the port has no such P_Key");
-	if (!repath_path_keeps_gid(qp, path))
-		return repath_move_end(r, move, REPATH_MOVE_FAILED, "its GID has changed");
 	if (ret)
 		mask |= IB_QP_PKEY_INDEX;
 	repath_path_make_ah(qp, &move->to, path, &asked->ah_attr, &attr.ah_attr);
-	err = ib_modify_qp(qp, &attr, mask);
+	err = repath_path_set_av(qp, path, &attr, mask);
 	if (err) {
 		repath_move_leave_sqd(move, qp);
 		return refused(r, move, qp, err, foreign,

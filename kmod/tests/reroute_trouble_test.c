@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 3 */
+/* kunit-cases: 4 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o */
 /* Queue pairs are moved to new paths whatever becomes of who tells them, and of the device's word. */
+#include <rdma/ib_cache.h>
+
 #include "reroute_case.h"
 
 /* Another subnet manager counts its routings from the beginning. */
@@ -75,10 +77,59 @@ static void t_alternate_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_MOVE_NO_WAY), 0ull);
 }
 
+static const struct ib_gid_attr *gid_now(struct kunit *test)
+{
+	const struct ib_gid_attr *gid = rdma_get_gid_attr(the_device(test)->ibdev, 1, 0);
+
+	if (!IS_ERR(gid))
+		rdma_put_gid_attr(gid);
+	return gid;
+}
+
+/* With each subnet manager's client reregistration ib_core makes all GID entries anew. */
+static void t_gid_entry_is_new(struct kunit *test)
+{
+	struct ib_event event = {
+		.device = the_device(test)->ibdev, .event = IB_EVENT_GID_CHANGE,
+		.element.port_num = 1,
+	};
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_SQD,
+		.ah_attr = { .type = RDMA_AH_ATTR_TYPE_IB, .port_num = 1, .sl = OLD_SL },
+	};
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+	const struct ib_gid_attr *noted;
+	int tries;
+
+	rdma_ah_set_dlid(&attr.ah_attr, DLID);
+	rdma_ah_set_grh(&attr.ah_attr, NULL, 0, 0, 1, 0);
+	owner_sets(hw, IB_QPS_SQD);
+	KUNIT_ASSERT_EQ(test, owner_does(hw, &attr, IB_QP_STATE | IB_QP_AV), 0);
+	owner_sets(hw, IB_QPS_RTS);
+	noted = hw->qp.av_sgid_attr;
+	KUNIT_ASSERT_NOT_NULL(test, noted);
+	reroute_to(test, NEW_SL);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
+	KUNIT_EXPECT_PTR_EQ(test, hw->qp.av_sgid_attr, noted);
+
+	ib_dispatch_event(&event);
+	for (tries = 0; tries < 1000 && (IS_ERR(gid_now(test)) || gid_now(test) == noted); tries++)
+		usleep_range(1000, 2000);
+	KUNIT_ASSERT_PTR_NE(test, gid_now(test), noted);
+	reroute_to(test, 3);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, 3, IB_QPS_RTS);
+	/* Nobody else takes it back. */
+	KUNIT_EXPECT_PTR_EQ(test, hw->qp.av_sgid_attr, noted);
+	rdma_put_gid_attr(noted);
+}
+
 static struct kunit_case reroute_trouble_cases[] = {
 	KUNIT_CASE(t_another_manager),
 	KUNIT_CASE(t_manager_dies),
 	KUNIT_CASE(t_alternate_refused),
+	KUNIT_CASE(t_gid_entry_is_new),
 	{}
 };
 
