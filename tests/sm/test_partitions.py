@@ -84,6 +84,7 @@ def figures():
         expect(not any("pftree:" in line for line in fabric.plugin_log()), *fabric.plugin_log())
         one, two, three = (fabric.links(name) for name in TENANTS)
         expect(one and not one & two and not one & three, "figure 6", one, two, three)
+        fabric.check("minimal", "symmetric", "lanes", host="H1", partitions=f"{fabric.dir}/partitions")
         # Two more that want to be alone are more than two spines carry.
         before = fabric.command("Dump")
         fabric.write_policy("strict\npartition one phy\npartition 0x102 phy\n")
@@ -108,6 +109,7 @@ def tables(dump):
 
 def lanes():
     with Tenants("strict\npartition one vlane\npartition two vlane\n") as fabric:
+        fabric.check("minimal", "symmetric", "lanes", host="H1", partitions=f"{fabric.dir}/partitions")
         one, two, three = (fabric.lane(name) for name in TENANTS)
         expect(one != three and two != three, "lanes", one, two, three)
         expect(one != two or not fabric.links("one") & fabric.links("two"), "lanes", one, two)
