@@ -2,7 +2,8 @@
 """vFtree, its paper's figures, in virtual time with the tables and lanes that stock OpenSM gets from the
 plugin's engine.
 
-Figures 7 to 9: a hot spot on a tree of three leaves, one lane, victims in a lane of their own by hand,
+Figures 5 and 6: a hot spot behind a cable that a victim shares: nothing done, InfiniBand's congestion
+control, the victim in a lane of its own. Figures 7 to 9: a hot spot on a tree of three leaves, one lane, victims in a lane of their own by hand,
 and vFtree's three. Figure 10: 648 hosts send 5 % of their packets to the hot spot of their part of the
 tree and the rest to anybody, as fast as they can. The paper does not say for how long it looked; with one
 lane that matters. So there are the first 100 us, in which buffers fill, and what stays.
@@ -22,6 +23,7 @@ PAPER = {("full", 1): {2: 459, 4: 676, 6: 744, 8: 757}, ("full", 9): {8: 221},
 LANES = (1, 2, 4, 6, 8)
 SEEDS = (1, 2)         # which differ by less than 1 %
 START, REST = 100, 1000         # us
+CONTROL = "threshold=15 marking=0 increase=1 limit=127 timer=150"
 LINK, BUS = 16.0, 12.9          # Gbit/s: 4x DDR, and the papers' hosts
 
 Managed = managed().Managed
@@ -62,6 +64,33 @@ def small_figures(record):
                    flows=dict(zip((f"{a}-{b}" for a, b in figure["flows"]), rates)))
 
 
+def two_switches(lane, control=None):
+    """Gbit/s of the victim 1-5 and of those to 6, and of the victim each millisecond."""
+    with Managed(f"{NETS}/two_switches.net", "-R vftree,no_fallback -Q") as fabric:
+        slow = round(LINK / BUS * 100)
+        fabric.command(f'Fault "H6" drain={slow}')
+        for host in (1, 2, 7, 8):
+            fabric.command(f'Fault "H{host}"[1] slow={slow}')
+        if control:
+            fabric.command(f"Congestion {control}")
+        for a, b, level in ((1, 5, lane), (2, 6, 0), (7, 6, 0), (8, 6, 0)):
+            fabric.command(f'Flow "H{a}" "H{b}" message=20000 sl={level}')
+        fabric.command("Advance 10000")
+        fabric.command("Measure 1000")
+        fabric.command("Advance 100000")
+        rates = [round(flow["gbps"], 2) for flow in json.loads(fabric.command("Results json"))["flows"]]
+        series = [float(line.split(",")[2]) for line in fabric.command("Results series").splitlines()[1:]]
+    return rates, [min(series), max(series)]
+
+
+def congestion(record):
+    (none, _), *_ = cases = [two_switches(0), two_switches(0, CONTROL), two_switches(1)]
+    for name, (rates, victim) in zip(("nothing", CONTROL, "a lane by hand"), cases):
+        record(f"figure 5, {name}: Gbit/s of the victim beside nothing done", rates[0], none[0],
+               flows=rates, least_and_most=victim)
+        record(f"figure 6, {name}: Gbit/s of all flows beside nothing done", sum(rates), sum(none))
+
+
 def load(fabric, spots):
     """Hosts of the same size of part; the first of each is its hot spot."""
     size = HOSTS // spots
@@ -90,6 +119,7 @@ def mean(rows):
 
 
 def bench(record):
+    congestion(record)
     small_figures(record)
     for tree, net in TREES.items():
         for spots in (1, 3, 9):

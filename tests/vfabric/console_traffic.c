@@ -5,6 +5,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "congestion.h"
 #include "console.h"
 #include "fault.h"
 #include "manager.h"
@@ -25,6 +26,8 @@ void console_traffic_help(FILE *out)
 	      "Permutation SHIFT [...]        host i to host i + SHIFT\n"
 	      "      [hosts=FIRST-LAST]       only these send, in the three of them; H1 is 1\n"
 	      "      [sl=sa]                  Uniform, Hotspot: a source for each SL, as the SM says\n"
+	      "Congestion [threshold=N] [marking=N] [increase=N] [limit=N] [timer=US]\n"
+	      "                               congestion control from now on; what it has done so far\n"
 	      "Measure [US]                   start measuring, sample every US\n"
 	      "Advance US                     run virtual time\n"
 	      "At US COMMAND                  a command at a virtual time from now\n"
@@ -161,6 +164,35 @@ static int cmd_lane(struct fabric *f, const char *rest, FILE *out)
 	}
 	fprintf(out, "%u\n", found);
 	return 0;
+}
+
+static int cmd_congestion(struct fabric *f, const char *rest, FILE *out)
+{
+	struct congestion c = { .threshold = 15, .increase = 1, .limit = 127, .timer = 150 * US };
+	const struct congestion *now = f->congestion;
+	char name[16];
+	double value;
+	int used;
+
+	if (now)
+		fprintf(out, "{\"marked\": %llu, \"told\": %llu}\n", (unsigned long long)now->marked,
+			(unsigned long long)now->told);
+	while (sscanf(rest, " %15[a-z]=%lf%n", name, &value, &used) == 2) {
+		rest += used;
+		if (!strcmp(name, "threshold") && value >= 0 && value <= 15)
+			c.threshold = value;
+		else if (!strcmp(name, "marking") && value >= 0 && value < 65536)
+			c.marking = value;
+		else if (!strcmp(name, "increase") && value >= 0 && value < 65536)
+			c.increase = value;
+		else if (!strcmp(name, "limit") && value >= 0 && value < 16384)
+			c.limit = value;
+		else if (!strcmp(name, "timer") && value > 0)
+			c.timer = value * US;
+		else
+			return -1;
+	}
+	return rest[strspn(rest, " \t\r\n")] ? -1 : congestion_on(f, &c);
 }
 
 static int add_everywhere(struct fabric *f, const struct flow_spec *spec, unsigned int shift,
@@ -364,6 +396,8 @@ int console_traffic(struct fabric *f, const char *word, const char *rest, FILE *
 		return cmd_pattern(f, FLOW_HOTSPOT, rest, out);
 	if (!strcasecmp(word, "permutation"))
 		return cmd_pattern(f, FLOW_FIXED, rest, out);
+	if (!strcasecmp(word, "congestion"))
+		return cmd_congestion(f, rest, out);
 	if (!strcasecmp(word, "lane"))
 		return cmd_lane(f, rest, out);
 	if (!strcasecmp(word, "measure"))

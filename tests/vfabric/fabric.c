@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "congestion.h"
 #include "fabric.h"
 #include "fault.h"
 #include "shared.h"
@@ -167,6 +168,7 @@ int fabric_init(struct fabric *f, const struct net *net, const struct fabric_con
 void fabric_free(struct fabric *f)
 {
 	traffic_free(f);
+	congestion_free(f);
 	for (uint32_t i = 0; i < f->nports && f->ports; i++) {
 		free(f->ports[i].arbiter);
 		free(f->ports[i].fault);
@@ -370,6 +372,9 @@ void fabric_run(struct fabric *f, uint64_t until)
 			break;
 		case EV_FAULT:
 			fault_due(f, e.arg);
+			break;
+		case EV_CCTI:
+			congestion_timer(f, e.arg);
 			break;
 		}
 	}

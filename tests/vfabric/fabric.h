@@ -26,7 +26,7 @@
 #define MAX_VLS 15
 
 enum event_type { EV_ARRIVE, EV_SENT, EV_CREDIT, EV_LIFETIME, EV_FLOW, EV_RTO, EV_SAMPLE,
-		  EV_FAULT };
+		  EV_FAULT, EV_CCTI };
 enum port_state { PORT_DOWN = 1, PORT_INIT, PORT_ARMED, PORT_ACTIVE };
 enum phys_state { PHYS_POLLING = 2, PHYS_DISABLED = 3, PHYS_LINKUP = 5 };
 
@@ -49,6 +49,7 @@ struct packet {
 	uint16_t slid, dlid, len, pkey;
 	uint8_t sl, vl, kind;
 	uint8_t epoch;		/* of the link it came over */
+	uint8_t marks;		/* congestion.h */
 	void *bytes;		/* PACKET_REAL: LRH..ICRC */
 };
 
@@ -152,6 +153,7 @@ struct fabric_config {
 
 struct flow;
 struct traffic;
+struct congestion;
 struct ext;
 struct manager;
 
@@ -172,6 +174,7 @@ struct fabric {
 	uint64_t rng;
 	uint64_t hops, drops[NDROPS];
 	struct traffic *traffic;
+	struct congestion *congestion;	/* NULL: hosts and switches have none */
 	struct manager *manager;	/* traps and clients; NULL in a fabric without them */
 	struct ext *ext;		/* links to real HCAs */
 	/* Takes a PACKET_REAL that arrived at a host port of ours or leaves by an external one. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The way of a packet through a switch: arrive, be routed, wait, be sent, give the room back. */
+#include "congestion.h"
 #include "ext.h"
 #include "fabric.h"
 #include "fault.h"
@@ -324,6 +325,8 @@ static void transmit(struct fabric *f, uint32_t port, uint32_t queue)
 	l->credits -= packet_blocks(p);
 	l->stalls = 0;
 	l->sent++;
+	if (f->congestion)
+		congestion_mark(f, port, q, p);
 	p->vl = vl;
 	p->epoch = out->epoch;
 	f->counters[port].xmit_bytes += p->len;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "congestion.h"
 #include "traffic.h"
 
 #define ACK_SIZE 30u
@@ -163,6 +164,10 @@ static void pump(struct fabric *f, uint32_t number)
 		return;
 	if (s->window && flow->next - flow->acked >= s->window)
 		return;
+	if (flow->next_at > now) {
+		look_at(f, number, flow->next_at);
+		return;
+	}
 	if (flow->gap) {
 		if (flow->due > now) {
 			look_at(f, number, flow->due);
@@ -196,6 +201,8 @@ static void acknowledge(struct fabric *f, uint32_t number)
 	struct packet *p;
 	uint32_t packet;
 
+	if (flow->ack_queue == NONE)
+		flow->ack_queue = queue_new(f, flow->spec.to, number | FLOW_ACK);
 	if (f->queues[flow->ack_queue].head != NONE) {
 		flow->ack_due = 1;
 		return;
@@ -211,6 +218,8 @@ static void acknowledge(struct fabric *f, uint32_t number)
 	p->dlid = f->ports[flow->spec.from].lid;
 	p->sl = flow->spec.sl;
 	p->len = ACK_SIZE;
+	p->marks = flow->becn ? MARK_BECN : 0;
+	flow->becn = 0;
 	enqueue(f, flow->ack_queue, packet);
 }
 
@@ -222,6 +231,7 @@ void flow_sent(struct fabric *f, uint32_t number)
 			acknowledge(f, number);
 		return;
 	}
+	congestion_sent(f, number);
 	pump(f, number);
 }
 
@@ -291,6 +301,8 @@ void flow_arrived(struct fabric *f, uint32_t port, uint32_t packet)
 	}
 	flow = &t->flows[number];
 	if (p->kind == PACKET_ACK) {
+		if (p->marks & MARK_BECN)
+			congestion_told(f, number);
 		packet_put(f, packet);
 		if ((int32_t)(seq - flow->acked) > 0)
 			flow->acked = seq;
@@ -311,9 +323,11 @@ void flow_arrived(struct fabric *f, uint32_t port, uint32_t packet)
 		if (flow->latency)
 			latency_add(flow->latency, f->clock.now - p->born);
 	}
+	if (p->marks & MARK_FECN && flow->spec.pattern == FLOW_FIXED)
+		flow->becn = 1;
 	packet_put(f, packet);
 	/* One that is out of order says where to go on. */
-	if (flow->spec.window && (!count || asks(&flow->spec, seq)))
+	if (flow->spec.window ? !count || asks(&flow->spec, seq) : flow->becn)
 		acknowledge(f, number);
 }
 

@@ -44,6 +44,9 @@ struct flow {
 	uint16_t dlid, slid;
 	uint64_t gap, due;
 	uint8_t scheduled, timer, ack_due, stopped;
+	uint8_t becn, ccti_timer;	/* becn: the destination has to tell of congestion */
+	uint32_t ccti;			/* how far the source is slowed down */
+	uint64_t next_at;		/* and until when it waits for that */
 	uint32_t next, acked, expected, timer_acked;
 	uint64_t sent, received, bytes, lost, resent, sampled_bytes;
 	struct latency *latency;
