@@ -53,6 +53,7 @@ static const struct option {
 	{ "vftree_lanes", NUMBER, AT(vftree_lanes), 0, 0, 15, NULL, NULL },
 	{ "pftree_isolation", NUMBER, AT(pftree_isolation), 100, 0, 100, NULL, NULL },
 	{ "pftree_lanes", NUMBER, AT(pftree_lanes), 15, 1, 15, NULL, NULL },
+	{ "pftree_learn", CHOICE, AT(pftree_learn), 0, 0, 0, switched, NULL },
 	{ "pftree_policy", TEXT, AT(pftree_policy), 0, 0, 0, NULL, "" },
 	{ "distribute", CHOICE, AT(distribute), 0, 0, 0, ways, NULL },
 	{ "distribute_wait", NUMBER, AT(distribute_wait), 1100, 0, 60000, NULL, NULL },

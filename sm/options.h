@@ -50,6 +50,7 @@ enum rsm_method {
  * @vftree_lanes: data VLs that vFtree spreads paths over; 0: all that links have
  * @pftree_isolation: percent of what engine pftree aims at that is isolation; the rest is weights
  * @pftree_lanes: that it uses at most
+ * @pftree_learn: whether hosts weigh what they have received
  * @pftree_policy: path of the file that says what is wanted of partitions; empty: nothing
  * @distribute: in which order tables are set: 0: OpenSM's, else 1 + enum rsm_distribution
  * @distribute_wait: milliseconds until packets on their way are gone
@@ -80,6 +81,7 @@ struct rsm_options {
 	int vftree_lanes;
 	int pftree_isolation;
 	int pftree_lanes;
+	int pftree_learn;
 	int distribute;
 	int distribute_wait;
 	char status_socket[108];

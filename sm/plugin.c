@@ -21,6 +21,7 @@ static const struct rsm_part *const parts[] = {
 	&rsm_congestion_part,
 	&rsm_guids_part,
 	&rsm_distribute_part,
+	&rsm_receipts_part,
 	&rsm_status_part,
 };
 

@@ -19,6 +19,7 @@ struct rsm_paths;
 struct rsm_congestion;
 struct rsm_guids;
 struct rsm_distribute;
+struct rsm_receipts;
 
 /**
  * struct rsm_part - something that the plugin does
@@ -51,6 +52,7 @@ extern const struct rsm_part rsm_status_part;
 extern const struct rsm_part rsm_congestion_part;
 extern const struct rsm_part rsm_guids_part;
 extern const struct rsm_part rsm_distribute_part;
+extern const struct rsm_part rsm_receipts_part;
 
 /**
  * struct rsm - the plugin, one in a process
@@ -70,6 +72,7 @@ struct rsm {
 	struct rsm_congestion *congestion;
 	struct rsm_guids *guids;
 	struct rsm_distribute *distribute;
+	struct rsm_receipts *receipts;
 
 	pthread_t thread;
 	pthread_mutex_t mutex;

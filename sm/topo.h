@@ -49,7 +49,7 @@ struct rsm_topo_switch {
  * @leaf: index of the switch
  * @leaf_port: number of the switch's port
  * @vls: data VLs that the link can use, 1 to 15
- * @received: bytes that came to it, as far as they are counted
+ * @received: traffic that came to it lately, beside the others; 0 where it is not counted
  */
 struct rsm_topo_end {
 	uint64_t guid;

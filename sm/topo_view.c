@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "plugin.h"
+#include "receipts.h"
 #include "topo_view.h"
 
 #include <opensm/osm_node.h>
@@ -29,8 +30,9 @@ static uint8_t link_vls(const osm_subn_t *subn, const osm_physp_t *port, const o
 }
 
 /* Hosts and routers that have a LID and are cabled to a switch. */
-static int fill_ends(osm_subn_t *subn, struct rsm_topo *topo)
+static int fill_ends(struct rsm *rsm, struct rsm_topo *topo)
 {
+	osm_subn_t *subn = &rsm->osm->subn;
 	cl_qmap_t *map = &subn->port_guid_tbl;
 
 	topo->ends = calloc(cl_qmap_count(map) + 1, sizeof(*topo->ends));
@@ -52,6 +54,8 @@ static int fill_ends(osm_subn_t *subn, struct rsm_topo *topo)
 			.n_lids = n_lids,
 			.leaf_port = osm_physp_get_port_num(behind),
 			.vls = link_vls(subn, port->p_physp, behind),
+			.received = rsm_received(rsm, cl_ntoh64(osm_node_get_node_guid(behind->p_node)),
+						 osm_physp_get_port_num(behind)),
 		};
 		if (lid + n_lids - 1 > topo->max_lid)
 			topo->max_lid = lid + n_lids - 1;
@@ -189,7 +193,7 @@ int rsm_topo_of_subnet(struct rsm *rsm, struct rsm_topo *topo)
 	int rc;
 
 	*topo = (struct rsm_topo) { 0 };
-	rc = fill_ends(subn, topo) ?: fill_switches(subn, topo);
+	rc = fill_ends(rsm, topo) ?: fill_switches(subn, topo);
 	if (rc) {
 		rsm_topo_free(topo);
 		return rc;

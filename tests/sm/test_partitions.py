@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Engine pftree in OpenSM: partitions out of OpenSM's own file, figures 5 and 6 of the paper, lanes that
-path records and SLtoVL tables tell of, and policies that can not be kept, or read.
+path records and SLtoVL tables tell of, policies that can not be kept, or read, and weights that are
+learnt.
 
         R1    R2
          | \\ / |
@@ -11,10 +12,12 @@ path records and SLtoVL tables tell of, and policies that can not be kept, or re
 import re
 import signal
 import sys
+import time
 
 from managed import Managed, expect
 
 TREE = "xgft:3,3/1,2"
+PATIENCE = 60
 TENANTS = {"one": ("H1", "H5"), "two": ("H2", "H6", "H9"), "three": ("H3", "H4", "H7", "H8")}
 KEYS = {"one": 0x101, "two": 0x102, "three": 0x103}
 
@@ -27,7 +30,14 @@ def lid_of(fabric, host):
     return int(re.search(r"\blid (\d+)", fabric.command(f'Dump "{host}"')).group(1))
 
 
-class Tenants(Managed):
+class Swept(Managed):
+    def sweep(self, want):
+        mark = self.sm_mark()
+        self.sm.send_signal(signal.SIGHUP)
+        return self.wait_sm(mark, want)
+
+
+class Tenants(Swept):
     """OpenSM is started when the files are there, which need the fabric."""
 
     def __init__(self, policy, **options):
@@ -48,11 +58,6 @@ class Tenants(Managed):
                 members = ", ".join(f"{port_guid(self, host):#x}=full" for host in hosts)
                 file.write(f"{name}={KEYS[name]:#x} : {members};\n")
         return super().start_opensm(options)
-
-    def sweep(self, want):
-        mark = self.sm_mark()
-        self.sm.send_signal(signal.SIGHUP)
-        return self.wait_sm(mark, want)
 
     def links(self, tenant):
         """Cables in one direction that its packets take, those of the hosts left out."""
@@ -120,9 +125,40 @@ def lanes():
             expect(lanes_of_sl[:3] == [0, 1, 2], table)
 
 
+class Learning(Swept):
+    """Two spines, four hosts at each of two leaves, in real time."""
+
+    def __init__(self, **options):
+        super().__init__("xgft:4,2/1,2", "-R pftree,no_fallback -Q", vfabric=("-r",),
+                         pftree_isolation=0, **options)
+
+    def spine(self, host):
+        return re.findall(r'-> "(L2-\d)"', self.command(
+            f"Route {lid_of(self, 'H5')} {lid_of(self, host)}"))[0]
+
+
+def weights():
+    """Two hosts of one spine receive; when that is known each has a spine of its own."""
+    with Learning() as fabric:
+        busy = [host for host in ("H1", "H2", "H3", "H4")
+                if fabric.spine(host) == fabric.spine("H1")]
+        expect(len(busy) == 2, "two hosts each", busy)
+        expect(fabric.status()["receipts"] is None, fabric.status())
+    with Learning(conf="perfmgr TRUE\nperfmgr_sweep_time_s 1", pftree_learn="on") as fabric:
+        for host in busy:
+            fabric.command(f'Flow "H{4 + int(host[1])}" "{host}" message=20000 rate=0.05')
+        until = time.monotonic() + PATIENCE
+        while fabric.spine(busy[0]) == fabric.spine(busy[1]):
+            expect(time.monotonic() < until, "the routes change", fabric.status()["receipts"])
+            time.sleep(1)
+            fabric.sweep("")
+        expect(fabric.status()["receipts"]["readings"] > 0, fabric.status())
+
+
 def main():
     figures()
     lanes()
+    weights()
     return 0
 
 
