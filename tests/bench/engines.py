@@ -15,6 +15,7 @@ TREES = {324: "xgft:18,18/1,18", 648: "tree:36,2", 5832: "xgft:18,18,18/1,18,18"
 OPENSM = {"ftree": 11664, "dfsssp": 5832}
 # Ours, with what each needs.
 ENGINES = {
+    "pftree": {},
     "vftree": {},
 }
 

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""pFTree, its paper's tables and figures.
+
+Figure 7, in virtual time, with the tables and lanes that stock OpenSM gets from the plugin's engine: a flow
+of partition one while none, one and two flows of partition two go to its neighbour. The rest by counting
+flows on links, with no time (tests/bench/partitions.c): table 4 and figure 10 (what patterns of the victims
+are delayed), figure 11 (what the others pay), figures 13 to 15 (weights).
+"""
+
+import json
+import os
+import subprocess
+
+import image
+from fabric_clocks import managed
+
+BED = False
+SETS, PATTERNS = 20, 2500       # 50000 patterns, as the paper's
+LINK = 32.0                     # Gbit/s
+TREE = "xgft:3,3/1,2"           # figure 5: three leaves of three hosts, two spines
+PARTITIONS = {"one": (1, 5), "two": (2, 6, 9), "three": (3, 4, 7, 8)}
+VICTIM, OTHERS = (1, 5), ((2, 6), (9, 6))
+PAPER_7 = {"pFTree": (1, 0.607, 0.406), "pFTree-Ext": (1, 1, 1)}
+# Table 4 names 64, 128 and 256 nodes; by its text, and table 3, these are 128, 192 and 256. With all-to-all
+# of the others, the mean.
+PAPER_4 = {
+    128: {"bisect": (99.9, 2), "bisect_fb_sym": (106.6, 2.6), "gather": (66.2, 31), "scatter": (29.2, 15.6),
+          "alltoall": (122.4, 30)},
+    192: {"bisect": (275.8, 2.2), "bisect_fb_sym": (284.5, 2.9), "gather": (204.8, 47),
+          "scatter": (80.5, 26.8), "alltoall": (309.8, 46)},
+    256: {"bisect": (509.3, 2.5), "bisect_fb_sym": (551.9, 3.6), "gather": (254.9, 63),
+          "scatter": (131.3, 34), "alltoall": (593.3, 111.2)},
+}
+
+Managed = managed().Managed
+
+
+class Tenants(Managed):
+    """OpenSM is started when its partition file is there."""
+
+    def __init__(self, members, policy, lanes):
+        super().__init__(TREE, "-R pftree,no_fallback -Q", pftree_lanes=lanes)
+        self.members, self.policy = members, policy
+
+    def start_opensm(self, options):
+        self.options_of_plugin["pftree_policy"] = f"{self.dir}/policy"
+        self.conf = f"partition_config_file {self.dir}/partitions"
+        with open(f"{self.dir}/policy", "w", encoding="utf-8") as file:
+            file.write(self.policy)
+        with open(f"{self.dir}/partitions", "w", encoding="utf-8") as file:
+            file.write("Default=0x7fff : ALL=full;\n")
+            for key, (name, hosts) in enumerate(self.members.items(), 0x101):
+                guids = (int(self.command(f'Dump "H{host}"').split("nodeguid ")[1].split()[0], 16) + 1
+                         for host in hosts)
+                file.write(f"{name}={key:#x} : {', '.join(f'{guid:#x}=full' for guid in guids)};\n")
+        return super().start_opensm(options)
+
+
+def victims_part(members, policy, lanes):
+    """Of a link, with none, one and two flows of the others."""
+    parts = []
+    for n in range(len(OTHERS) + 1):
+        with Tenants(members, policy, lanes) as fabric:
+            for a, b in (VICTIM, *OTHERS[:n]):
+                fabric.command(f'Flow "H{a}" "H{b}" message=20000 window=32 sl=sa')
+            fabric.command("Advance 3000")
+            fabric.command("Measure")
+            fabric.command("Advance 20000")
+            flows = json.loads(fabric.command("Results json"))["flows"]
+        rate = next(flow["gbps"] for flow in flows
+                    if (flow["from"], flow["to"]) == tuple(f"H{host}" for host in VICTIM))
+        parts.append(rate / LINK)
+    return parts
+
+
+def figure_7(record):
+    cases = {
+        "pFTree, one lane": (PARTITIONS, "", 1),
+        "pFTree": (PARTITIONS, "", 8),
+        "pFTree-Ext": (PARTITIONS, "strict\npartition one phy\n", 8),
+    }
+    for name, case in cases.items():
+        parts = victims_part(*case)
+        record(f"figure 7, {name}: the victim's part of its link beside two flows", parts[2], parts[0],
+               beside_none_one_two=[round(part, 3) for part in parts], paper=PAPER_7.get(name))
+
+
+def patterns(record, row):
+    name = f"{row['nodes']} nodes, {row['engine']}"
+    if "ebb" in row:
+        record(f"figure 11, {name}: effective bisection bandwidth of the others", row["ebb"][1],
+               least_mean_most=row["ebb"])
+    elif "pattern" in row:
+        paper = PAPER_4.get(row["nodes"], {}).get(row["pattern"])
+        record(f"figure 10, {name}, {row['pattern']}: delay beside all-to-all, and beside nothing",
+               row["noisy"][1], row["quiet"][1], noisy=row["noisy"], quiet=row["quiet"],
+               paper=paper and paper["Ext" in row["engine"]])
+    else:
+        for figure, key in ((13, "contention_down"), (13, "contention_up"), (14, "contended_down"),
+                            (14, "contended_up"), (15, "interference")):
+            record(f"figure {figure}, {name}: {key}", row[key][1], least_mean_most=row[key])
+
+
+def bench(record):
+    figure_7(record)
+    with subprocess.Popen([os.path.join(image.TOP, "build", "bench", "partitions"), str(SETS),
+                           str(PATTERNS)], stdout=subprocess.PIPE, text=True) as process:
+        for row in map(json.loads, process.stdout):
+            patterns(record, row)
+    if process.returncode:
+        raise RuntimeError(f"partitions: status {process.returncode}")
