@@ -11,6 +11,7 @@
 #include "distribute.h"
 #include "engine.h"
 #include "plugin.h"
+#include "slots.h"
 
 #include <opensm/osm_ucast_mgr.h>
 
@@ -23,11 +24,14 @@ struct hook {
 	struct rsm_engine_cpu cpu;
 	void (*lanes)(void *context, osm_physp_t *port, uint8_t in, uint8_t out,
 		      ib_slvl_table_t *table);
+	uint8_t (*path_sl)(void *context, uint8_t hint, ib_net16_t slid, ib_net16_t dlid);
 };
 
 static struct hook hooks[MOST_ENGINES];
 static struct rsm *plugin;
 static rsm_computed tell;
+static bool sweeping; /* a sweep has begun and not computed tables yet */
+static bool known; /* tables of the last time are right */
 
 /** rsm_microseconds - of the monotonic clock */
 uint64_t rsm_microseconds(void)
@@ -72,14 +76,20 @@ static int build(int number, void *context)
 {
 	struct hook *hook = &hooks[number];
 	uint64_t start = rsm_microseconds(), cpu = cpu_microseconds();
-	int rc;
+	bool slots = plugin->opt.vswitch != RSM_VSWITCH_OFF;
+	int rc = 0;
 
 	choose_as_before();
-	rc = hook->build ? hook->build(context) : 1;
+	if (!known)
+		rc = hook->build ? hook->build(context) : 1;
 	if (rc > 0)
 		rc = build_default();
+	if (rc && slots)
+		rsm_slots_failed(plugin);
 	if (rc)
 		return rc;
+	if (slots)
+		rsm_slots_end(plugin, !known);
 	hook->cpu.tables_us = cpu_microseconds() - cpu;
 	/* Engines give SLs only while they are the one in use. */
 	plugin->osm->routing_engine_used = hook->engine;
@@ -96,10 +106,15 @@ static int matrices(int number, void *context)
 	uint64_t cpu = cpu_microseconds();
 	int rc;
 
+	known = plugin->opt.vswitch != RSM_VSWITCH_OFF &&
+		rsm_slots_begin(plugin, hook->engine, !sweeping);
+	sweeping = false;
 	rc = hook->matrices ? hook->matrices(context) : 1;
 	if (rc > 0)
 		rc = osm_ucast_mgr_build_lid_matrices(&plugin->osm->sm.ucast_mgr);
 	hook->cpu.hops_us = cpu_microseconds() - cpu;
+	if (rc && plugin->opt.vswitch != RSM_VSWITCH_OFF)
+		rsm_slots_failed(plugin);
 	return rc;
 }
 
@@ -109,6 +124,20 @@ static void lanes(int number, void *context, osm_physp_t *port, uint8_t in, uint
 	if (hooks[number].lanes)
 		hooks[number].lanes(context, port, in, out, table);
 	rsm_distribute_lanes(plugin, port, in, out, table);
+}
+
+/* What the engine knows of a LID is what it knows of the slot that it is in. */
+static uint8_t path_sl(int number, void *context, uint8_t hint, ib_net16_t slid, ib_net16_t dlid)
+{
+	return hooks[number].path_sl(context, hint, cl_hton16(rsm_slots_lid(cl_ntoh16(slid))),
+				     cl_hton16(rsm_slots_lid(cl_ntoh16(dlid))));
+}
+
+/* Some look up where a LID is now, and give the level of the way between the switches. */
+static bool goes_by_lid(const struct osm_routing_engine *engine)
+{
+	return engine->path_sl && engine->type != OSM_ROUTING_ENGINE_TYPE_LASH &&
+	       engine->type != OSM_ROUTING_ENGINE_TYPE_TORUS_2QOS;
 }
 
 #define BUILD(number)                                                                              \
@@ -124,6 +153,11 @@ static void lanes(int number, void *context, osm_physp_t *port, uint8_t in, uint
 				   ib_slvl_table_t *table)                                         \
 	{                                                                                          \
 		lanes(number, context, port, in, out, table);                                      \
+	}                                                                                          \
+	static uint8_t path_sl_##number(void *context, uint8_t hint, const ib_net16_t slid,        \
+					const ib_net16_t dlid)                                     \
+	{                                                                                          \
+		return path_sl(number, context, hint, slid, dlid);                                 \
 	}
 
 BUILD(0)
@@ -146,6 +180,7 @@ BUILD(15)
 #define HOOK(number)                                                                               \
 	{                                                                                          \
 		.build = build_##number, .matrices = matrices_##number, .lanes = lanes_##number,   \
+		.path_sl = path_sl_##number,                                                       \
 	}
 
 /* Ours, by number. */
@@ -166,10 +201,13 @@ static void hook_one(struct osm_routing_engine *engine)
 			.build = engine->ucast_build_fwd_tables,
 			.matrices = engine->build_lid_matrices,
 			.lanes = engine->update_sl2vl,
+			.path_sl = engine->path_sl,
 		};
 		engine->ucast_build_fwd_tables = ours[i].build;
 		engine->build_lid_matrices = ours[i].matrices;
 		engine->update_sl2vl = ours[i].lanes;
+		if (plugin->opt.vswitch != RSM_VSWITCH_OFF && goes_by_lid(engine))
+			engine->path_sl = ours[i].path_sl;
 		return;
 	}
 }
@@ -195,6 +233,7 @@ void rsm_engines_hook(struct rsm *rsm, rsm_computed computed)
 {
 	plugin = rsm;
 	tell = computed;
+	sweeping = true;
 	for (struct osm_routing_engine *i = rsm->osm->routing_engine_list; i; i = i->next)
 		hook_one(i);
 	if (rsm->osm->default_routing_engine)

@@ -162,7 +162,8 @@ static int plan_entries(const struct rsm_topo *topo, uint8_t *const *lft, uint32
 
 	for (uint32_t i = 0; !rc && i < n; i++) {
 		old[i] = lft[i][move->lid];
-		other[i] = wanted[i] = lft[i][move->other];
+		other[i] = lft[i][move->other];
+		wanted[i] = move->wanted ? move->wanted[i] : other[i];
 	}
 	if (!rc) {
 		wanted[move->to] = move->to_port;
@@ -212,7 +213,8 @@ int rsm_move_plan(const struct rsm_topo *topo, uint8_t *const *lft, uint32_t n_l
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		bool first = plan->lid[i] != lft[i][move->lid];
-		bool second = plan->other[i] != lft[i][move->other];
+		bool second = move->other != move->lid &&
+			      plan->other[i] != lft[i][move->other];
 
 		plan->changed[i] = first || second;
 		plan->n_changed += plan->changed[i];

@@ -21,7 +21,8 @@
 /**
  * struct rsm_move - one VM's
  * @lid: the VM's
- * @other: the LID at its destination whose entries it takes
+ * @other: the LID at its destination whose entries it takes; @lid itself: @wanted
+ * @wanted: the entries that it is to have there, by the switch's index, or NULL
  * @from: switch that the VM is at
  * @to: switch that it comes to
  * @to_port: port of @to that it comes to
@@ -30,6 +31,7 @@
  */
 struct rsm_move {
 	uint16_t lid, other;
+	const uint8_t *wanted;
 	int32_t from, to;
 	uint8_t to_port;
 	bool swap;

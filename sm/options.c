@@ -17,6 +17,8 @@ static const char *const ways[] = { "off", "dynamic", "static", "ports", "turns"
 
 static const char *const switched[] = { "off", "on", NULL };
 
+static const char *const vswitches[] = { "off", "prepopulated", "dynamic", NULL };
+
 enum kind { NUMBER, CHOICE, TEXT };
 
 /* Where a choice has -1 it is called "auto". */
@@ -57,6 +59,10 @@ static const struct option {
 	{ "pftree_policy", TEXT, AT(pftree_policy), 0, 0, 0, NULL, "" },
 	{ "distribute", CHOICE, AT(distribute), 0, 0, 0, ways, NULL },
 	{ "distribute_wait", NUMBER, AT(distribute_wait), 1100, 0, 60000, NULL, NULL },
+	{ "vswitch", CHOICE, AT(vswitch), 0, 0, 0, vswitches, NULL },
+	{ "vswitch_routed", CHOICE, AT(vswitch_routed), 1, 0, 0, switched, NULL },
+	{ "vswitch_name", TEXT, AT(vswitch_name), 0, 0, 0, NULL, "vswitch" },
+	{ "vswitch_socket", TEXT, AT(vswitch_socket), 0, 0, 0, NULL, "/run/osm-repath-vm.sock" },
 	{ "status_socket", TEXT, AT(status_socket), 0, 0, 0, NULL, "/run/osm-repath.sock" },
 #undef AT
 };

@@ -25,6 +25,18 @@ enum rsm_method {
 };
 
 /**
+ * enum rsm_vswitch - whose paths VMs have
+ * @RSM_VSWITCH_OFF: VMs are not known of
+ * @RSM_VSWITCH_PREPOPULATED: of the VF that they are in, which has a LID whether or not it is used
+ * @RSM_VSWITCH_DYNAMIC: of their hypervisor
+ */
+enum rsm_vswitch {
+	RSM_VSWITCH_OFF,
+	RSM_VSWITCH_PREPOPULATED,
+	RSM_VSWITCH_DYNAMIC,
+};
+
+/**
  * struct rsm_options - what the file says, or the defaults
  * @method: see enum rsm_method
  * @unpath: whether UnPath is sent: -1: with AFFECTED and AUTO, 0, 1
@@ -54,6 +66,10 @@ enum rsm_method {
  * @pftree_policy: path of the file that says what is wanted of partitions; empty: nothing
  * @distribute: in which order tables are set: 0: OpenSM's, else 1 + enum rsm_distribution
  * @distribute_wait: milliseconds until packets on their way are gone
+ * @vswitch: see enum rsm_vswitch
+ * @vswitch_routed: whether SMPs to switches go by their LIDs, not by directed routes
+ * @vswitch_name: what is in the names of switches that are part of an HCA
+ * @vswitch_socket: path of the socket for who moves VMs; empty: none
  * @status_socket: path of the socket; empty: none
  */
 struct rsm_options {
@@ -84,6 +100,10 @@ struct rsm_options {
 	int pftree_learn;
 	int distribute;
 	int distribute_wait;
+	int vswitch;
+	int vswitch_routed;
+	char vswitch_name[108];
+	char vswitch_socket[108];
 	char status_socket[108];
 	char pftree_policy[108];
 };

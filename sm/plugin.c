@@ -22,6 +22,7 @@ static const struct rsm_part *const parts[] = {
 	&rsm_guids_part,
 	&rsm_distribute_part,
 	&rsm_receipts_part,
+	&rsm_vm_part,
 	&rsm_status_part,
 };
 

@@ -20,6 +20,7 @@ struct rsm_congestion;
 struct rsm_guids;
 struct rsm_distribute;
 struct rsm_receipts;
+struct rsm_vms;
 
 /**
  * struct rsm_part - something that the plugin does
@@ -53,6 +54,7 @@ extern const struct rsm_part rsm_congestion_part;
 extern const struct rsm_part rsm_guids_part;
 extern const struct rsm_part rsm_distribute_part;
 extern const struct rsm_part rsm_receipts_part;
+extern const struct rsm_part rsm_vm_part;
 
 /**
  * struct rsm - the plugin, one in a process
@@ -73,6 +75,7 @@ struct rsm {
 	struct rsm_guids *guids;
 	struct rsm_distribute *distribute;
 	struct rsm_receipts *receipts;
+	struct rsm_vms *vms;
 
 	pthread_t thread;
 	pthread_mutex_t mutex;

@@ -7,10 +7,9 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "listen.h"
 #include "plugin.h"
 
 /**
@@ -92,29 +91,6 @@ static uint64_t status_tick(struct rsm *rsm, uint64_t now)
 	return RSM_NEVER;
 }
 
-/* A socket file that nobody listens on is left over from a killed OpenSM. */
-static int listen_at(const char *path)
-{
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int rc;
-
-	if (fd < 0)
-		return -errno;
-	strcpy(addr.sun_path, path);
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0) {
-		close(fd);
-		return -EADDRINUSE;
-	}
-	if (errno == ECONNREFUSED)
-		unlink(path);
-	if (!bind(fd, (struct sockaddr *)&addr, sizeof(addr)) && !chmod(path, 0600) && !listen(fd, 8))
-		return fd;
-	rc = -errno;
-	close(fd);
-	return rc;
-}
-
 static int status_start(struct rsm *rsm)
 {
 	struct rsm_status *status;
@@ -126,7 +102,7 @@ static int status_start(struct rsm *rsm)
 	if (!status)
 		return -ENOMEM;
 	status->rsm = rsm;
-	status->listener = listen_at(rsm->opt.status_socket);
+	status->listener = rsm_listen(rsm->opt.status_socket);
 	if (status->listener < 0) {
 		rc = status->listener;
 		rsm_log(rsm, OSM_LOG_ERROR, "status_socket %s: %s", rsm->opt.status_socket,

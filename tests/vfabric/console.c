@@ -242,6 +242,18 @@ static int cmd_sent(struct fabric *f, const char *rest, FILE *out)
 	return 0;
 }
 
+/* "directed 0x19 36": the attribute, and how many hosts and switches have been set. */
+static void print_smps(const struct fabric *f, FILE *out)
+{
+	static const char *const how[] = { "directed", "routed" };
+
+	for (unsigned int i = 0; i < 2; i++)
+		for (unsigned int attr = 0; attr < 64; attr++)
+			if (f->manager->sets[i][attr])
+				fprintf(out, "%s %#x %llu\n", how[i], attr,
+					(unsigned long long)f->manager->sets[i][attr]);
+}
+
 static uint32_t port_of_lid(const struct fabric *f, unsigned int lid)
 {
 	if (lid < UCAST_LIDS && f->lids[lid] != NONE)
@@ -331,6 +343,7 @@ void console_help(FILE *out)
 {
 	fputs("Dump [\"node\"]                  state, tables\n"
 	      "Sent [\"node\"[p]]              packets that each data VL has sent, by port\n"
+	      "Smps                          SMPs that have set something, by attribute\n"
 	      "Route FROM-LID TO-LID          the way through the tables\n"
 	      "Unlink|ReLink|Clear \"node\"[p]  pull a cable, put it back, pull and reset\n"
 	      "Link \"a\"[p] \"b\"[p]             a new cable\n"
@@ -412,6 +425,11 @@ int console_line(struct fabric *f, const char *line, FILE *out)
 		return cmd_dump(f, rest, out);
 	if (is(word, "sent"))
 		return cmd_sent(f, rest, out);
+	if (is(word, "smps")) {
+		if (f->manager)
+			print_smps(f, out);
+		return 0;
+	}
 	if (is(word, "route"))
 		return cmd_route(f, rest, out);
 	if (is(word, "baselid"))

@@ -55,6 +55,7 @@ struct manager {
 	struct pending *pending;
 	uint32_t npending;
 	uint64_t smps;
+	uint64_t sets[2][64];	/* answered, directed or by LID, by attribute */
 	uint64_t lost;		/* MADs that got nowhere */
 	uint64_t gone;		/* to real HCAs */
 	/* The answers that our own hosts wait for: sa.c */

@@ -266,5 +266,7 @@ unsigned int sma_process(struct fabric *f, uint32_t port, uint8_t *mad, int *rep
 		return 0;
 	}
 	status = attribute(f, port, attr, be32_at(mad + 20), set, mad + 64);
+	if (set && attr < 64)
+		f->manager->sets[mad[1] == CLASS_SM][attr]++;
 	return status;
 }

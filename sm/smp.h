@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * SMPs of the plugin's own, through OpenSM's queue: it knows of them, sends them again and takes their
+ * answers as those of its own. OpenSM's lock is held exclusively.
+ */
+#ifndef RSM_SMP_H
+#define RSM_SMP_H
+
+#include <stdint.h>
+
+struct rsm;
+struct osm_port;
+struct osm_switch;
+
+int rsm_smp_set_block(struct rsm *rsm, struct osm_switch *sw, uint16_t block);
+int rsm_smp_set_lid(struct rsm *rsm, struct osm_port *port, uint16_t lid);
+int rsm_smp_set_guids(struct rsm *rsm, struct osm_port *port);
+int rsm_smp_outstanding(struct rsm *rsm);
+
+#endif

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What an orchestrator says, and moves in the order in which it says them: one waits for those whose
+ * switches it needs, and all wait for OpenSM's sweeps, which would cross them.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+#include "plugin.h"
+#include "slots.h"
+#include "vm.h"
+#include "vm_socket.h"
+#include "vm_words.h"
+
+#define MOST_MOVES	64
+#define LOOK_MS		1	/* between two looks at answers */
+#define PATIENCE_MS	10000	/* for answers; OpenSM repeats what it sends */
+#define SWEEP_MS	10000	/* after so long a sweep that has not ended is not one any more */
+#define ANSWER		512
+
+/**
+ * struct job - a move that somebody has asked for
+ * @next: asked for later
+ * @who: waits for the answer
+ * @id: number of it
+ * @begun: only its place is taken; it is made when it is ended
+ * @since: milliseconds
+ * @move: it
+ */
+struct job {
+	struct job *next;
+	uint32_t who, id;
+	bool begun;
+	uint64_t since;
+	struct rsm_vm_move move;
+};
+
+/**
+ * struct rsm_vms - what the part knows; the plugin's thread alone looks at it, but at @sweeping
+ * @jobs: in the order in which they came
+ * @n: of them
+ * @next_id: number of the next
+ * @again: one is through: others may begin
+ * @sweeping: milliseconds when OpenSM began to sweep, 0: it does not
+ * @awaited: blocks that are not answered yet
+ * @at_once: most that were on their way together
+ * @moves: made
+ * @failed: not made
+ * @smps: sent to switches
+ */
+struct rsm_vms {
+	struct job *jobs;
+	unsigned int n;
+	uint32_t next_id;
+	bool again;
+	uint64_t sweeping;
+	int awaited;
+	unsigned int at_once;
+	unsigned long long moves, failed, smps;
+};
+
+__attribute__((format(printf, 2, 3)))
+static void answer(uint32_t who, const char *format, ...)
+{
+	char text[ANSWER];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	rsm_vm_socket_answer(who, text);
+}
+
+static void refuse(struct rsm *rsm, uint32_t who, const char *why)
+{
+	rsm->vms->failed++;
+	answer(who, "{\"error\":\"%s\"}", why);
+}
+
+static void tell_move(uint32_t who, const char *state, const struct job *job, uint64_t us)
+{
+	const struct rsm_vm_move *m = &job->move;
+	const struct rsm_vm_counts *c = &m->counts;
+
+	answer(who, "{\"state\":\"%s\",\"lid\":%u,\"other\":%u,\"from\":\"0x%016" PRIx64 "/%u\","
+	       "\"to\":\"0x%016" PRIx64 "/%u\",\"switches\":%u,\"smps\":%u,\"closing\":%u,"
+	       "\"vswitch_smps\":%u,\"lid_smps\":%u,\"guid_smps\":%u,\"us\":%" PRIu64 "}",
+	       state, m->lid, m->other, m->from.sw, m->from.port, m->to.sw, m->to.port, c->switches,
+	       c->blocks, c->closing, c->vswitch_blocks, c->lids, c->guids, us);
+}
+
+static void free_job(struct rsm *rsm, struct job **at)
+{
+	struct job *job = *at;
+
+	*at = job->next;
+	rsm_move_plan_free(&job->move.plan);
+	free(job);
+	rsm->vms->n--;
+	rsm->vms->again = true;
+}
+
+static struct job **job_of(struct rsm *rsm, uint16_t lid)
+{
+	struct job **at = &rsm->vms->jobs;
+
+	while (*at && (*at)->move.lid != lid)
+		at = &(*at)->next;
+	return at;
+}
+
+static bool is_taken(void *context, const struct rsm_place *place)
+{
+	struct rsm *rsm = context;
+
+	for (const struct job *job = rsm->vms->jobs; job; job = job->next)
+		if (rsm_place_is(&job->move.to, place))
+			return true;
+	return false;
+}
+
+static void ask_move(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *words)
+{
+	struct rsm_vms *vms = rsm->vms;
+	struct job *job, **at;
+	char why[256] = "too many moves at once";
+
+	job = vms->n < MOST_MOVES ? calloc(1, sizeof(*job)) : NULL;
+	if (!job) {
+		refuse(rsm, who, why);
+		return;
+	}
+	job->who = who;
+	job->id = vms->next_id++;
+	job->begun = words->verb == RSM_VM_BEGIN;
+	job->since = rsm_now();
+	job->move.limited = words->limited;
+	job->move.closing = words->closing;
+	if (rsm_vm_find(rsm, words->vm, &job->move, why, sizeof(why)) ||
+	    rsm_vm_find_place(rsm, words->place, is_taken, rsm, &job->move, why, sizeof(why)))
+		goto err;
+	if (*job_of(rsm, job->move.lid)) {
+		snprintf(why, sizeof(why), "it moves already");
+		goto err;
+	}
+	if ((job->begun || words->verb == RSM_VM_PLAN) &&
+	    rsm_vm_plan(rsm, &job->move, why, sizeof(why)))
+		goto err;
+	if (words->verb == RSM_VM_PLAN) {
+		tell_move(who, "planned", job, 0);
+		rsm_move_plan_free(&job->move.plan);
+		free(job);
+		return;
+	}
+	/* It goes away before it is told that it is there. */
+	if (job->begun && job->move.carried &&
+	    !rsm_slots_expect(job->move.lid, &job->move.from, true))
+		goto err;
+	if (job->begun)
+		tell_move(who, "begun", job, 0);
+	for (at = &vms->jobs; *at; at = &(*at)->next)
+		;
+	*at = job;
+	vms->n++;
+	vms->again = true;
+	return;
+err:
+	refuse(rsm, who, why);
+	rsm_move_plan_free(&job->move.plan);
+	free(job);
+}
+
+/* The end of what was begun: the move itself, or nothing. */
+static void end_move(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *words)
+{
+	struct rsm_vm_move vm = { 0 };
+	char why[256] = "";
+	struct job **at;
+
+	if (rsm_vm_find(rsm, words->vm, &vm, why, sizeof(why)) && !vm.lid) {
+		refuse(rsm, who, why);
+		return;
+	}
+	at = job_of(rsm, vm.lid);
+	if (!*at || !(*at)->begun) {
+		refuse(rsm, who, "no move of it has begun");
+		return;
+	}
+	if (words->verb == RSM_VM_CANCEL) {
+		rsm_slots_forget(vm.lid);
+		free_job(rsm, at);
+		answer(who, "{\"state\":\"cancelled\"}");
+		return;
+	}
+	(*at)->begun = false;
+	(*at)->who = who;
+	(*at)->since = rsm_now();
+	rsm->vms->again = true;
+}
+
+static void start_or_stop(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *words)
+{
+	struct rsm_vm_move move = { 0 };
+	char why[256] = "no such GUID";
+	uint64_t guid = strtoull(words->vm, NULL, 0);
+	osm_port_t *port;
+	int rc = -ENOENT;
+
+	if (words->verb == RSM_VM_START)
+		rc = guid > UINT16_MAX ? rsm_vm_find_place(rsm, words->place, is_taken, rsm, &move,
+							   why, sizeof(why)) : -EINVAL;
+	else if (!rsm_vm_find(rsm, words->vm, &move, why, sizeof(why)))
+		rc = 0;
+	port = rc ? NULL : rsm_place_port(rsm, words->verb == RSM_VM_START ? &move.to : &move.from);
+	if (port)
+		rc = rsm_vm_set_guid(rsm, port, words->verb == RSM_VM_START ? guid : 0);
+	if (rc == -EEXIST)
+		snprintf(why, sizeof(why), "another port has that GUID");
+	if (rc || !port) {
+		refuse(rsm, who, why);
+		return;
+	}
+	answer(who, "{\"state\":\"%s\",\"lid\":%u,\"port\":\"0x%016" PRIx64 "\",\"guid_smps\":1}",
+	       words->verb == RSM_VM_START ? "started" : "stopped",
+	       cl_ntoh16(osm_port_get_base_lid(port)), cl_ntoh64(osm_port_get_guid(port)));
+}
+
+static void obey(struct rsm *rsm, struct rsm_vm_line *line)
+{
+	struct rsm_vm_words words;
+	char why[256];
+
+	if (rsm_vm_words(line->text, &words, why, sizeof(why))) {
+		refuse(rsm, line->who, why);
+		return;
+	}
+	if (rsm->osm->subn.sm_state != IB_SMINFO_STATE_MASTER ||
+	    rsm->osm->subn.first_time_master_sweep) {
+		refuse(rsm, line->who, "the subnet is not up");
+		return;
+	}
+	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
+	switch (words.verb) {
+	case RSM_VM_PLAN:
+	case RSM_VM_BEGIN:
+	case RSM_VM_MOVE:
+		ask_move(rsm, line->who, &words);
+		break;
+	case RSM_VM_END:
+	case RSM_VM_CANCEL:
+		end_move(rsm, line->who, &words);
+		break;
+	case RSM_VM_START:
+	case RSM_VM_STOP:
+		start_or_stop(rsm, line->who, &words);
+		break;
+	}
+	CL_PLOCK_RELEASE(&rsm->osm->lock);
+}
+
+static bool is_sweeping(const struct rsm_vms *vms, uint64_t now)
+{
+	uint64_t since = __atomic_load_n(&vms->sweeping, __ATOMIC_ACQUIRE);
+
+	return since && now < since + SWEEP_MS;
+}
+
+static bool may_start(const struct rsm_vms *vms, const struct job *job)
+{
+	for (const struct job *i = vms->jobs; i && i != job; i = i->next)
+		if (!i->begun && rsm_move_plans_meet(&i->move.plan, &job->move.plan))
+			return false;
+	return true;
+}
+
+static void start_some(struct rsm *rsm, uint64_t now)
+{
+	struct rsm_vms *vms = rsm->vms;
+	struct job **at = &vms->jobs;
+	char why[256];
+
+	if (!vms->again || is_sweeping(vms, now))
+		return;
+	vms->again = false;
+	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
+	while (*at) {
+		struct job *job = *at;
+
+		if (job->begun || job->move.state != RSM_VM_QUEUED) {
+			at = &job->next;
+			continue;
+		}
+		if (rsm_vm_plan(rsm, &job->move, why, sizeof(why))) {
+			refuse(rsm, job->who, why);
+			free_job(rsm, at);
+			continue;
+		}
+		if (may_start(vms, job)) {
+			rsm_vm_start(rsm, &job->move);
+			__atomic_add_fetch(&vms->awaited,
+					   job->move.counts.blocks + job->move.counts.vswitch_blocks,
+					   __ATOMIC_RELAXED);
+		}
+		at = &job->next;
+	}
+	CL_PLOCK_RELEASE(&rsm->osm->lock);
+}
+
+static void finish(struct rsm *rsm, struct job **at)
+{
+	struct job *job = *at;
+	struct rsm_vms *vms = rsm->vms;
+
+	vms->moves++;
+	vms->smps += job->move.counts.blocks + job->move.counts.vswitch_blocks +
+		     job->move.counts.closing;
+	tell_move(job->who, "moved", job, rsm_microseconds() - job->move.began);
+	free_job(rsm, at);
+}
+
+static void go_on(struct rsm *rsm, uint64_t now)
+{
+	struct job **at = &rsm->vms->jobs;
+	unsigned int n = 0;
+
+	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
+	while (*at) {
+		struct job *job = *at;
+
+		if (!job->begun && job->move.state != RSM_VM_QUEUED) {
+			if (++n > rsm->vms->at_once)
+				rsm->vms->at_once = n;
+			if (rsm_vm_go_on(rsm, &job->move)) {
+				finish(rsm, at);
+				continue;
+			}
+			if (now > job->since + PATIENCE_MS) {
+				refuse(rsm, job->who, "some switches give no answer: OpenSM will sweep");
+				free_job(rsm, at);
+				continue;
+			}
+		}
+		at = &job->next;
+	}
+	CL_PLOCK_RELEASE(&rsm->osm->lock);
+}
+
+static uint64_t vm_tick(struct rsm *rsm, uint64_t now)
+{
+	struct rsm_vms *vms = rsm->vms;
+	struct rsm_vm_line line;
+	bool any = false;
+
+	if (!vms)
+		return RSM_NEVER;
+	while (rsm_vm_socket_next(&line))
+		obey(rsm, &line);
+	start_some(rsm, now);
+	if (vms->jobs)
+		go_on(rsm, now);
+	if (vms->again && vms->jobs)
+		start_some(rsm, now);
+	for (const struct job *job = vms->jobs; job; job = job->next)
+		any |= !job->begun;
+	return any ? now + LOOK_MS : RSM_NEVER;
+}
+
+static void vm_event(struct rsm *rsm, osm_epi_event_id_t id, void *data)
+{
+	struct rsm_vms *vms = rsm->vms;
+
+	(void)data;
+	if (!vms)
+		return;
+	switch (id) {
+	case OSM_EVENT_ID_HEAVY_SWEEP_START:
+		__atomic_store_n(&vms->sweeping, rsm_now(), __ATOMIC_RELEASE);
+		break;
+	case OSM_EVENT_ID_UCAST_ROUTING_DONE:
+		rsm_vm_fabric_changed();
+		break;
+	case OSM_EVENT_ID_SUBNET_UP:
+		__atomic_store_n(&vms->sweeping, 0, __ATOMIC_RELEASE);
+		rsm_wake(rsm);
+		break;
+	case OSM_EVENT_ID_LFT_CHANGE:
+		if (__atomic_load_n(&vms->awaited, __ATOMIC_RELAXED) > 0 &&
+		    !__atomic_sub_fetch(&vms->awaited, 1, __ATOMIC_RELAXED))
+			rsm_wake(rsm);
+		break;
+	default:
+		break;
+	}
+}
+
+static void vm_status(struct rsm *rsm, FILE *out)
+{
+	static const char *const modes[] = { "off", "prepopulated", "dynamic" };
+	struct rsm_slots_counts c;
+
+	if (!rsm->vms) {
+		fprintf(out, "null");
+		return;
+	}
+	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
+	c = rsm_slots_counts();
+	CL_PLOCK_RELEASE(&rsm->osm->lock);
+	fprintf(out,
+		"{\"lids\":\"%s\",\"slots\":%u,\"moved\":%u,\"odd\":%u,\"expected\":%u,"
+		"\"computed\":%llu,\"reused\":%llu,\"moves\":%llu,\"failed\":%llu,\"smps\":%llu,"
+		"\"waiting\":%u,\"at_once\":%u}",
+		modes[rsm->opt.vswitch], c.slots, c.moved, c.odd, c.expected, c.computed, c.reused,
+		rsm->vms->moves, rsm->vms->failed, rsm->vms->smps, rsm->vms->n,
+		rsm->vms->at_once);
+}
+
+static int vm_start(struct rsm *rsm)
+{
+	int rc = 0;
+
+	if (rsm->opt.vswitch == RSM_VSWITCH_OFF)
+		return 0;
+	rsm->vms = calloc(1, sizeof(*rsm->vms));
+	if (!rsm->vms)
+		return -ENOMEM;
+	if (*rsm->opt.vswitch_socket)
+		rc = rsm_vm_socket_open(rsm, rsm->opt.vswitch_socket);
+	if (!rc)
+		return 0;
+	rsm_log(rsm, OSM_LOG_ERROR, "vswitch_socket %s: %s", rsm->opt.vswitch_socket,
+		strerror(-rc));
+	free(rsm->vms);
+	rsm->vms = NULL;
+	return rc;
+}
+
+static void vm_stop(struct rsm *rsm)
+{
+	if (!rsm->vms)
+		return;
+	rsm_vm_socket_close();
+	while (rsm->vms->jobs)
+		free_job(rsm, &rsm->vms->jobs);
+	free(rsm->vms);
+	rsm->vms = NULL;
+	rsm_vm_free();
+	rsm_slots_free();
+}
+
+const struct rsm_part rsm_vm_part = {
+	.name = "vms",
+	.start = vm_start,
+	.stop = vm_stop,
+	.event = vm_event,
+	.tick = vm_tick,
+	.status = vm_status,
+};

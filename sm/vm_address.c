@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The addresses of a VM: the LID of the VF's port and its alias GUIDs. OpenSM's SA is right at once: who
+ * asks while SMPs are on their way gets what will be.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin.h"
+#include "smp.h"
+#include "vm.h"
+
+#include <opensm/osm_db_pack.h>
+#include <opensm/osm_node.h>
+#include <opensm/osm_port.h>
+
+#define GUIDS 8 /* in a block of GUIDInfo, IBA 14.2.5.5; the first is the port's own */
+
+static ib_net64_t *guids_of(const osm_port_t *port)
+{
+	return port->p_physp->p_guids ? *port->p_physp->p_guids : NULL;
+}
+
+/* As OpenSM allocates them when the SA is asked to set one. */
+static ib_net64_t *make_guids(osm_port_t *port)
+{
+	size_t n = (port->p_physp->port_info.guid_cap + GUIDS - 1) / GUIDS * GUIDS;
+
+	if (!port->p_physp->p_guids) {
+		port->p_physp->p_guids = calloc(n ? n : GUIDS, sizeof(ib_net64_t));
+		if (!port->p_physp->p_guids)
+			return NULL;
+		(*port->p_physp->p_guids)[0] = port->p_physp->port_guid;
+	}
+	return *port->p_physp->p_guids;
+}
+
+/** rsm_vm_guid - the first alias GUID of a port; 0: it has none */
+uint64_t rsm_vm_guid(const osm_port_t *port)
+{
+	ib_net64_t *guids = guids_of(port);
+
+	for (int i = 1; guids && i < GUIDS; i++)
+		if (guids[i])
+			return cl_ntoh64(guids[i]);
+	return 0;
+}
+
+/**
+ * rsm_vm_set_guid - a VM starts or ends
+ * @rsm: the plugin
+ * @port: of its VF
+ * @guid: of the VM; 0: the VF has none any more
+ *
+ * Return: 0, -EEXIST if another port has it, -EINVAL if the port can have none, or -ENOMEM.
+ */
+int rsm_vm_set_guid(struct rsm *rsm, osm_port_t *port, uint64_t guid)
+{
+	cl_qmap_t *table = &rsm->osm->subn.alias_port_guid_tbl;
+	osm_alias_guid_t *alias = NULL;
+	ib_net64_t *guids;
+	osm_alias_guid_t *old;
+
+	if (port->p_physp->port_info.guid_cap < 2)
+		return -EINVAL;
+	guids = make_guids(port);
+	if (!guids)
+		return -ENOMEM;
+	if (guid && cl_qmap_get(table, cl_hton64(guid)) != cl_qmap_end(table))
+		return guids[1] == cl_hton64(guid) ? 0 : -EEXIST;
+	if (guid) {
+		alias = osm_alias_guid_new(cl_hton64(guid), port);
+		if (!alias)
+			return -ENOMEM;
+	}
+	old = (osm_alias_guid_t *)cl_qmap_get(table, guids[1]);
+	if (guids[1] && &old->map_item != cl_qmap_end(table)) {
+		cl_qmap_remove_item(table, &old->map_item);
+		osm_alias_guid_delete(&old);
+	}
+	if (alias)
+		cl_qmap_insert(table, alias->alias_guid, &alias->map_item);
+	guids[1] = cl_hton64(guid);
+	return rsm_smp_set_guids(rsm, port);
+}
+
+static void take_lid(struct rsm *rsm, osm_port_t *port, uint16_t lid, struct rsm_vm_counts *counts)
+{
+	osm_subn_t *subn = &rsm->osm->subn;
+
+	counts->lids += !rsm_smp_set_lid(rsm, port, lid);
+	osm_physp_set_base_lid(port->p_physp, cl_hton16(lid));
+	port->lid = cl_hton16(lid);
+	cl_ptr_vector_set(&subn->port_lid_tbl, lid, port);
+	osm_db_guid2lid_set(rsm->osm->sm.lid_mgr.p_g2l, cl_ntoh64(osm_port_get_guid(port)), lid,
+			    lid);
+}
+
+static void exchange_guids(struct rsm *rsm, osm_port_t *a, osm_port_t *b,
+			   struct rsm_vm_counts *counts)
+{
+	cl_qmap_t *table = &rsm->osm->subn.alias_port_guid_tbl;
+	ib_net64_t *one = make_guids(a), *other = make_guids(b);
+
+	if (!one || !other) {
+		rsm_log(rsm, OSM_LOG_ERROR, "no memory: a VM has lost its GUID");
+		return;
+	}
+	for (int i = 1; i < GUIDS; i++) {
+		ib_net64_t guid = one[i];
+
+		one[i] = other[i];
+		other[i] = guid;
+	}
+	for (cl_map_item_t *i = cl_qmap_head(table); i != cl_qmap_end(table); i = cl_qmap_next(i)) {
+		osm_alias_guid_t *alias = (osm_alias_guid_t *)i;
+
+		if (alias->p_base_port == a && alias->alias_guid != osm_port_get_guid(a))
+			alias->p_base_port = b;
+		else if (alias->p_base_port == b && alias->alias_guid != osm_port_get_guid(b))
+			alias->p_base_port = a;
+	}
+	counts->guids += !rsm_smp_set_guids(rsm, a);
+	counts->guids += !rsm_smp_set_guids(rsm, b);
+}
+
+/**
+ * rsm_vm_exchange - two VFs exchange LIDs and alias GUIDs
+ * @rsm: the plugin
+ * @a: the port of one
+ * @b: and of the other
+ * @counts: SMPs are counted there
+ */
+void rsm_vm_exchange(struct rsm *rsm, osm_port_t *a, osm_port_t *b, struct rsm_vm_counts *counts)
+{
+	uint16_t lid = cl_ntoh16(osm_port_get_base_lid(a));
+
+	take_lid(rsm, a, cl_ntoh16(osm_port_get_base_lid(b)), counts);
+	take_lid(rsm, b, lid, counts);
+	if (rsm_vm_guid(a) || rsm_vm_guid(b))
+		exchange_guids(rsm, a, b, counts);
+}

@@ -1,0 +1,258 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""VMs move with their LIDs on stock OpenSM: entries change places, nothing is routed; what the plugin says
+that it sends is what is on the wire; heavy sweeps change nothing of it, with any engine."""
+
+import json
+import random
+import re
+import sys
+
+from managed import Failed, expect
+from vms import GUIDS, PORT, TABLE, Orchestrated, reached
+
+MOVES = 1000
+BLOCK = 64
+
+
+def tables(nodes):
+    return {name: node[3] for name, node in nodes.items() if node[3] is not None}
+
+
+def all_reached(nodes):
+    """From one host at each switch to every LID."""
+    hosts = {lid: name for name, (_, _, lid, table) in nodes.items() if table is None}
+    starts = {node[1][1][0]: name for name, node in nodes.items()
+              if node[3] is None and 1 in node[1]}
+    for start in starts.values():
+        for lid, name in hosts.items():
+            if name != start and 1 in nodes[name][1]:
+                expect(reached(nodes, start, lid)[0] == name, start, lid, name,
+                       reached(nodes, start, lid))
+
+
+def one_move(fabric, a, b, how, tables_now):
+    """Moves; tables_now and the counts are what a swap makes of them."""
+    found = fabric.say(f"move {a} {b} {how}")
+    switches = smps = 0
+    for table in tables_now.values():
+        if table.get(a) == table.get(b):
+            continue
+        table[a], table[b] = table.get(b), table.get(a)
+        switches += 1
+        smps += 1 + (a // BLOCK != b // BLOCK)
+    return found, switches, smps
+
+
+def table_one(topology, size, switches):
+    """Table I: 1000 random moves, as the paper's one VM on each host."""
+    with Orchestrated(topology, "-R ftree") as fabric:
+        fabric.settle()
+        nodes = fabric.nodes()
+        wanted, lids = tables(nodes), fabric.lids()
+        place = {lid: name for name, lid in lids.items()}
+        expect(len(lids) == size and len(wanted) == switches, len(lids), len(wanted))
+        rng = random.Random(size)
+        computed = fabric.status()["vms"]["computed"]
+        before, total = fabric.smps(), 0
+        for _ in range(MOVES):
+            a, b = rng.sample(sorted(lid for lid in place if place[lid] != fabric.sm_host), 2)
+            found, touched, smps = one_move(fabric, a, b, "", wanted)
+            expect((found["switches"], found["smps"]) == (touched, smps), a, b, found, touched, smps)
+            expect(1 <= touched <= switches and smps <= 2 * switches, found)
+            place[a], place[b] = place[b], place[a]
+            total += smps
+        sent = fabric.sent(before)
+        expect(sent[TABLE] == total and sent[PORT] == 2 * MOVES, sent, total)
+        after = fabric.nodes()
+        expect(tables(after) == wanted, "tables are those of before, with LIDs in other places")
+        expect({node[2]: name for name, node in after.items() if node[3] is None} == place)
+        all_reached(after)
+        before = fabric.smps()
+        fabric.sweep()
+        expect(not fabric.sent(before).get(TABLE), "a sweep sets no table", fabric.sent(before))
+        expect(not fabric.sent(before).get(PORT), "a sweep sets no LID", fabric.sent(before))
+        expect(fabric.status()["vms"]["computed"] == computed, "nothing is routed")
+
+
+def limited():
+    """One SMP inside of a leaf, but those of the vSwitches; and several moves at once."""
+    with Orchestrated("xgft:6,6/1,6,vswitch=2", "-R ftree") as fabric:
+        fabric.settle()
+        lids, before = fabric.lids(), fabric.smps()
+        pairs = [(f"H{6 * leaf + 1}v1", f"H{6 * leaf + 2}v2") for leaf in range(6)]
+        found = fabric.say_all(f"move {lids[a]} {lids[b]} limited" for a, b in pairs)
+        for answer in found:
+            expect(answer.get("switches") == 1 and answer["smps"] <= 2 and
+                   answer["vswitch_smps"] <= 4, answer)
+        expect(fabric.sent(before)[TABLE] ==
+               sum(answer["smps"] + answer["vswitch_smps"] for answer in found), fabric.sent(before))
+        expect(fabric.status()["vms"]["at_once"] == 6, fabric.status()["vms"])
+        # Beyond a leaf: its switches, and all that are above it. Nobody else.
+        lids = fabric.lids()
+        answer = fabric.say(f"move {lids['H3v1']} {lids['H31v1']} limited")
+        expect(answer["switches"] == 6 + 2, answer)
+        rng = random.Random(1)
+        names = sorted(name for name in lids if "v" in name)
+        for _ in range(100):
+            a, b = rng.sample(names, 2)
+            lids = fabric.lids()
+            fabric.say(f"move {lids[a]} {lids[b]} limited")
+        all_reached(fabric.nodes())
+        before = fabric.smps()
+        fabric.sweep()
+        expect(not fabric.sent(before).get(TABLE), fabric.sent(before))
+        # A cable less: tables are computed, and hold for where everybody is now.
+        nodes = fabric.nodes()
+        mark = fabric.sm_mark()
+        fabric.command('Unlink "L1-1"[7]')
+        fabric.wait_sm(mark)
+        changed = fabric.nodes()
+        expect({n: v[2] for n, v in changed.items()} == {n: v[2] for n, v in nodes.items()},
+               "LIDs stay")
+        all_reached(changed)
+
+
+def any_engine(engine, topology):
+    with Orchestrated(topology, f"-R {engine}") as fabric:
+        rng = random.Random(7)
+        lids = fabric.lids()
+        for _ in range(20):
+            a, b = rng.sample(sorted(set(lids.values()) - {lids[fabric.sm_host]}), 2)
+            fabric.say(f"move {a} {b} closed")
+        nodes, before = fabric.nodes(), fabric.smps()
+        all_reached(nodes)
+        fabric.sweep()
+        expect(not fabric.sent(before).get(TABLE), engine, fabric.sent(before))
+        expect(fabric.nodes() == nodes, engine, "is as before the sweep")
+
+
+def guid_of(fabric, name):
+    words = fabric.run("H1", "smpquery", "GUIDInfo", str(fabric.lids()[name]))
+    return [int(word, 16) for word in re.findall(r"0x[0-9a-f]{16}", words)][1]
+
+
+def addresses():
+    """A VM's GUID comes along; what it can not do is refused, and nothing is sent then."""
+    with Orchestrated("xgft:2,2/1,2,vswitch=2", "-R ftree") as fabric:
+        nodes, vm = fabric.nodes(), 0x2c9000000abc
+        vf = nodes["H1v1"][0] + 1
+        found = fabric.say(f"start {vm:#x} {nodes['H1'][0] + 1:#x}")
+        expect(int(found["port"], 0) == vf, "the first VF that is free", found)
+        expect(guid_of(fabric, "H1v1") == vm, hex(guid_of(fabric, "H1v1")))
+        lid = found["lid"]
+        plan = fabric.say(f"plan {vm:#x} {nodes['H4-hca'][0]:#x}")
+        before = fabric.smps()
+        begun = fabric.say(f"begin {vm:#x} {nodes['H4-hca'][0]:#x}")
+        for line in (f"begin {vm:#x} {nodes['H3'][2]}", f"move {nodes['H1'][2]} {nodes['H3v1'][2]}", f"move {lid} {lid}", "move 9999 1", "jump 1 2",
+                     f"start {vm:#x} {nodes['H2'][2]}", f"move {lid} {nodes['L1-1'][2]}",
+                     f"move {nodes['H2v1'][2]} {nodes['H4v1'][2]}", "move 1", "end 1",
+                     f"end {vm + 1:#x}", "x" * 300):
+            try:
+                expect(False, line, fabric.say(line))
+            except Failed:
+                pass
+            if len(line) > 255:         # the connection ends with it
+                fabric.reconnect()
+        expect(not any(fabric.sent(before).values()), "nothing has been sent", fabric.sent(before))
+        done = fabric.say(f"end {vm:#x}")
+        expect(all(done[key] == plan[key] == begun[key] for key in ("from", "to", "switches", "smps")),
+               plan, begun, done)
+        expect((done["lid"], done["lid_smps"], done["guid_smps"]) == (lid, 2, 2), done)
+        sent = fabric.sent(before)
+        expect((sent[PORT], sent[GUIDS]) == (2, 2), sent)
+        expect(guid_of(fabric, "H4v1") == vm and guid_of(fabric, "H1v1") == 0, "the GUID came along")
+        expect(fabric.lids()["H4v1"] == lid, "and the LID")
+        fabric.say(f"begin {vm:#x} {nodes['H1'][2]}")
+        fabric.say(f"cancel {vm:#x}")
+        fabric.say(f"move {vm:#x} {nodes['H1'][2]} closed")
+        expect(fabric.lids()["H1v1"] == lid and guid_of(fabric, "H1v1") == vm, "and back")
+        fabric.say(f"stop {vm:#x}")
+        expect(guid_of(fabric, "H1v1") == 0, "it has ended")
+        all_reached(fabric.nodes())
+
+
+def carried(mode):
+    """The VF goes along with its port's GUID: only tables are written. With dynamic LIDs a VM that starts
+    costs each switch one SMP, and one that moves at most one, and nothing is routed."""
+    with Orchestrated("xgft:3,3/1,3,vswitch=3", "-R ftree", vswitch=mode) as fabric:
+        for host in range(1, 10):
+            for vf in (1, 2, 3):
+                fabric.command(f'Unlink "H{host}v{vf}"[1]')
+        fabric.settle()
+        nodes = fabric.nodes()
+        computed = fabric.status()["vms"]["computed"]
+        fabric.command('ReLink "H1v1"[1]')
+        fabric.settle()
+        if mode == "dynamic":
+            started, lid = fabric.nodes(), fabric.lids()["H1v1"]
+            for name, table in tables(started).items():
+                was = nodes[name][3]
+                expect({x for x in table.keys() | was.keys() if table.get(x) != was.get(x)} <= {lid},
+                       "one block of each table", name)
+            expect(fabric.status()["vms"]["computed"] == computed, "nothing is routed")
+        vm, lid = nodes["H1v1"][0] + 1, fabric.lids()["H1v1"]
+        for host in (2, 9):
+            to = nodes[f"H{host}-hca"][0]
+            found = fabric.say(f"begin {vm:#x} {to:#x}")
+            port = int(found["to"].split("/")[1])
+            # The VM leaves, and its VF is plugged in elsewhere.
+            fabric.command('Unlink "H1v1"[1]')
+            found = fabric.say(f"end {vm:#x}")
+            expect(found["lid"] == lid and not found["lid_smps"] and not found["guid_smps"], found)
+            expect(found["smps"] <= 6, "one of each switch", found)
+            moved = tables(fabric.nodes())
+            fabric.command(f'Link "H1v1"[1] "H{host}-hca"[{port}]')
+            fabric.settle()
+            expect(fabric.lids()["H1v1"] == lid, "it keeps its LID")
+            expect(tables(fabric.nodes()) == moved, "no sweep has changed a table")
+            expect(not fabric.status()["vms"]["expected"], fabric.status()["vms"])
+            now = fabric.nodes()
+            expect(reached(now, "H4", lid)[0] == "H1v1", reached(now, "H4", lid))
+            if mode == "dynamic":
+                expect(all(table.get(lid) == table.get(nodes[f"H{host}"][2])
+                           for name, table in tables(now).items() if name != f"H{host}-hca"),
+                       "it has the paths of its hypervisor")
+        if mode == "dynamic":
+            expect(fabric.status()["vms"]["computed"] == computed, "nothing is routed")
+
+
+def traffic():
+    """While others talk VMs move: what goes elsewhere is not touched, and nothing locks up."""
+    with Orchestrated("xgft:4,4/1,4,vswitch=1", "-R ftree") as fabric:
+        for host in range(1, 16):
+            fabric.command(f'Flow "H{host}" "H{host + 1}" message=4000 rate=4')
+        fabric.command('Flow "H16" "H1v1" message=4000 rate=4')
+        fabric.command("Advance 200")
+        rng = random.Random(3)
+        for turn in range(30):
+            lids = fabric.lids()
+            a, b = rng.sample(sorted(name for name in lids if "v" in name), 2)
+            how = ("", "limited", "closed")[turn % 3]
+            fabric.say(f"move {lids[a]} {lids[b]} {how}")
+            fabric.command("Advance 100")
+        found = json.loads(fabric.command("Results json"))
+        expect(found["deadlock_at_us"] is None, found)
+        for flow in found["flows"]:
+            if not flow["to"].endswith("v1"):
+                expect(flow["sent"] - flow["received"] <= 64, flow)
+        # What was on its way to a VF when another LID came there.
+        drops = {cause: n for cause, n in found["drops"].items() if n}
+        expect(sum(drops.values()) <= 64 * 30, drops)
+
+
+def main():
+    table_one("xgft:18,18/1,18", 324, 36)
+    table_one("tree:36,2", 648, 54)
+    limited()
+    for engine in ("minhop", "updn", "lash -Q", "dfsssp -Q"):
+        any_engine(engine, "random:8,degree=3,hosts=3,seed=2")
+    addresses()
+    carried("dynamic")
+    carried("prepopulated")
+    traffic()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

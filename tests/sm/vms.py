@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Who moves VMs on a managed fabric, and what is on the wire and in the tables then:
+
+    with Orchestrated("xgft:4,4/1,4,vswitch=2", "-R ftree") as fabric:
+        fabric.say("move 0x2c90000000012 0x200042")
+"""
+
+import json
+import re
+import socket
+import time
+
+from managed import Failed, Managed
+
+TABLE, PORT, GUIDS = "0x19", "0x15", "0x14"     # attributes of SMPs
+PATIENCE = 60
+
+
+class Orchestrated(Managed):
+    def __init__(self, topology, sm_options="", vswitch="prepopulated", conf="", **options):
+        # A move waits for answers, and not for a machine that has other things to do.
+        super().__init__(topology, sm_options, vswitch=vswitch,
+                         conf=f"transaction_timeout 2000\n{conf}", **options)
+        self.asker = None
+
+    def start_opensm(self, options):
+        self.options_of_plugin["vswitch_socket"] = f"{self.dir}/vms"
+        found = super().start_opensm(options)
+        self.reconnect()
+        return found
+
+    def reconnect(self):
+        if self.asker:
+            self.answers.close()
+            self.asker.close()
+        self.asker = socket.socket(socket.AF_UNIX)
+        self.asker.settimeout(PATIENCE)
+        self.asker.connect(f"{self.dir}/vms")
+        self.answers = self.asker.makefile("r", encoding="utf-8")
+
+    def __exit__(self, *unused):
+        if self.asker:
+            self.answers.close()
+            self.asker.close()
+        super().__exit__(*unused)
+
+    def say_all(self, lines):
+        """All at once; the answers in the order in which they are through."""
+        lines = list(lines)
+        self.asker.sendall("".join(f"{line}\n" for line in lines).encode())
+        return [json.loads(self.answers.readline()) for _ in lines]
+
+    def say(self, line):
+        found = self.say_all([line])[0]
+        if "error" in found:
+            raise Failed(f"{line}: {found['error']}")
+        return found
+
+    def smps(self):
+        """SMPs that have set something so far: {(attribute, by LID or not): number}."""
+        return {(attribute, how == "routed"): int(n) for how, attribute, n in
+                re.findall(r"(\w+) (0x\w+) (\d+)\n", self.command("Smps"))}
+
+    def sent(self, before):
+        """Of each attribute, since then."""
+        now, found = self.smps(), {}
+        for (attribute, how), n in now.items():
+            found[attribute] = found.get(attribute, 0) + n - before.get((attribute, how), 0)
+        return found
+
+    def nodes(self):
+        """Hosts and switches: {name: (GUID, {port: (peer, peer's port)}, LID, table)}; no table of a host."""
+        found = {}
+        for text in self.command("Dump").split("\n\n"):
+            head = re.match(r'\s*(Hca|Switch) \d+ "([^"]+)"\tnodeguid (\w+)', text)
+            if not head:
+                continue
+            ports = {int(port): (peer, int(at)) for port, peer, at in
+                     re.findall(r'^\[(\d+)\]\t"([^"]+)"\[(\d+)\]', text, re.M)}
+            lid = re.search(r"\blid (\d+)", text)
+            table = dict((int(a), int(b)) for a, b in re.findall(r" \[(\d+)\](\d+)", text))
+            found[head[2]] = (int(head[3], 16), ports, int(lid[1]) if lid else 0,
+                              table if head[1] == "Switch" else None)
+        return found
+
+    def lids(self):
+        return {name: lid for name, (_, _, lid, table) in self.nodes().items() if table is None}
+
+    def settle(self):
+        """Until OpenSM has had no reason to sweep for a while."""
+        seen = -1
+        until = time.monotonic() + PATIENCE
+        while seen != (seen := self.status()["paths"]["told"]) or not self.all_active():
+            if time.monotonic() > until:
+                raise Failed("OpenSM does not come to rest")
+            time.sleep(1.5)
+
+    def sweep(self):
+        """A heavy one, until it is over."""
+        mark = self.sm_mark()
+        self.sm.send_signal(1)
+        self.wait_sm(mark)
+
+
+def reached(nodes, start, lid):
+    """The host that a packet for a LID comes to, and by how many switches; None: it is lost."""
+    at = nodes[start][1][1][0]
+    for hops in range(1, 65):
+        port = nodes[at][3].get(lid)
+        if port not in nodes[at][1]:
+            return None, hops
+        at = nodes[at][1][port][0]
+        if nodes[at][3] is None:
+            return at, hops
+    return None, 65
