@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* repath sm: what libosmrepath.so, in the OpenSM of this machine, says of itself. */
+/* repath sm: what libosmrepath.so, in the OpenSM of this machine, says of itself, and moves of VMs. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 #include "out.h"
 
 #define SOCKET		"/run/osm-repath.sock"
-#define ANSWER_SECONDS	10
+#define VM_SOCKET	"/run/osm-repath-vm.sock"
+#define ANSWER_SECONDS	30	/* a move waits for a sweep of OpenSM to end */
 
 static int connect_to(const char *path)
 {
@@ -40,7 +41,7 @@ static int connect_to(const char *path)
 }
 
 /* One line of JSON, and the end. NULL with errno, EPROTO if it is something else. */
-static struct json_object *read_status(int fd)
+static struct json_object *read_object(int fd)
 {
 	struct json_tokener *tokener = json_tokener_new();
 	struct json_object *o = NULL;
@@ -76,6 +77,58 @@ static void print_status(struct json_object *o)
 	}
 }
 
+static int no_plugin(const char *path)
+{
+	fprintf(stderr, "repath: %s: %s; does OpenSM run here with libosmrepath.so%s?\n", path,
+		strerror(errno), strcmp(path, VM_SOCKET) ? "" : " and its option vswitch");
+	return EXIT_NO_DOOR;
+}
+
+/* The words as they are, but for the socket's: the plugin says what is wrong with them. */
+static int move_vm(struct args *a)
+{
+	const char *path = VM_SOCKET, *error;
+	struct json_object *o, *why;
+	char line[256];
+	size_t n = 0;
+	int fd;
+
+	while (a->argc) {
+		const char *word;
+
+		if (!strcmp(a->argv[0], "socket")) {
+			take(a, "socket");
+			path = take_word(a, "PATH");
+			continue;
+		}
+		word = take_word(a, "VERB");
+		n += snprintf(line + n, sizeof(line) - n, "%s ", word);
+		if (n >= sizeof(line) - 1)
+			usage_error(a, "too long a line");
+	}
+	if (!n)
+		usage_error(a, "what is to be done with which VM?");
+	line[n - 1] = '\n';
+	fd = connect_to(path);
+	if (fd < 0)
+		return no_plugin(path);
+	o = send(fd, line, n, MSG_NOSIGNAL) == (ssize_t)n ? read_object(fd) : NULL;
+	if (!o)
+		fprintf(stderr, "repath: %s: %s\n", path, strerror(errno));
+	close(fd);
+	if (!o)
+		return EXIT_FAILED;
+	error = json_object_object_get_ex(o, "error", &why) ? json_object_get_string(why) : NULL;
+	if (error)
+		fprintf(stderr, "repath: %s\n", error);
+	else if (out_json)
+		out_object(o);
+	else
+		out_line(o);
+	json_object_put(o);
+	return error ? EXIT_REFUSED : 0;
+}
+
 int cmd_sm(struct door *door, struct args *a)
 {
 	const char *path = SOCKET;
@@ -83,6 +136,10 @@ int cmd_sm(struct door *door, struct args *a)
 	int fd;
 
 	(void)door;
+	if (a->argc && !strcmp(a->argv[0], "vm")) {
+		take(a, "vm");
+		return move_vm(a);
+	}
 	take_show(a);
 	while (a->argc) {
 		if (take(a, "socket"))
@@ -91,12 +148,9 @@ int cmd_sm(struct door *door, struct args *a)
 			take_end(a);
 	}
 	fd = connect_to(path);
-	if (fd < 0) {
-		fprintf(stderr, "repath: %s: %s; does OpenSM run here with libosmrepath.so?\n", path,
-			strerror(errno));
-		return EXIT_NO_DOOR;
-	}
-	o = read_status(fd);
+	if (fd < 0)
+		return no_plugin(path);
+	o = read_object(fd);
 	if (!o)
 		fprintf(stderr, "repath: %s: %s\n", path,
 			errno == EPROTO ? "this is not the status of libosmrepath.so" :
