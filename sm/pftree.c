@@ -15,12 +15,14 @@
 
 /**
  * struct lanes - what is left of the work, for SLs
+ * @topo: the fabric
  * @p: only parts, members and classes
  * @class_of: by LID, or PFTREE_NOBODY
  * @n_lids: of them
  * @n: lanes
  */
 struct lanes {
+	const struct rsm_topo *topo;
 	struct pftree p;
 	uint32_t *class_of;
 	uint32_t n_lids;
@@ -56,6 +58,7 @@ static struct lanes *lanes_of(struct pftree *p)
 		for (unsigned int lid = 0; lid < p->topo->ends[i].n_lids; lid++)
 			lanes->class_of[p->topo->ends[i].lid + lid] = p->class_of[i];
 	lanes->n = p->lanes;
+	lanes->topo = p->topo;
 	lanes->p.parts = p->parts;
 	lanes->p.members = p->members;
 	lanes->p.classes = p->classes;
@@ -77,14 +80,15 @@ static uint8_t pftree_sl(void *context, uint16_t slid, uint16_t dlid)
 	return part == PFTREE_NOBODY ? 0 : lanes->p.parts[part].lane;
 }
 
+/* A host's link may have fewer lanes than those between switches. */
 static uint8_t pftree_vl(void *context, int32_t sw, uint16_t in, uint32_t out, uint8_t sl)
 {
 	const struct lanes *lanes = context;
+	const struct rsm_topo *topo = lanes->topo;
+	int vls = sw < 0 ? topo->ends[out].vls : topo->switches[sw].ports[out].vls;
 
-	(void)sw;
 	(void)in;
-	(void)out;
-	return sl % lanes->n;
+	return sl % (vls && vls < lanes->n ? vls : lanes->n);
 }
 
 static void give_up(struct pftree *p, uint32_t who)
