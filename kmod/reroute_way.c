@@ -369,6 +369,11 @@ enum repath_move_next repath_move_arm(struct repath_reroute *r, struct repath_mo
 	if (move->go && attr.path_mig_state == IB_MIG_ARMED &&
 	    repath_ah_is_there(&move->to, &attr.alt_ah_attr))
 		return go_over(r, move, qp);
+	/* What is idle arms nothing, and its first message would go the old way. */
+	if (move->go && attr.path_mig_state == IB_MIG_REARM &&
+	    r->can[REPATH_WAY_SQD] != REPATH_CAN_NOT && !(move->tried & BIT(REPATH_WAY_SQD)))
+		return repath_move_next_way(r, move, false,
+					    "nothing has come both ways to arm the alternate path");
 	if (!repath_move_is_late(move))
 		return REPATH_NEXT_WAIT;
 	/* It stays loaded. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 23 */
+/* kunit-cases: 24 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o */
 /* Queue pairs are moved to new paths: by what the device can do, whatever their owners do. */
 #include "reroute_case.h"
@@ -199,6 +199,22 @@ static void t_prepared(struct kunit *test)
 	settle(test, false);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_APM, NEW_SL, IB_QPS_RTS);
 	KUNIT_EXPECT_EQ(test, hw->modified, 2);
+}
+
+/* No traffic arms what was loaded in time: it does not wait for that. */
+static void t_prepared_idle(struct kunit *test)
+{
+	const struct repath_new_path path = { .dlid = DLID, .sl = NEW_SL, .has = REPATH_PATH_SL };
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+
+	repath_reroute_prepare(the_device(test), 1, &path);
+	let_begin(test);
+	KUNIT_EXPECT_EQ(test, (int)hw->mig, (int)IB_MIG_REARM);
+	reroute_to(test, NEW_SL);
+	let_begin(test);
+	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->ah), NEW_SL);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
 }
 
 /* Until the new path is told, or not for ever. */
@@ -476,6 +492,7 @@ static struct kunit_case reroute_cases[] = {
 	KUNIT_CASE(t_never_armed),
 	KUNIT_CASE(t_peer_is_first),
 	KUNIT_CASE(t_prepared),
+	KUNIT_CASE(t_prepared_idle),
 	KUNIT_CASE(t_held),
 	KUNIT_CASE(t_in_error_before),
 	KUNIT_CASE(t_owner_is_obeyed),
