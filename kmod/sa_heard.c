@@ -7,6 +7,7 @@
 #include "range.h"
 #include "reroute.h"
 #include "sa.h"
+#include "trace.h"
 #include "track.h"
 
 static unsigned int unpath_ms = 30000;
@@ -191,6 +192,9 @@ void repath_sa_heard(struct repath_sa_port *sp, const struct repath_notice *noti
 {
 	enum repath_notice_age age = repath_notice_age(&sp->ring, notice);
 
+	trace_sm_report(sp->dev->index, sp->port,
+			notice->repath ? REPATH_SM_REPATH : REPATH_SM_UNPATH, notice->kind,
+			notice->dlid, notice->serial, age);
 	if (age == REPATH_NOTICE_AGAIN) {
 		repath_stat_inc(sp->dev, REPATH_STAT_NOTICE_AGAIN);
 		return;

@@ -13,6 +13,7 @@
 #include "reroute.h"
 #include "sa.h"
 #include "sa_ask.h"
+#include "trace.h"
 #include "track.h"
 
 #define TABLE_GAP	(HZ / 10)	/* between the end of one table and the question for the next */
@@ -91,6 +92,12 @@ static int has_path(struct repath_qp *rqp, void *arg)
 	return path.has_av && path.port == sp->port;
 }
 
+static int ask_paths(struct repath_sa_port *sp, u16 dlid)
+{
+	trace_sm_paths(sp->dev->index, sp->port, dlid, 0, 0);
+	return repath_sa_ask_paths(sp, dlid);
+}
+
 static bool is_asking(struct repath_sa_port *sp)
 {
 	struct repath_sa_ask *ask;
@@ -160,9 +167,9 @@ void repath_sa_query(struct repath_sa_port *sp, unsigned long *next)
 			drop(sp, U64_MAX, true);
 			return;
 		}
-		err = repath_sa_ask_paths(sp, 0);
+		err = ask_paths(sp, 0);
 	} else if (sp->ndlids) {
-		err = repath_sa_ask_paths(sp, sp->dlids[--sp->ndlids]);
+		err = ask_paths(sp, sp->dlids[--sp->ndlids]);
 	} else {
 		return;
 	}
@@ -316,9 +323,11 @@ void repath_sa_query_answered(struct repath_sa_port *sp, struct repath_sa_ask *a
 	};
 	int err = repath_sa_ask_status(ask);
 
+	trace_sm_paths(sp->dev->index, sp->port, ask->number, 1, err);
 	if (!err)
 		err = repath_sa_records(ask->answer, sizeof(struct repath_sm_path), take_record,
 					&answer);
+	trace_sm_paths(sp->dev->index, sp->port, ask->number, 2, err);
 	/* Whatever it was that went wrong, the question for everything makes it good. */
 	if (err < 0) {
 		ask_again(sp);

@@ -39,6 +39,56 @@ TRACE_EVENT(qp,
 		  __print_symbolic(__entry->action, { 0, "new" }, { 1, "change" }, { 2, "del" }))
 );
 
+/* The subnet manager has reported: trap 68 or 69, enum repath_notice_age. */
+TRACE_EVENT(sm_report,
+	TP_PROTO(u32 dev, u32 port, u8 trap, u8 kind, u32 dlid, u32 serial, u8 age),
+	TP_ARGS(dev, port, trap, kind, dlid, serial, age),
+	TP_STRUCT__entry(
+		__field(u32, dev)
+		__field(u32, port)
+		__field(u32, dlid)
+		__field(u32, serial)
+		__field(u8, trap)
+		__field(u8, kind)
+		__field(u8, age)
+	),
+	TP_fast_assign(
+		__entry->dev = dev;
+		__entry->port = port;
+		__entry->dlid = dlid;
+		__entry->serial = serial;
+		__entry->trap = trap;
+		__entry->kind = kind;
+		__entry->age = age;
+	),
+	TP_printk("dev %u port %u trap %u kind %u dlid %u serial %u age %u", __entry->dev,
+		  __entry->port, __entry->trap, __entry->kind, __entry->dlid, __entry->serial,
+		  __entry->age)
+);
+
+/* It is asked for paths (dlid 0: all of the port's), has answered, and the answer is read. */
+TRACE_EVENT(sm_paths,
+	TP_PROTO(u32 dev, u32 port, u32 dlid, u8 stage, int err),
+	TP_ARGS(dev, port, dlid, stage, err),
+	TP_STRUCT__entry(
+		__field(u32, dev)
+		__field(u32, port)
+		__field(u32, dlid)
+		__field(u8, stage)
+		__field(int, err)
+	),
+	TP_fast_assign(
+		__entry->dev = dev;
+		__entry->port = port;
+		__entry->dlid = dlid;
+		__entry->stage = stage;
+		__entry->err = err;
+	),
+	TP_printk("dev %u port %u dlid %u %s err %d", __entry->dev, __entry->port, __entry->dlid,
+		  __print_symbolic(__entry->stage, { 0, "asked" }, { 1, "answered" }, { 2, "read" }),
+		  __entry->err)
+);
+
 /* A queue pair on its way to another path: enum repath_move_state, enum repath_moved_by. */
 TRACE_EVENT(move,
 	TP_PROTO(u32 dev, u32 qpn, u32 dlid, u8 sl, u8 state, u8 by),
