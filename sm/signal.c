@@ -453,6 +453,9 @@ static void signal_status(struct rsm *rsm, FILE *out)
 	const struct rsm_counts *counts = &signal->counts;
 	size_t queued = 0;
 
+	/* OpenSM does not say when one comes. */
+	if (rsm->osm->subn.sm_state == IB_SMINFO_STATE_MASTER)
+		rsm_signal_refresh(rsm, false);
 	pthread_mutex_lock(&signal->mutex);
 	for (size_t i = 0; i < signal->n_hosts; i++)
 		queued += signal->hosts[i]->n_queued;

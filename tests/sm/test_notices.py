@@ -33,6 +33,8 @@ def paper(method, fault):
     heard what."""
     with Managed(MESH, "-R lash", method=method) as fabric:
         with Hosts(fabric) as hosts:
+            count = fabric.status()["signal"]["subscribers"]
+            expect(count == len(hosts.listeners), "nothing was said yet, and it knows who listens", count)
             before = hosts.settle()
             hosts.fault(fault)
             signal, paths = settled(fabric)
