@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Engine pftree: the paper's examples, random partitions, bad policies. */
+#include "pftree.h"
 #include "pftree_bed.h"
 
 /* Letters are hosts: "AE,BFI": A and E are in one partition, B, F and I in another. */
@@ -91,6 +92,33 @@ static void figures_5_and_6(void)
 		judge_end(&j);
 		bed_close(&f);
 	}
+}
+
+/* Equation 1: what is counted becomes 1 to 100; what the policy says counts more. */
+static void weights(void)
+{
+	struct pftree_policy policy = {
+		.weights = (struct pftree_weight[]) { { .name = "H3", .weight = 7 } },
+		.n_weights = 1,
+	};
+	static const int expected[] = { 1, 100, 7, 50, 34, 1 };
+	static const uint64_t received[] = { 1000, 4000, 4000, 2500, 2000, 1020 };
+	struct pftree p;
+	struct fabric f;
+
+	bed_open(&f, "xgft:3,2/1,2");
+	bed_topo(&f, 0, 8);
+	CHECK_EQ(pftree_model_make(&p, &f.topo, &policy, f.why, sizeof(f.why)), 0);
+	for (unsigned int i = 0; i < 6; i++)
+		CHECK_EQ(p.weights[i], i == 2 ? 7 : 1);
+	pftree_model_free(&p);
+	for (unsigned int i = 0; i < 6; i++)
+		f.topo.ends[i].received = received[i];
+	CHECK_EQ(pftree_model_make(&p, &f.topo, &policy, f.why, sizeof(f.why)), 0);
+	for (unsigned int i = 0; i < 6; i++)
+		CHECK_EQ(p.weights[i], expected[i]);
+	pftree_model_free(&p);
+	bed_close(&f);
 }
 
 /* Partitions that can not be kept apart are named, and one is given up. */
@@ -294,6 +322,7 @@ int main(void)
 {
 	figures_4_and_12();
 	figures_5_and_6();
+	weights();
 	refusals();
 	two_partitions();
 	bad_policies();
