@@ -9,6 +9,7 @@
 #include "fabric/live.h"
 #include "fabric/partition.h"
 #include "fabric/read.h"
+#include "fabric_print.h"
 #include "out.h"
 
 #define PATHS	64
@@ -19,6 +20,8 @@ struct words {
 	struct live_wants live;
 	const char *dot;
 	const char *save;
+	const char *html;
+	const char *since;
 	uint8_t sl;
 	struct check_wants wants;
 	struct partitions *partitions;
@@ -49,6 +52,16 @@ static const char check_help[] =
 	"  status: 0 nothing is wrong, 1 something is, 2 wrong use, 3 the files can not be read;\n"
 	"  -j: one object with \"ok\", \"faults\" [{kind, wrong, count, what, then}], and figures\n";
 
+static const char show_help[] =
+	"usage: repath fabric show html FILE [since STATE] [from PATH]... [dev D] [port N] [sl N]\n"
+	"           [partitions FILE] [save FILE]\n"
+	"  draws a subnet as one page for a browser: switches in levels if it is a tree, load of links\n"
+	"  by counters (of a live subnet) and by paths, lanes, partitions, what is wrong, and with\n"
+	"  \"since\" what has changed since a state that \"save\" wrote; counters are counted from then\n"
+	"  on. The other words are those of \"repath fabric check help\"\n"
+	"\n"
+	"  status: 0 the page is written, 2 wrong use, 3 a file can not be read or written\n";
+
 static void take_from(struct words *w, struct args *a)
 {
 	if (w->nfrom == PATHS)
@@ -77,7 +90,7 @@ static uint8_t take_sl(struct words *w, struct args *a)
 	return take_u32(a, "an SL", 0, FABRIC_LANES - 1);
 }
 
-static void take_words(struct words *w, struct args *a)
+static void take_words(struct words *w, struct args *a, bool show)
 {
 	const char *partitions = NULL;
 	char message[READ_MESSAGE];
@@ -93,17 +106,23 @@ static void take_words(struct words *w, struct args *a)
 			w->sl = take_sl(w, a);
 		else if (take(a, "partitions"))
 			partitions = take_word(a, "FILE");
-		else if (take(a, "require"))
+		else if (!show && take(a, "require"))
 			take_requirement(&w->wants, a);
-		else if (take(a, "dot"))
+		else if (!show && take(a, "dot"))
 			w->dot = take_word(a, "FILE");
 		else if (take(a, "save"))
 			w->save = take_word(a, "FILE");
+		else if (show && take(a, "html"))
+			w->html = take_word(a, "FILE");
+		else if (show && take(a, "since"))
+			w->since = take_word(a, "STATE");
 		else if (take(a, "json"))
 			out_json = true;
 		else
 			take_end(a);
 	}
+	/* What is saved shall serve to count from. */
+	w->live.load |= w->save != NULL;
 	if (!partitions) {
 		if (w->wants.isolation != ISOLATION_NONE)
 			usage_error(a, "who is in which partition? name OpenSM's \"partitions FILE\"");
@@ -115,130 +134,6 @@ static void take_words(struct words *w, struct args *a)
 		exit(EXIT_NO_DOOR);
 	}
 	w->wants.partitions = w->partitions;
-}
-
-static void print_text(const struct check *c)
-{
-	static const char *const title[] = { "note", "WRONG" };
-
-	printf("%u switches, %u host ports, %u cables; %lu paths", c->f->switches, c->hosts,
-	       c->cables, c->pairs);
-	printf("%s%s\n", c->f->has_sl ? "" : ", SLs not told of",
-	       c->f->has_sl2vl ? "" : ", no SLtoVL tables: VL is SL");
-	printf("paths by switches passed:");
-	for (unsigned int h = 0; h < CHECK_HOPS; h++)
-		if (c->hops[h])
-			printf(" %u: %lu", h, c->hops[h]);
-	printf("\npaths by link between switches: least %lu, mean %.1f, most %lu; %u in use, %u not\n",
-	       c->least, c->mean, c->most, c->used, c->unused);
-	printf("lanes in use:");
-	for (unsigned int vl = 0; vl < FABRIC_LANES; vl++)
-		if (c->lanes >> vl & 1)
-			printf(" %u", vl);
-	printf("; credit loops: %u\n", c->ncycles);
-	if (c->shared_links || c->shared_lanes)
-		printf("partitions share %u links, %u lanes of them\n", c->shared_links,
-		       c->shared_lanes);
-	for (unsigned int i = 0; i < c->faults; i++)
-		printf("%s %s: %s.\n    %s.\n", title[c->fault[i].wrong], c->fault[i].kind,
-		       c->fault[i].what, c->fault[i].then);
-	printf("%s\n", check_failed(c) ? "something is wrong" : "nothing is wrong");
-}
-
-static struct json_object *channel_object(const struct channel *ch)
-{
-	struct json_object *o = json_object_new_object();
-
-	out_text(o, "switch", ch->out->node->name);
-	out_number(o, "port", ch->out->num);
-	out_number(o, "vl", ch->vl);
-	return o;
-}
-
-static struct json_object *cycles_array(const struct check *c)
-{
-	struct json_object *all = json_object_new_array();
-
-	for (unsigned int i = 0; i < c->ncycles; i++) {
-		struct json_object *one = json_object_new_array();
-
-		for (unsigned int j = 0; j < c->cycles[i].length; j++)
-			json_object_array_add(one, channel_object(&c->cycles[i].channel[j]));
-		json_object_array_add(all, one);
-	}
-	return all;
-}
-
-static struct json_object *faults_array(const struct check *c)
-{
-	struct json_object *all = json_object_new_array();
-
-	for (unsigned int i = 0; i < c->faults; i++) {
-		struct json_object *o = json_object_new_object();
-
-		out_text(o, "kind", c->fault[i].kind);
-		out_flag(o, "wrong", c->fault[i].wrong);
-		out_number(o, "count", c->fault[i].count);
-		out_text(o, "what", c->fault[i].what);
-		out_text(o, "then", c->fault[i].then);
-		json_object_array_add(all, o);
-	}
-	return all;
-}
-
-static struct json_object *balance_object(const struct check *c)
-{
-	struct json_object *o = json_object_new_object(), *bins = json_object_new_array();
-	char mean[32];
-
-	snprintf(mean, sizeof(mean), "%.2f", c->mean);
-	out_number(o, "used", c->used);
-	out_number(o, "unused", c->unused);
-	out_number(o, "least", c->least);
-	json_object_object_add(o, "mean", json_object_new_double_s(c->mean, mean));
-	out_number(o, "most", c->most);
-	for (unsigned int i = 0; i < CHECK_BINS; i++)
-		json_object_array_add(bins, json_object_new_int64(c->bins[i]));
-	json_object_object_add(o, "bins", bins);
-	return o;
-}
-
-static void print_json(const struct check *c)
-{
-	struct json_object *o = json_object_new_object(), *hops = json_object_new_object();
-	struct json_object *lanes = json_object_new_array();
-
-	out_flag(o, "ok", !check_failed(c));
-	out_number(o, "switches", c->f->switches);
-	out_number(o, "hosts", c->hosts);
-	out_number(o, "cables", c->cables);
-	out_number(o, "paths", c->pairs);
-	out_number(o, "unreachable", c->unreached);
-	out_number(o, "management", c->management);
-	out_number(o, "loops", c->looping);
-	out_number(o, "longer", c->longer);
-	out_number(o, "longer_by", c->most_longer);
-	for (unsigned int h = 0; h < CHECK_HOPS; h++) {
-		char key[8];
-
-		snprintf(key, sizeof(key), "%u", h);
-		if (c->hops[h])
-			json_object_object_add(hops, key, json_object_new_uint64(c->hops[h]));
-	}
-	json_object_object_add(o, "hops", hops);
-	json_object_object_add(o, "balance", balance_object(c));
-	for (unsigned int vl = 0; vl < FABRIC_LANES; vl++)
-		if (c->lanes >> vl & 1)
-			json_object_array_add(lanes, json_object_new_int(vl));
-	json_object_object_add(o, "lanes", lanes);
-	out_number(o, "discarded", c->flow.lost);
-	out_number(o, "asymmetric", c->asymmetric);
-	out_number(o, "shared_links", c->shared_links);
-	out_number(o, "shared_lanes", c->shared_lanes);
-	json_object_object_add(o, "credit_loops", cycles_array(c));
-	json_object_object_add(o, "faults", faults_array(c));
-	out_object(o);
-	json_object_put(o);
 }
 
 /* A file that the user asked for; what can not be written is told. */
@@ -289,17 +184,14 @@ static int check(struct args *a)
 	struct check c;
 	int status = 0;
 
-	take_words(&w, a);
+	take_words(&w, a, false);
 	f = read_as_told(&w);
 	if (!f) {
 		partitions_free(w.partitions);
 		return EXIT_NO_DOOR;
 	}
 	check_run(&c, f, &w.wants);
-	if (out_json)
-		print_json(&c);
-	else
-		print_text(&c);
+	fabric_print(&c);
 	if (w.dot)
 		status = write_file(w.dot, &c, draw_dot);
 	if (w.save && !status)
@@ -312,15 +204,90 @@ static int check(struct args *a)
 	return status;
 }
 
+/* An earlier state, for comparison. */
+static struct fabric *read_earlier(const char *path)
+{
+	struct fabric *f = fabric_new();
+	char message[READ_MESSAGE];
+
+	if (read_fabric(f, &path, 1, message))
+		return f;
+	fprintf(stderr, "repath: %s\n", message);
+	fabric_free(f);
+	return NULL;
+}
+
+static int write_page(const struct words *w, const struct page *page)
+{
+	FILE *to = fopen(w->html, "we");
+
+	if (to) {
+		draw_page(page, to);
+		if (!ferror(to) && !fclose(to))
+			return w->save ? write_file(w->save, page->now, save) : 0;
+	}
+	perror(w->html);
+	return EXIT_NO_DOOR;
+}
+
+static int show_with(const struct words *w, const struct fabric *f, const struct fabric *earlier)
+{
+	struct check now, before;
+	struct change change;
+	struct page page = { .now = &now, .partitions = w->partitions };
+	int status;
+
+	check_run(&now, f, &w->wants);
+	if (earlier) {
+		check_run(&before, earlier, &w->wants);
+		change_find(&change, earlier, f);
+		page.before = &before;
+		page.change = &change;
+	}
+	status = write_page(w, &page);
+	check_free(&now);
+	if (earlier) {
+		check_free(&before);
+		change_free(&change);
+	}
+	return status;
+}
+
+static int show(struct args *a)
+{
+	struct words w = { .live = { .sls = true, .load = true } };
+	struct fabric *f = NULL, *earlier = NULL;
+	int status = EXIT_NO_DOOR;
+
+	take_words(&w, a, true);
+	if (!w.html)
+		usage_error(a, "where shall the page be written? \"html FILE\" is missing");
+	if (w.since)
+		earlier = read_earlier(w.since);
+	if (earlier || !w.since)
+		f = read_as_told(&w);
+	if (f)
+		status = show_with(&w, f, earlier);
+	fabric_free(f);
+	fabric_free(earlier);
+	partitions_free(w.partitions);
+	return status;
+}
+
+static int help(const char *text)
+{
+	fputs(text, stdout);
+	return 0;
+}
+
 int cmd_fabric(struct door *door, struct args *a)
 {
 	(void)door;
-	if (!take(a, "check"))
-		usage_error(a, a->argc ? "\"%s\" is not understood" : "%s", a->argc ? a->argv[0] :
-			    "check is missing");
-	if (asks_help(a)) {
-		fputs(check_help, stdout);
-		return 0;
-	}
-	return check(a);
+	if (take(a, "check"))
+		return asks_help(a) ? help(check_help) : check(a);
+	if (take(a, "show"))
+		return asks_help(a) ? help(show_help) : show(a);
+	if (a->argc)
+		take_end(a);
+	usage_error(a, "check or show is missing");
 }

@@ -55,8 +55,9 @@ static const struct command {
 	  "what OpenSM's plugin says of itself, and VMs that move; see libosmrepath(8)" },
 	{ "fabric", cmd_fabric,
 	  "repath fabric check [from PATH]... [dev D] [port N] [sl N] [partitions FILE]"
-	  " [require minimal | symmetric | lanes | links]... [dot FILE] [save FILE]",
-	  "the routing of a whole subnet: what is wrong with it; fabric check help tells more" },
+	  " [require minimal | symmetric | lanes | links]... [dot FILE] [save FILE]"
+	  " | show html FILE [since STATE]",
+	  "the routing of a whole subnet, checked or drawn; fabric check help tells more" },
 };
 
 #define COMMANDS	(sizeof(commands) / sizeof(commands[0]))

@@ -190,6 +190,8 @@ static unsigned int switch_info(struct fabric *f, uint32_t at, int set, uint8_t 
 			node_lft_set(f, at, node->lft_top, 255);
 	}
 	memcpy(data, info, 64);
+	if (!be16_at(info + 6))
+		put_be16(data + 6, node->lft_top);	/* tables without a manager have one, too */
 	data[11] = info[11] | (node->sma->port_change ? 4 : 0);
 	return 0;
 }

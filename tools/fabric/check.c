@@ -122,6 +122,9 @@ void check_free(struct check *c)
 		free(c->fault[i].then);
 	}
 	free(c->fault);
+	for (size_t i = 0; c->users && i < (size_t)c->flow.ports * FABRIC_LANES; i++)
+		free(c->users[i]);
+	free(c->users);
 	cycles_free(c->cycles, c->ncycles);
 	flow_free(&c->flow);
 }

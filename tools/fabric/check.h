@@ -65,6 +65,8 @@ struct fault {
  * @asymmetric: pairs of ports whose SLs differ by direction
  * @shared_links, @shared_lanes: directions between switches, and their lanes, in which paths of
  *	several partitions meet
+ * @users: by port and lane, as flow.use, bits of the partitions whose paths go there; or NULL
+ * @user_words: of each
  * @flow: what takes which link
  * @cycles: credit loops
  * @ncycles: how many
@@ -92,6 +94,8 @@ struct check {
 	uint64_t asymmetric;
 	unsigned int shared_links;
 	unsigned int shared_lanes;
+	uint64_t **users;
+	unsigned int user_words;
 	struct flow flow;
 	struct cycle *cycles;
 	unsigned int ncycles;

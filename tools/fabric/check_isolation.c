@@ -163,15 +163,11 @@ static void tell_all(struct isolation *i, const struct check_wants *wants)
 void check_isolation(struct check *c, const struct check_wants *wants)
 {
 	struct isolation i = { .c = c, .all = wants->partitions };
-	size_t channels = (size_t)c->flow.ports * FABRIC_LANES;
 
-	i.words = (i.all->n + 63) / 64;
-	i.users = fabric_alloc(channels, sizeof(*i.users));
+	i.words = c->user_words = (i.all->n + 63) / 64;
+	i.users = c->users = fabric_alloc((size_t)c->flow.ports * FABRIC_LANES, sizeof(*i.users));
 	for (unsigned int p = 0; p < i.all->n; p++)
 		if (!i.all->partition[p].everybody)
 			mark_all(&i, p);
 	tell_all(&i, wants);
-	for (size_t u = 0; u < channels; u++)
-		free(i.users[u]);
-	free(i.users);
 }

@@ -65,10 +65,10 @@ static const char routes[] =
 static const char lanes[] =
 	"Switch 0x00000000000000a1, base LID 11, \"S1\"\n"
 	"#in out : 0  1  2  3  4  5  6  7  8  9  10 11 12 13 14 15\n#-----\n"
-	"3   1   : 0  1  2  3  4  5  6  7  0  1  2  3  4  5  6  15 \n"
+	"3   1   : 0  1  2  3  4  5  6  7  0  1  2  3  4  5  6  15\n"
 	"1   3   : 0  1  2  3  4  5  6  7  0  1  2  3  4  5  6  15 \n#-----\n\n"
 	"Channel Adapter 0x00000000000000c1, base LID 1, \"H1\"\n"
-	"0   0   : 0  1  2  3  4  5  6  7  0  1  2  3  4  5  6  7 \n";
+	"0   0   : 0  1  2  3  4  5  6  7  0  1  2  3  4  5  6  7\n";
 
 static const char paths[] = "# slid dlid sl\n1 2 1\n0x2 0x1 15\n";
 
