@@ -42,8 +42,8 @@ uint64_t rsm_microseconds(void)
 	return t.tv_sec * 1000000ull + t.tv_nsec / 1000;
 }
 
-/* Of this thread: on a busy machine the clock says little about an engine. */
-static uint64_t cpu_microseconds(void)
+/** rsm_cpu_microseconds - of this thread: on a busy machine the clock says little about an engine */
+uint64_t rsm_cpu_microseconds(void)
 {
 	struct timespec t;
 
@@ -75,7 +75,7 @@ static void choose_as_before(void)
 static int build(int number, void *context)
 {
 	struct hook *hook = &hooks[number];
-	uint64_t start = rsm_microseconds(), cpu = cpu_microseconds();
+	uint64_t start = rsm_microseconds(), cpu = rsm_cpu_microseconds();
 	bool slots = plugin->opt.vswitch != RSM_VSWITCH_OFF;
 	int rc = 0;
 
@@ -90,7 +90,7 @@ static int build(int number, void *context)
 		return rc;
 	if (slots)
 		rsm_slots_end(plugin, !known);
-	hook->cpu.tables_us = cpu_microseconds() - cpu;
+	hook->cpu.tables_us = rsm_cpu_microseconds() - cpu;
 	/* Engines give SLs only while they are the one in use. */
 	plugin->osm->routing_engine_used = hook->engine;
 	tell(plugin, hook->engine, rsm_microseconds() - start);
@@ -103,7 +103,7 @@ static int build(int number, void *context)
 static int matrices(int number, void *context)
 {
 	struct hook *hook = &hooks[number];
-	uint64_t cpu = cpu_microseconds();
+	uint64_t cpu = rsm_cpu_microseconds();
 	int rc;
 
 	known = plugin->opt.vswitch != RSM_VSWITCH_OFF &&
@@ -112,7 +112,7 @@ static int matrices(int number, void *context)
 	rc = hook->matrices ? hook->matrices(context) : 1;
 	if (rc > 0)
 		rc = osm_ucast_mgr_build_lid_matrices(&plugin->osm->sm.ucast_mgr);
-	hook->cpu.hops_us = cpu_microseconds() - cpu;
+	hook->cpu.hops_us = rsm_cpu_microseconds() - cpu;
 	if (rc && plugin->opt.vswitch != RSM_VSWITCH_OFF)
 		rsm_slots_failed(plugin);
 	return rc;

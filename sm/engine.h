@@ -29,5 +29,6 @@ struct rsm_engine_cpu {
 void rsm_engines_hook(struct rsm *rsm, rsm_computed computed);
 struct rsm_engine_cpu rsm_engine_cpu(const struct osm_routing_engine *engine);
 uint64_t rsm_microseconds(void);
+uint64_t rsm_cpu_microseconds(void);
 
 #endif

@@ -3,7 +3,7 @@
  * The least set of switches: one keeps its entry if that leads a hop nearer to the new place, by the
  * ways that the other LID has from there. Each hop of the mixture of old and new entries then does,
  * so it has no loop, and no path is longer than if all switches had changed. Two hops that follow one
- * another do so on some path that there is, or the entry is not kept: the mixture adds no dependency
+ * another do so on some path of the engine's, or the entry is not kept: the mixture adds no dependency
  * between links to those that the engine has made free of cycles.
  */
 #include <errno.h>
@@ -18,8 +18,6 @@
 /* One LID's change: from @old to @wanted entries, as far as they are not kept. */
 struct change {
 	const struct rsm_topo *topo;
-	uint8_t *const *lft;
-	uint32_t n_lft;
 	const struct rsm_move *move;
 	const uint8_t *old, *wanted;
 	uint8_t *entry;
@@ -85,12 +83,12 @@ static uint32_t *distances(const struct change *c)
 	return hops;
 }
 
-/* Whether the path of some LID has these two hops. */
+/* Whether some path of the engine's has these two hops. */
 static bool is_known_turn(const struct change *c, uint32_t a, uint8_t first, uint32_t b,
 			  uint8_t second)
 {
-	for (uint32_t lid = 1; lid < c->n_lft; lid++)
-		if (c->lft[a][lid] == first && c->lft[b][lid] == second)
+	for (uint32_t lid = 1; lid < c->move->n_engine; lid++)
+		if (c->move->engine[a][lid] == first && c->move->engine[b][lid] == second)
 			return true;
 	return false;
 }
@@ -152,12 +150,12 @@ static int change(const struct change *c)
 	return 0;
 }
 
-static int plan_entries(const struct rsm_topo *topo, uint8_t *const *lft, uint32_t n_lft,
+static int plan_entries(const struct rsm_topo *topo, uint8_t *const *lft,
 			const struct rsm_move *move, struct rsm_move_plan *plan)
 {
 	uint32_t n = topo->n_switches;
 	uint8_t *old = malloc(3 * (n + 1)), *other = old + n + 1, *wanted = other + n + 1;
-	struct change c = { topo, lft, n_lft, move, old, wanted, plan->lid };
+	struct change c = { topo, move, old, wanted, plan->lid };
 	int rc = old ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; !rc && i < n; i++) {
@@ -184,16 +182,14 @@ static int plan_entries(const struct rsm_topo *topo, uint8_t *const *lft, uint32
 /**
  * rsm_move_plan - what to write
  * @topo: the fabric
- * @lft: tables of its switches, by index
- * @n_lft: entries of each; both LIDs are below it
+ * @lft: tables of its switches, by index, with entries for both LIDs
  * @move: what moves; the ends are at their switches
  * @plan: filled in; for rsm_move_plan_free()
  *
- * A move to the hypervisor's own port (copy: @other is there) is one to port @to_port beside it.
  * Return: 0 or -ENOMEM.
  */
-int rsm_move_plan(const struct rsm_topo *topo, uint8_t *const *lft, uint32_t n_lft,
-		  const struct rsm_move *move, struct rsm_move_plan *plan)
+int rsm_move_plan(const struct rsm_topo *topo, uint8_t *const *lft, const struct rsm_move *move,
+		  struct rsm_move_plan *plan)
 {
 	uint32_t n = topo->n_switches;
 	bool same = move->lid / RSM_LIDS_A_BLOCK == move->other / RSM_LIDS_A_BLOCK;
@@ -206,7 +202,7 @@ int rsm_move_plan(const struct rsm_topo *topo, uint8_t *const *lft, uint32_t n_l
 		.n = n,
 	};
 	rc = plan->lid && plan->other && plan->changed ? 0 : -ENOMEM;
-	rc = rc ?: plan_entries(topo, lft, n_lft, move, plan);
+	rc = rc ?: plan_entries(topo, lft, move, plan);
 	if (rc) {
 		rsm_move_plan_free(plan);
 		return rc;

@@ -23,6 +23,8 @@
  * @lid: the VM's
  * @other: the LID at its destination whose entries it takes; @lid itself: @wanted
  * @wanted: the entries that it is to have there, by the switch's index, or NULL
+ * @engine: tables as a routing engine has made them, whose turns are free of cycles
+ * @n_engine: entries of each
  * @from: switch that the VM is at
  * @to: switch that it comes to
  * @to_port: port of @to that it comes to
@@ -32,6 +34,8 @@
 struct rsm_move {
 	uint16_t lid, other;
 	const uint8_t *wanted;
+	uint8_t *const *engine;
+	uint32_t n_engine;
 	int32_t from, to;
 	uint8_t to_port;
 	bool swap;
@@ -53,8 +57,8 @@ struct rsm_move_plan {
 	uint32_t n, n_changed, blocks;
 };
 
-int rsm_move_plan(const struct rsm_topo *topo, uint8_t *const *lft, uint32_t n_lft,
-		  const struct rsm_move *move, struct rsm_move_plan *plan);
+int rsm_move_plan(const struct rsm_topo *topo, uint8_t *const *lft, const struct rsm_move *move,
+		  struct rsm_move_plan *plan);
 void rsm_move_plan_free(struct rsm_move_plan *plan);
 bool rsm_move_plans_meet(const struct rsm_move_plan *a, const struct rsm_move_plan *b);
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine.h"
 #include "homes.h"
 #include "plugin.h"
 #include "slots.h"
@@ -60,6 +61,7 @@ static struct {
 	uint64_t fabric;		/* what @tables were computed for */
 	struct osm_routing_engine *engine;
 	unsigned long long computed, reused;
+	uint64_t began, computed_us;
 	unsigned int moved;
 } s;
 
@@ -162,6 +164,7 @@ bool rsm_slots_begin(struct rsm *rsm, struct osm_routing_engine *engine, bool fo
 	s.engine = engine;
 	if (same)
 		return true;
+	s.began = rsm_cpu_microseconds();
 	rsm_homes_show(rsm, &s.homes, false);
 	show_tables(rsm, true);
 	return false;
@@ -289,6 +292,7 @@ static void take_tables(struct rsm *rsm)
 void rsm_slots_end(struct rsm *rsm, bool computed)
 {
 	if (computed) {
+		s.computed_us = rsm_cpu_microseconds() - s.began;
 		show_tables(rsm, false);
 		keep_tables(rsm);
 		for (uint32_t i = 0; i < s.homes.n; i++)
@@ -352,6 +356,32 @@ bool rsm_slots_entries(struct rsm *rsm, const struct rsm_place *place, const uin
 		any |= table && table->sw != place->sw && entries[i] != OSM_NO_PATH;
 	}
 	return any || n == 1;
+}
+
+/**
+ * rsm_slots_tables - as the engine has made them
+ * @guids: of the switches
+ * @n: of them
+ * @lft: filled in, by their index
+ *
+ * Return: entries that all of them have; 0: a switch has none.
+ */
+uint32_t rsm_slots_tables(const uint64_t *guids, uint32_t n, uint8_t **lft)
+{
+	uint32_t least = RSM_N_LIDS;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct table wanted = { .sw = guids[i] };
+		struct table *table = bsearch(&wanted, s.tables, s.n_tables, sizeof(*s.tables),
+					      by_guid);
+
+		if (!table)
+			return 0;
+		lft[i] = table->lft;
+		if (table->n < least)
+			least = table->n;
+	}
+	return least;
 }
 
 /**
@@ -440,6 +470,7 @@ struct rsm_slots_counts rsm_slots_counts(void)
 		.expected = s.n_expected,
 		.computed = s.computed,
 		.reused = s.reused,
+		.computed_us = s.computed_us,
 	};
 
 	for (const struct odd *odd = s.odd; odd; odd = odd->next)

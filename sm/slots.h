@@ -24,6 +24,7 @@ void rsm_slots_free(void);
 
 bool rsm_slots_entries(struct rsm *rsm, const struct rsm_place *place, const uint64_t *guids,
 		       uint32_t n, uint8_t *entries);
+uint32_t rsm_slots_tables(const uint64_t *guids, uint32_t n, uint8_t **lft);
 void rsm_slots_moved(struct rsm *rsm, uint16_t lid, const struct rsm_place *place);
 bool rsm_slots_expect(uint16_t lid, const struct rsm_place *place, bool held);
 void rsm_slots_forget(uint16_t lid);
@@ -37,10 +38,11 @@ uint16_t rsm_slots_lid(uint16_t lid);
  * @expected: that are not where they are routed to
  * @computed: tables that an engine made
  * @reused: tables for which none was asked
+ * @computed_us: processor time of the last that an engine made
  */
 struct rsm_slots_counts {
 	unsigned int slots, moved, odd, expected;
-	unsigned long long computed, reused;
+	unsigned long long computed, reused, computed_us;
 };
 
 struct rsm_slots_counts rsm_slots_counts(void);

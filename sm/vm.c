@@ -411,10 +411,10 @@ static void vm_status(struct rsm *rsm, FILE *out)
 	CL_PLOCK_RELEASE(&rsm->osm->lock);
 	fprintf(out,
 		"{\"lids\":\"%s\",\"slots\":%u,\"moved\":%u,\"odd\":%u,\"expected\":%u,"
-		"\"computed\":%llu,\"reused\":%llu,\"moves\":%llu,\"failed\":%llu,\"smps\":%llu,"
-		"\"waiting\":%u,\"at_once\":%u}",
-		modes[rsm->opt.vswitch], c.slots, c.moved, c.odd, c.expected, c.computed, c.reused,
-		rsm->vms->moves, rsm->vms->failed, rsm->vms->smps, rsm->vms->n,
+		"\"computed\":%llu,\"computed_us\":%llu,\"reused\":%llu,\"moves\":%llu,"
+		"\"failed\":%llu,\"smps\":%llu,\"waiting\":%u,\"at_once\":%u}",
+		modes[rsm->opt.vswitch], c.slots, c.moved, c.odd, c.expected, c.computed,
+		c.computed_us, c.reused, rsm->vms->moves, rsm->vms->failed, rsm->vms->smps, rsm->vms->n,
 		rsm->vms->at_once);
 }
 

@@ -85,10 +85,13 @@ static uint32_t tables(struct rsm *rsm, uint8_t **lft)
 static int make_plan(struct rsm *rsm, struct rsm_vm_move *move, uint8_t **lft, uint8_t *wanted,
 		     char *why, size_t size)
 {
+	uint8_t **engine = lft + fabric.n_switches;
 	uint32_t n = tables(rsm, lft);
 	struct rsm_move m = {
 		.lid = move->lid,
 		.other = move->other ? move->other : move->lid,
+		.engine = engine,
+		.n_engine = rsm_slots_tables(guids, fabric.n_switches, engine),
 		.from = rsm_topo_switch_index(&fabric, move->from.sw),
 		.to = rsm_topo_switch_index(&fabric, move->to.sw),
 		.to_port = move->to.port,
@@ -107,7 +110,7 @@ static int make_plan(struct rsm *rsm, struct rsm_vm_move *move, uint8_t **lft, u
 		}
 		m.wanted = wanted;
 	}
-	return rsm_move_plan(&fabric, lft, n, &m, &move->plan);
+	return rsm_move_plan(&fabric, lft, &m, &move->plan);
 }
 
 /* SMPs to a switch for one of two steps. */
@@ -172,7 +175,7 @@ int rsm_vm_plan(struct rsm *rsm, struct rsm_vm_move *move, char *why, size_t siz
 		return -ENOENT;
 	}
 	if (!rc) {
-		lft = calloc(fabric.n_switches + 1, sizeof(*lft));
+		lft = calloc(2 * fabric.n_switches + 1, sizeof(*lft));
 		wanted = malloc(fabric.n_switches + 1);
 		rc = lft && wanted ? 0 : -ENOMEM;
 	}

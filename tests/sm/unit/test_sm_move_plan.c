@@ -13,7 +13,7 @@
 
 struct fabric {
 	struct rsm_topo topo;
-	uint8_t **lft;
+	uint8_t **lft, **first;	/* now, and before any move */
 	uint32_t n_lft;
 	int32_t *at;		/* end by LID */
 	uint32_t *hops;		/* from switch to switch */
@@ -177,12 +177,20 @@ static void start(struct fabric *f, const char *spec,
 				*turn(f, sw, f->lft[sw][end->lid], f->lft[next][end->lid]) = 1;
 		}
 	}
+	f->first = calloc(f->topo.n_switches, sizeof(*f->first));
+	for (uint32_t i = 0; i < f->topo.n_switches; i++) {
+		f->first[i] = malloc(f->n_lft);
+		memcpy(f->first[i], f->lft[i], f->n_lft);
+	}
 }
 
 static void stop(struct fabric *f)
 {
 	for (uint32_t i = 0; i < f->topo.n_switches; i++)
 		free(f->lft[i]);
+	for (uint32_t i = 0; i < f->topo.n_switches; i++)
+		free(f->first[i]);
+	free(f->first);
 	free(f->lft);
 	free(f->at);
 	free(f->hops);
@@ -216,12 +224,14 @@ static struct rsm_move between(const struct fabric *f, uint16_t lid, uint16_t ot
 		.to_port = end_of(f, other)->leaf_port,
 		.swap = true,
 		.limited = limited,
+		.engine = f->first,
+		.n_engine = f->n_lft,
 	};
 }
 
 static void make(const struct fabric *f, const struct rsm_move *move, struct rsm_move_plan *plan)
 {
-	CHECK_EQ(rsm_move_plan(&f->topo, f->lft, f->n_lft, move, plan), 0);
+	CHECK_EQ(rsm_move_plan(&f->topo, f->lft, move, plan), 0);
 }
 
 static void apply(struct fabric *f, const struct rsm_move *move, const struct rsm_move_plan *plan)
@@ -333,8 +343,7 @@ static void all_sets(const char *spec, int moves)
 			f.at[lid] = home;
 		}
 		CHECK_EQ(mine, least);
-		/* As balanced as before: else a turn of the beginning may be nobody's any more. */
-		apply(&f, &move, &whole);
+		apply(&f, &move, &plan);
 		rsm_move_plan_free(&plan);
 		rsm_move_plan_free(&whole);
 	}
@@ -378,9 +387,6 @@ static void least_of_36(void)
 		} else {
 			CHECK_EQ(plan.n_changed, 18 + 2);
 		}
-		rsm_move_plan_free(&plan);
-		move.limited = false;
-		make(&f, &move, &plan);
 		apply(&f, &move, &plan);
 		rsm_move_plan_free(&plan);
 	}
@@ -437,6 +443,8 @@ static void copies(bool limited)
 			.to = place->leaf,
 			.to_port = place->leaf_port,
 			.limited = limited,
+			.engine = f.first,
+			.n_engine = f.n_lft,
 		};
 
 		if (lid <= 16 || slot <= 16)

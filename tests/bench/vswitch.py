@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""VMs that move with their LIDs on stock OpenSM: 1000 random moves on the fat trees of the vSwitch paper, with
+their SMPs counted on the wire, beside a full reconfiguration: tables computed and all of them set (the
+paper's equations 1 to 5, table I). And what moves to few switches cost in balance."""
+
+import collections
+import os
+import random
+import socket
+import statistics
+import sys
+import threading
+import time
+
+import image
+
+BED = False
+TREES = {324: ("xgft:18,18/1,18", 1000), 648: ("tree:36,2", 1000),
+         5832: ("xgft:18,18,18/1,18,18", 200), 11664: ("tree:36,3", 100)}
+PAPER = {324: (360, 6, 216, 72), 648: (702, 11, 594, 108), 5832: (6804, 107, 104004, 1944),
+         11664: (13284, 208, 336960, 3240)}     # LIDs, blocks, SMPs of all tables, at most of a move
+BLOCK = 64
+PATIENCE = 1500
+
+
+def orchestrated():
+    """tests/sm/vms.py, with what it imports."""
+    os.environ["VFABRIC_TOP"] = image.TOP
+    sys.path[:0] = [os.path.join(image.TOP, "tests", name) for name in ("sm", "vfabric")]
+    mine = sys.modules.pop("bed", None)
+    try:
+        import vms
+    finally:
+        del sys.path[:2]
+        if mine:
+            sys.modules["bed"] = mine
+    return vms
+
+
+vms = orchestrated()
+
+
+class Watched(vms.Orchestrated):
+    """Sees when OpenSM sets the first tables: (time, how many SMPs)."""
+
+    def wait_sm(self, mark, want="", patience=PATIENCE):
+        return super().wait_sm(mark, want, patience)
+
+    def start_opensm(self, options):
+        self.seen = []
+        self.ended = False
+        thread = threading.Thread(target=self.watch)
+        thread.start()
+        try:
+            return super().start_opensm(options)
+        finally:
+            self.ended = True
+            thread.join()
+
+    def watch(self):
+        with socket.socket(socket.AF_UNIX) as console:
+            console.connect(f"{self.dir}/control")
+            with console.makefile("rw", encoding="utf-8") as lines:
+                while not self.ended:
+                    lines.write("Smps\n")
+                    lines.flush()
+                    n = 0
+                    for line in iter(lines.readline, "ok\n"):
+                        if f" {vms.TABLE} " in line:
+                            n += int(line.split()[2])
+                    if not self.seen or n > self.seen[-1][1]:
+                        self.seen.append((time.monotonic(), n))
+                    time.sleep(0.002)
+
+    def distribution(self, smps):
+        """Seconds until so many were through, from the last look at which there was none."""
+        return (next(at for at, n in self.seen if n >= smps) -
+                max(at for at, n in self.seen if not n))
+
+
+def lids_of(fabric):
+    return {name: lid for name, lid in fabric.lids().items() if lid}
+
+
+def moves(fabric, count, how, seed):
+    """The plugin's answers to random moves, and how many SMPs with tables were on the wire."""
+    rng = random.Random(seed)
+    place = lids_of(fabric)
+    lids = sorted(set(place.values()) - {place[fabric.sm_host]})
+    before = fabric.smps()
+    found = [fabric.say("move %u %u %s" % (*rng.sample(lids, 2), how)) for _ in range(count)]
+    return found, fabric.sent(before)[vms.TABLE]
+
+
+def table_one(record, hosts):
+    topology, count = TREES[hosts]
+    lids, blocks, smps, most = PAPER[hosts]
+    with Watched(topology, "-R ftree", conf="max_wire_smps 64") as fabric:
+        fabric.settle()
+        nodes = fabric.nodes()
+        n = sum(node[3] is not None for node in nodes.values())
+        top = max(node[2] for node in nodes.values())
+        full = fabric.smps()[vms.TABLE, False]
+        computed = fabric.status()["vms"]["computed_us"] / 1e6
+        distributed = fabric.distribution(n * (top // BLOCK + 1))
+        found, wire = moves(fabric, count, "", hosts)
+        sent = [answer["smps"] for answer in found]
+        if sum(sent) != wire:
+            raise RuntimeError(f"{sum(sent)} SMPs were told of, {wire} were on the wire")
+        record(f"{hosts} hosts: SMPs of all tables against the paper's", n * (top // BLOCK + 1), smps,
+               "the same", 1.0, 1.0, lids=top, paper_lids=lids, blocks=top // BLOCK + 1, paper_blocks=blocks,
+               on_the_wire=full)
+        record(f"{hosts} hosts: the most SMPs of {count} random moves against the paper's bound", max(sent), most,
+               "not more", 1.0, least_smps=min(sent), mean=sum(sent) / count,
+               switches=sum(a["switches"] for a in found) / count,
+               smps_a_switch=sum(sent) / sum(a["switches"] for a in found))
+        took = [answer["us"] / 1e6 for answer in found]
+        record(f"{hosts} hosts: seconds of a move against a full reconfiguration", statistics.median(took),
+               computed + distributed, "less", 1.0, slowest=max(took), computed=computed,
+               distributed=distributed)
+        before = fabric.status()["vms"]["computed"]
+        tables = fabric.smps()
+        fabric.sweep()
+        record(f"{hosts} hosts: tables set by a heavy sweep after the moves", fabric.sent(tables).get(vms.TABLE, 0),
+               None, "none", 0, computed=fabric.status()["vms"]["computed"] - before)
+
+
+def way(record):
+    """k and r of the equations: an SMP at a time, by directed routes and by LIDs."""
+    took = {}
+    for routed in ("off", "on"):
+        with vms.Orchestrated(TREES[648][0], "-R ftree", vswitch_routed=routed,
+                              conf="max_wire_smps 1") as fabric:
+            found, _ = moves(fabric, 300, "", 1)
+            took[routed] = statistics.median(answer["us"] / (answer["smps"] + answer["lid_smps"])
+                                             for answer in found)
+    record("648 hosts, one SMP at a time: microseconds of one by LID (k) against a directed one (k + r)",
+           took["on"], took["off"], r=took["off"] - took["on"])
+
+
+def load(nodes):
+    """Pairs of a leaf and a host elsewhere whose way shares a cable, on the busiest up and down."""
+    up, down = collections.Counter(), collections.Counter()
+    hosts = {node[2]: node[1][1][0] for node in nodes.values() if node[3] is None}
+    for name, (_, ports, _, table) in nodes.items():
+        if table is None or not name.startswith("L1-"):
+            continue
+        for lid, leaf in hosts.items():
+            if leaf != name:
+                spine = ports[table[lid]][0]
+                up[name, spine] += 1
+                down[spine, leaf] += 1
+    return max(up.values()), max(down.values())
+
+
+def balance(record):
+    worst, switches = {}, {}
+    for how in ("", "limited"):
+        with vms.Orchestrated(TREES[324][0], "-R ftree") as fabric:
+            first = load(fabric.nodes())
+            found, _ = moves(fabric, 1000, how, 2)
+            switches[how] = sum(answer["switches"] for answer in found) / len(found)
+            worst[how] = load(fabric.nodes())
+    record("324 hosts, limited: switches of a move against all that differ", switches["limited"], switches[""])
+    for i, cable in enumerate(("up", "down")):
+        record(f"324 hosts, limited: paths on the busiest cable {cable} after 1000 moves against all that differ",
+               worst["limited"][i], worst[""][i], before=first[i])
+
+
+def inside(record):
+    """A move inside of each leaf, one after another and all together."""
+    with vms.Orchestrated("xgft:18,18/1,18,vswitch=1", "-R ftree") as fabric:
+        lids = lids_of(fabric)
+        lines = [f"move {lids[f'H{18 * leaf + 2}v1']} {lids[f'H{18 * leaf + 3}v1']} limited"
+                 for leaf in range(18)]
+        alone, together = [], []
+        for _ in range(11):
+            before = time.monotonic()
+            for line in lines:
+                answer = fabric.say(line)
+            alone.append(time.monotonic() - before)
+            before = time.monotonic()
+            fabric.say_all(lines)
+            together.append(time.monotonic() - before)
+        record("324 hypervisors, 18 moves inside of leaves: seconds together against one after another",
+               statistics.median(together), statistics.median(alone), smps=answer["smps"], vswitch_smps=answer["vswitch_smps"],
+               at_once=fabric.status()["vms"]["at_once"])
+
+
+def spread(record):
+    """By how many uplinks other leaves reach the VFs of one hypervisor."""
+    for mode in ("prepopulated", "dynamic"):
+        with vms.Orchestrated("xgft:18,18/1,18,vswitch=3", "-R ftree", vswitch=mode) as fabric:
+            nodes = fabric.nodes()
+            leaf = nodes["L1-18"][3]
+            ways = [len({leaf.get(nodes[f"H{host}v{vf}"][2]) for vf in (1, 2, 3)})
+                    for host in range(1, 307)]
+            record(f"324 hypervisors, {mode}: uplinks by which the 3 VFs of one are reached from a leaf",
+                   sum(ways) / len(ways))
+
+
+def bench(record):
+    for hosts in TREES:
+        table_one(record, hosts)
+    way(record)
+    balance(record)
+    inside(record)
+    spread(record)
