@@ -2,13 +2,15 @@
 """pFTree, its paper's tables and figures.
 
 Figure 7, in virtual time, with the tables and lanes that stock OpenSM gets from the plugin's engine: a flow
-of partition one while none, one and two flows of partition two go to its neighbour. The rest by counting
+of partition one while none, one and two flows of partition two go to its neighbour. So is what there is of
+table 2: not its programs, but four hosts that all send to all, beside eight flows. The rest by counting
 flows on links, with no time (tests/bench/partitions.c): table 4 and figure 10 (what patterns of the victims
 are delayed), figure 11 (what the others pay), figures 13 to 15 (weights).
 """
 
 import json
 import os
+import random
 import subprocess
 
 import image
@@ -21,6 +23,8 @@ TREE = "xgft:3,3/1,2"           # figure 5: three leaves of three hosts, two spi
 PARTITIONS = {"one": (1, 5), "two": (2, 6, 9), "three": (3, 4, 7, 8)}
 VICTIM, OTHERS = (1, 5), ((2, 6), (9, 6))
 PAPER_7 = {"pFTree": (1, 0.607, 0.406), "pFTree-Ext": (1, 1, 1)}
+# Figure 8: four leaves, the first host of each runs the program.
+CLUSTER, PROGRAM, SEEDS = "xgft:3,4/1,2", (1, 4, 7, 10), range(1, 6)
 # Table 4 names 64, 128 and 256 nodes; by its text, and table 3, these are 128, 192 and 256. With all-to-all
 # of the others, the mean.
 PAPER_4 = {
@@ -38,8 +42,8 @@ Managed = managed().Managed
 class Tenants(Managed):
     """OpenSM is started when its partition file is there."""
 
-    def __init__(self, members, policy, lanes):
-        super().__init__(TREE, "-R pftree,no_fallback -Q", pftree_lanes=lanes)
+    def __init__(self, tree, members, policy, lanes):
+        super().__init__(tree, "-R pftree,no_fallback -Q", pftree_lanes=lanes)
         self.members, self.policy = members, policy
 
     def start_opensm(self, options):
@@ -56,20 +60,23 @@ class Tenants(Managed):
         return super().start_opensm(options)
 
 
+def rates(fabric, flows):
+    """Gbit/s by flow."""
+    for a, b in flows:
+        fabric.command(f'Flow "H{a}" "H{b}" message=20000 window=32 sl=sa')
+    fabric.command("Advance 3000")
+    fabric.command("Measure")
+    fabric.command("Advance 20000")
+    return {(int(flow["from"][1:]), int(flow["to"][1:])): flow["gbps"]
+            for flow in json.loads(fabric.command("Results json"))["flows"]}
+
+
 def victims_part(members, policy, lanes):
     """Of a link, with none, one and two flows of the others."""
     parts = []
     for n in range(len(OTHERS) + 1):
-        with Tenants(members, policy, lanes) as fabric:
-            for a, b in (VICTIM, *OTHERS[:n]):
-                fabric.command(f'Flow "H{a}" "H{b}" message=20000 window=32 sl=sa')
-            fabric.command("Advance 3000")
-            fabric.command("Measure")
-            fabric.command("Advance 20000")
-            flows = json.loads(fabric.command("Results json"))["flows"]
-        rate = next(flow["gbps"] for flow in flows
-                    if (flow["from"], flow["to"]) == tuple(f"H{host}" for host in VICTIM))
-        parts.append(rate / LINK)
+        with Tenants(TREE, members, policy, lanes) as fabric:
+            parts.append(rates(fabric, (VICTIM, *OTHERS[:n]))[VICTIM] / LINK)
     return parts
 
 
@@ -83,6 +90,27 @@ def figure_7(record):
         parts = victims_part(*case)
         record(f"figure 7, {name}: the victim's part of its link beside two flows", parts[2], parts[0],
                beside_none_one_two=[round(part, 3) for part in parts], paper=PAPER_7.get(name))
+
+
+def table_2(record):
+    others = [host for host in range(1, 13) if host not in PROGRAM]
+    program = [(a, b) for a in PROGRAM for b in PROGRAM if a != b]
+    noises = [random.Random(seed).sample([(a, b) for a in others for b in others if a != b], 8)
+              for seed in SEEDS]
+    divided = {"program": PROGRAM, "others": others}
+    cases = {
+        "unaware": ({"all": range(1, 13)}, "", 1),
+        "pFTree": (divided, "", 8),
+        "pFTree-Ext": (divided, "strict\npartition program phy\n", 8),
+    }
+    for name, case in cases.items():
+        found = []
+        for noise in ((), *noises):
+            with Tenants(CLUSTER, *case) as fabric:
+                got = rates(fabric, (*program, *noise))
+            found.append(sum(got[flow] for flow in program))
+        record(f"table 2, {name}: Gbit/s of all-to-all beside eight flows, the mean of {len(noises)} choices",
+               sum(found[1:]) / len(noises), found[0], least=min(found[1:]), most=max(found[1:]))
 
 
 def patterns(record, row):
@@ -103,6 +131,7 @@ def patterns(record, row):
 
 def bench(record):
     figure_7(record)
+    table_2(record)
     with subprocess.Popen([os.path.join(image.TOP, "build", "bench", "partitions"), str(SETS),
                            str(PATTERNS)], stdout=subprocess.PIPE, text=True) as process:
         for row in map(json.loads, process.stdout):
