@@ -15,6 +15,8 @@ static const char *const methods[] = {
 /* From the second on: enum rsm_distribution. */
 static const char *const ways[] = { "off", "dynamic", "static", "ports", "turns", NULL };
 
+static const char *const voqsw_engines[] = { "updown", "vftree", NULL };
+
 static const char *const switched[] = { "off", "on", NULL };
 
 static const char *const vswitches[] = { "off", "prepopulated", "dynamic", NULL };
@@ -63,6 +65,10 @@ static const struct option {
 	{ "vswitch_routed", CHOICE, AT(vswitch_routed), 1, 0, 0, switched, NULL },
 	{ "vswitch_name", TEXT, AT(vswitch_name), 0, 0, 0, NULL, "vswitch" },
 	{ "vswitch_socket", TEXT, AT(vswitch_socket), 0, 0, 0, NULL, "/run/osm-repath-vm.sock" },
+	{ "voqsw_engine", CHOICE, AT(voqsw_engine), 0, 0, 0, voqsw_engines, NULL },
+	{ "voqsw_even", CHOICE, AT(voqsw_even), 1, 0, 0, switched, NULL },
+	{ "voqsw_sls", NUMBER, AT(voqsw_sls), 8, 1, 16, NULL, NULL },
+	{ "voqsw_vls", NUMBER, AT(voqsw_vls), 0, 0, 15, NULL, NULL },
 	{ "status_socket", TEXT, AT(status_socket), 0, 0, 0, NULL, "/run/osm-repath.sock" },
 #undef AT
 };

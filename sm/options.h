@@ -70,6 +70,10 @@ enum rsm_vswitch {
  * @vswitch_routed: whether SMPs to switches go by their LIDs, not by directed routes
  * @vswitch_name: what is in the names of switches that are part of an HCA
  * @vswitch_socket: path of the socket for who moves VMs; empty: none
+ * @voqsw_engine: whose tables VOQsw takes: 0: updown, 1: vftree
+ * @voqsw_even: whether all of these have about as many paths
+ * @voqsw_sls: service levels that it uses at most
+ * @voqsw_vls: data VLs that it uses at most; 0: all that links have
  * @status_socket: path of the socket; empty: none
  */
 struct rsm_options {
@@ -104,6 +108,10 @@ struct rsm_options {
 	int vswitch_routed;
 	char vswitch_name[108];
 	char vswitch_socket[108];
+	int voqsw_engine;
+	int voqsw_even;
+	int voqsw_sls;
+	int voqsw_vls;
 	char status_socket[108];
 	char pftree_policy[108];
 };

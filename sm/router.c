@@ -16,13 +16,15 @@
 #include <opensm/osm_port.h>
 #include <opensm/osm_switch.h>
 
+#define EQUAL_WEIGHT 16 /* blocks of 64 bytes that a lane sends at a time */
+
 extern const struct rsm_router rsm_pftree_router;
-extern const struct rsm_router rsm_updown_router;
 
 static const struct rsm_router *const routers[] = {
 	&rsm_pftree_router,
 	&rsm_updown_router,
 	&rsm_vftree_router,
+	&rsm_voqsw_router,
 	NULL,
 };
 
@@ -158,12 +160,34 @@ static void update_sl2vl(void *context, osm_physp_t *port, uint8_t in, uint8_t o
 					       sw < 0 ? (uint32_t)at : out, sl));
 }
 
+/*
+ * OpenSM's own tables let VL 0 go before all others, which is not what an engine means that spreads
+ * paths over lanes: all have the same weight. It counts blocks from 0 on: 0 and 1 are the low priority
+ * table, 2 and 3 the high one.
+ */
+static void update_vlarb(void *context, osm_physp_t *port, uint8_t number, ib_vl_arb_table_t *block,
+			 unsigned int length, unsigned int which)
+{
+	struct router *r = context;
+
+	(void)port;
+	(void)number;
+	if (!r->routes.vl)
+		return;
+	for (unsigned int i = 0; i < length; i++)
+		block->vl_entry[i] = (ib_vl_arb_element_t) {
+			.vl = i < RSM_VL_DISCARD ? i : 0,
+			.weight = !which && i < RSM_VL_DISCARD ? EQUAL_WEIGHT : 0,
+		};
+}
+
 static int setup(struct osm_routing_engine *engine, struct osm_opensm *osm)
 {
 	(void)osm;
 	engine->ucast_build_fwd_tables = build;
 	engine->path_sl = path_sl;
 	engine->update_sl2vl = update_sl2vl;
+	engine->update_vlarb = update_vlarb;
 	return 0;
 }
 

@@ -22,13 +22,19 @@ struct ways {
 	bool *down;
 	uint32_t *queue;
 	uint32_t **load;	/* by switch and port: LIDs that leave there */
+	uint8_t **ports;	/* by switch: that shortest ways leave by */
+	uint8_t *n_ports;	/* of them */
 };
 
 static void ways_free(struct ways *w)
 {
 	for (uint32_t i = 0; w->load && i < w->topo->n_switches; i++)
 		free(w->load[i]);
+	for (uint32_t i = 0; w->ports && i < w->topo->n_switches; i++)
+		free(w->ports[i]);
 	free(w->load);
+	free(w->ports);
+	free(w->n_ports);
 	free(w->distance);
 	free(w->down);
 	free(w->queue);
@@ -44,11 +50,14 @@ static int ways_make(struct ways *w, const struct rsm_topo *topo)
 	w->down = calloc(n, sizeof(*w->down));
 	w->queue = calloc(n, sizeof(*w->queue));
 	w->load = calloc(n, sizeof(*w->load));
-	if (!w->distance || !w->down || !w->queue || !w->load)
+	w->ports = calloc(n, sizeof(*w->ports));
+	w->n_ports = calloc(n, sizeof(*w->n_ports));
+	if (!w->distance || !w->down || !w->queue || !w->load || !w->ports || !w->n_ports)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < topo->n_switches; i++) {
 		w->load[i] = calloc(topo->switches[i].n_ports, sizeof(**w->load));
-		if (!w->load[i])
+		w->ports[i] = calloc(topo->switches[i].n_ports, sizeof(**w->ports));
+		if (!w->load[i] || !w->ports[i])
 			return -ENOMEM;
 	}
 	return rsm_direction_make(topo, &w->direction);
@@ -97,23 +106,12 @@ static void ways_up(struct ways *w)
 	}
 }
 
-static void ways_to(struct ways *w, uint32_t to)
-{
-	for (uint32_t i = 0; i < w->topo->n_switches; i++) {
-		w->distance[i] = FAR;
-		w->down[i] = false;
-	}
-	ways_down(w, to);
-	ways_up(w);
-}
-
-/* A shortest one; of those, the one that has the fewest LIDs. */
-static uint8_t choose(struct ways *w, uint32_t at)
+/* Ports that shortest ways leave a switch by. */
+static void find_ports(struct ways *w, uint32_t at)
 {
 	const struct rsm_topo_switch *sw = &w->topo->switches[at];
-	uint32_t *load = w->load[at];
-	uint8_t best = RSM_NO_PORT;
 
+	w->n_ports[at] = 0;
 	for (unsigned int port = 1; port < sw->n_ports; port++) {
 		int32_t peer = sw->ports[port].peer;
 		bool up;
@@ -122,13 +120,36 @@ static uint8_t choose(struct ways *w, uint32_t at)
 		    w->distance[peer] + 1 != w->distance[at])
 			continue;
 		up = rsm_direction_up(w->topo, &w->direction, at, port);
-		if (up == w->down[at] || (!up && !w->down[peer]))
-			continue;
-		if (best == RSM_NO_PORT || load[port] < load[best])
-			best = port;
+		if (up != w->down[at] && (up || w->down[peer]))
+			w->ports[at][w->n_ports[at]++] = port;
 	}
-	if (best != RSM_NO_PORT)
-		load[best]++;
+}
+
+static void ways_to(struct ways *w, uint32_t to)
+{
+	for (uint32_t i = 0; i < w->topo->n_switches; i++) {
+		w->distance[i] = FAR;
+		w->down[i] = false;
+	}
+	ways_down(w, to);
+	ways_up(w);
+	for (uint32_t i = 0; i < w->topo->n_switches; i++)
+		find_ports(w, i);
+}
+
+/* Of those, the one that has the fewest LIDs. */
+static uint8_t choose(struct ways *w, uint32_t at)
+{
+	uint32_t *load = w->load[at];
+	uint8_t best;
+
+	if (!w->n_ports[at])
+		return RSM_NO_PORT;
+	best = w->ports[at][0];
+	for (unsigned int i = 1; i < w->n_ports[at]; i++)
+		if (load[w->ports[at][i]] < load[best])
+			best = w->ports[at][i];
+	load[best]++;
 	return best;
 }
 

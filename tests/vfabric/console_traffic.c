@@ -115,6 +115,7 @@ static int cmd_flow(struct fabric *f, const char *rest, FILE *out)
 	struct flow_spec s = { .pattern = FLOW_FIXED };
 	struct asked ask = { 0 };
 	uint16_t dlid;
+	uint8_t sl;
 
 	s.from = host(f, &rest, out);
 	if (s.from == NONE)
@@ -124,10 +125,12 @@ static int cmd_flow(struct fabric *f, const char *rest, FILE *out)
 		return -1;
 	if (ask.first)
 		return -1;
-	if (ask.sa && sa_path(f, s.from, s.to, &s.sl, &dlid, console_wait)) {
+	if (ask.sa && sa_path(f, s.from, s.to, &sl, &dlid, console_wait)) {
 		fprintf(out, "# the SA does not know a path\n");
 		return -1;
 	}
+	if (ask.sa)
+		s.sl = sl;
 	if (traffic_add(f, &s) == NONE) {
 		fprintf(out, "# both ends must be hosts with LIDs\n");
 		return -1;

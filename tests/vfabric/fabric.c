@@ -62,11 +62,11 @@ static int init_node(struct fabric *f, uint32_t i)
 	node->type = net->type;
 	node->nports = net->nports;
 	node->lifetime = CLOCK_NEVER;
-	node->sl2vl = malloc(tables * 16);
+	node->sl2vl = malloc(tables * f->config.sls);
 	if (!node->sl2vl)
 		return -1;
-	for (unsigned int sl = 0; sl < tables * 16; sl++)
-		node->sl2vl[sl] = sl % 16 % f->config.vls;
+	for (unsigned int sl = 0; sl < tables * f->config.sls; sl++)
+		node->sl2vl[sl] = sl % f->config.sls % f->config.vls;
 	if (net->shared) {
 		node->shared = 1;
 		node->hca = shared_new();
@@ -109,6 +109,8 @@ int fabric_init(struct fabric *f, const struct net *net, const struct fabric_con
 		f->config = *config;
 	if (!f->config.vls || f->config.vls > MAX_VLS)
 		f->config.vls = 8;
+	if (f->config.sls < 16)
+		f->config.sls = 16;
 	if (!f->config.buffer)
 		f->config.buffer = 16384;
 	if (f->config.buffer < 4096 + 128)	/* the largest packet must fit */

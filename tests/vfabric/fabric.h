@@ -47,7 +47,8 @@ struct packet {
 	uint32_t copies;	/* the packet that counts the copies of a multicast, or NONE */
 	uint32_t ncopies;
 	uint16_t slid, dlid, len, pkey;
-	uint8_t sl, vl, kind;
+	uint16_t sl : 12, vl : 4;
+	uint8_t kind;
 	uint8_t epoch;		/* of the link it came over */
 	uint8_t marks;		/* congestion.h */
 	void *bytes;		/* PACKET_REAL: LRH..ICRC */
@@ -137,13 +138,14 @@ struct node {
 		uint16_t *mft;		/* [(lid - 0xc000) * 16 + position] */
 		struct hca *hca;	/* if shared */
 	};
-	uint8_t *sl2vl;			/* [(in * (nports + 1) + out) * 16 + sl]; HCA: in = out = 0 */
+	uint8_t *sl2vl;			/* [(in * (nports + 1) + out) * sls + sl]; HCA: in = out = 0 */
 	uint64_t lifetime;		/* LifeTimeValue, ps */
 	struct sma *sma;
 };
 
 struct fabric_config {
 	unsigned int vls;		/* data VLs of every port, 1..15 (default 8) */
+	unsigned int sls;		/* of tables, for what no SM can set (default 16) */
 	unsigned int buffer;		/* bytes an input port has per VL (default 16384) */
 	uint64_t switch_delay;		/* ps from header in to header out (default 100 ns) */
 	uint64_t cable_delay;		/* ps (default 10 ns: 2 m) */

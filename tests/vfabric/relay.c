@@ -175,7 +175,8 @@ static uint32_t route(struct fabric *f, const struct queue *q, const struct pack
 		return NONE;
 	}
 	out = &f->ports[node->first + num];
-	vl = node->shared ? p->vl : node->sl2vl[(in->num * (node->nports + 1) + num) * 16 + p->sl];
+	vl = node->shared ? p->vl :
+		node->sl2vl[(in->num * (node->nports + 1) + num) * f->config.sls + p->sl];
 	if (vl >= out->op_vls || vl >= f->config.vls) {
 		*why = DROP_VL;
 		return NONE;

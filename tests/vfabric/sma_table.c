@@ -55,7 +55,7 @@ unsigned int sma_sl2vl(struct fabric *f, uint32_t at, unsigned int local, uint32
 	if (node->type == NET_SWITCH) {
 		if (in > node->nports || out > node->nports)
 			return MAD_BAD_VALUE;
-		table += (in * (node->nports + 1) + out) * 16;
+		table += (in * (node->nports + 1) + out) * f->config.sls;
 	}
 	for (unsigned int i = 0; i < 8; i++) {
 		if (set) {

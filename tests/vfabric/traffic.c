@@ -118,7 +118,7 @@ static int aim(struct fabric *f, struct flow *flow, struct packet *p)
 	}
 	p->dlid = f->ports[to].lid;
 	p->slid = f->ports[s->from].lid;
-	p->sl = s->sl;
+	p->sl = s->scatter ? fabric_random(f) % s->scatter : s->sl;
 	if (s->spread)
 		p->sl = (s->sl + p->dlid % s->spread) % 16;
 	p->len = packet_size(s, p->seq);
@@ -238,15 +238,13 @@ void flow_sent(struct fabric *f, uint32_t number)
 /* A source with a rate and no window goes on at it: it loses what it has. */
 void flow_stopped(struct fabric *f, uint32_t number)
 {
-	const struct flow *flow;
+	uint64_t when = f->clock.now;
+	const struct flow *flow = &f->traffic->flows[number & ~FLOW_ACK];
 
 	if (number & FLOW_ACK)
 		return;
-	flow = &f->traffic->flows[number];
-	if (!flow->gap || flow->spec.window)
-		look_at(f, number, f->clock.now + LOOK_AGAIN);
-	else
-		look_at(f, number, flow->due > f->clock.now ? flow->due : f->clock.now);
+	when += !flow->gap || flow->spec.window ? LOOK_AGAIN : 0;
+	look_at(f, number, flow->due > when ? flow->due : when);
 }
 
 void flow_due(struct fabric *f, uint32_t number, uint32_t unused)
@@ -369,6 +367,8 @@ uint32_t traffic_add(struct fabric *f, const struct flow_spec *spec)
 	bytes_per_ps = spec->gbps / 8000;
 	if (spec->gbps > 0)
 		flow->gap = flow->spec.size / bytes_per_ps;
+	if (spec->poisson)
+		flow->due += flow->gap * exponential(f);
 	flow->queue = queue_new(f, spec->from, t->nflows);
 	flow->ack_queue = spec->window ? queue_new(f, spec->to, t->nflows | FLOW_ACK) : NONE;
 	if (t->nflows < MAX_SERIES)

@@ -15,7 +15,8 @@ enum flow_pattern { FLOW_FIXED, FLOW_UNIFORM, FLOW_HOTSPOT };
 struct flow_spec {
 	uint32_t from, to;	/* ports; to: the hot spot with FLOW_HOTSPOT */
 	enum flow_pattern pattern;
-	uint8_t sl;
+	uint16_t sl;
+	uint8_t scatter;	/* SL is any of this many, each packet another; 0: not so */
 	uint8_t spread;		/* SL is sl + destination's number modulo this; 0: only sl */
 	uint16_t size;		/* bytes of a full packet with headers; 0: 2048 + 30 */
 	uint32_t message;	/* payload of a message: its last packet is shorter; 0: all full */

@@ -8,8 +8,6 @@
 #include "router.h"
 #include "topo_net.h"
 
-extern const struct rsm_router rsm_updown_router;
-
 struct made {
 	struct net net;
 	struct rsm_topo topo;

@@ -1,0 +1,68 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""VOQsw in OpenSM. A flow whose link is free is not held up by one that waits for a busy host, though
+they come to the same input: with up-down routing alone they are in one lane there. Virtual time."""
+
+import json
+import re
+import sys
+
+from managed import Managed, expect
+
+TOPOLOGY = "random:8,degree=4,hosts=4,seed=1"
+
+
+def switches_and_ports(fabric, lids, a, b):
+    """The way from a to b, without the hosts."""
+    text = fabric.command(f"Route {lids[a]} {lids[b]}")
+    numbers = re.findall(r"^\[(\d+)\] ->", text, re.M)
+    nodes = re.findall(r'-> "([^"]+)"', text)
+    return list(zip(nodes, numbers[1:]))
+
+
+def find_case(fabric):
+    """A victim and a hot flow: the same source switch and the same way for two switches at least, where
+    they part; and who keeps the hot flow's destination busy: the other hosts at its switch."""
+    lids = {name: int(lid) for name, lid in re.findall(
+        r'Hca 1 "(H\d+)".*\n\[1\]\t.*?\tlid (\d+)', fabric.command("Dump"))}
+    ways = {(a, b): switches_and_ports(fabric, lids, a, b) for a in lids for b in lids if a != b}
+    for hot, way in ways.items():
+        for victim, other in ways.items():
+            if victim[0] != hot[0] and other[:2] != way[:2] and other[0] == way[0] and \
+                    len(other) > 2 and len(way) == 2 and victim[1] != hot[1]:
+                crowd = [pair for pair, short in ways.items() if pair[1] == hot[1] and
+                         len(short) == 1 and pair[0] not in victim]
+                if len(crowd) == 3:
+                    return victim, hot, crowd
+    raise SystemExit("no such flows in this network")
+
+
+def rate(engine, **options):
+    with Managed(TOPOLOGY, f"-R {engine},no_fallback -Q", **options) as fabric:
+        expect(fabric.all_active(), engine, *fabric.plugin_log())
+        victim, hot, crowd = find_case(fabric)
+        levels = set()
+        for pair in (victim, hot, *crowd):
+            answer = fabric.command(f'Flow "{pair[0]}" "{pair[1]}" sl=sa')
+            levels.add(int(re.search(r"sl (\d+)", answer)[1]))
+        fabric.command("Advance 2000")
+        fabric.command("Measure")
+        fabric.command("Advance 2000")
+        results = json.loads(fabric.command("Results json"))
+        expect(not any(results["drops"].values()), results["drops"])
+        lanes = set(re.findall(r"VL(\d+)", fabric.command("Sent")))
+        return results["flows"][0]["gbps"], levels, lanes
+
+
+def main():
+    plain, levels, lanes = rate("updown")
+    expect(levels == {0} and lanes == {"0"}, levels, lanes)
+    queued, levels, lanes = rate("voqsw", voqsw_sls=16, voqsw_even="off")
+    print(f"{plain} Gbit/s, with queues {queued}")
+    expect(len(lanes) > 2, levels, lanes)
+    expect(queued > 1.5 * plain, "the victim's rate:", queued, "not", plain)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

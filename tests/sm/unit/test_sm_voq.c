@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Queues by output: whoever has an SL of his own goes into the lane of the port that he leaves the next
+ * switch by. Paths are followed here through tables and SLtoVL entries, by hand.
+ */
+#include <errno.h>
+
+#include "change.h"
+#include "check.h"
+#include "options.h"
+#include "voq.h"
+
+struct seen {
+	uint64_t hops, right;
+};
+
+/* A path's hops between switches; of those, where the lane is that of its port. */
+static void follow(const struct made *made, const struct rsm_voq *voq, uint32_t from, uint32_t to,
+		   unsigned int layers, unsigned int vls, struct seen *seen)
+{
+	const struct rsm_topo_end *source = &made->topo.ends[from];
+	uint16_t lid = made->topo.ends[to].lid, sl = rsm_voq_sl(voq, from, lid);
+	uint32_t at = source->leaf, in = source->leaf_port;
+	unsigned int layer = layers > 1 ? (from + to) % layers : 0;
+
+	CHECK_EQ(sl / voq->spec.sls, layer);
+	for (;;) {
+		uint8_t out = made->routes.lft[at][lid];
+		const struct rsm_topo_port *port = &made->topo.switches[at].ports[out];
+		uint8_t vl = rsm_voq_vl(voq, at, in, out, sl), next;
+
+		CHECK(vl >= layer * vls && vl < (layer + 1) * vls);
+		if (port->peer == RSM_TOPO_END)
+			break;
+		next = made->routes.lft[port->peer][lid];
+		seen->hops++;
+		seen->right += vl == rsm_voq_port_vl(voq, port->peer, next, layer);
+		if (voq->rank[rsm_voq_crossing(voq, at, in, out, next)] < voq->considered)
+			CHECK_EQ(vl, rsm_voq_port_vl(voq, port->peer, next, layer));
+		at = port->peer;
+		in = port->peer_port;
+	}
+}
+
+static uint8_t two_layers(void *context, uint16_t slid, uint16_t dlid)
+{
+	const struct made *made = context;
+	uint32_t from = 0, to = 0;
+
+	while (made->topo.ends[from].lid != slid)
+		from++;
+	while (made->topo.ends[to].lid != dlid)
+		to++;
+	return (from + to) % 2;
+}
+
+/* Returns the hops where a packet is in the lane of its port, out of @hops. */
+static uint64_t network(const char *net, unsigned int layers, unsigned int sls, unsigned int vls,
+			bool even, uint64_t *hops)
+{
+	struct rsm_voq_spec spec = { .layers = layers, .sls = sls, .vls = vls, .even = even };
+	struct seen seen = { 0 };
+	struct rsm_voq voq;
+	struct made made;
+	char why[128];
+
+	made_route(net, NULL, 0, &made);
+	spec.topo = &made.topo;
+	spec.lft = made.routes.lft;
+	spec.n_lft = made.routes.n_lft;
+	spec.layer = layers > 1 ? two_layers : NULL;
+	spec.context = &made;
+	CHECK_EQ(rsm_voq_make(&spec, &voq, why, sizeof(why)), 0);
+	CHECK(voq.considered <= voq.crossings && voq.used_sls <= sls);
+	for (uint32_t from = 0; from < made.topo.n_ends; from++)
+		for (uint32_t to = 0; to < made.topo.n_ends; to++)
+			if (from != to)
+				follow(&made, &voq, from, to, layers, vls, &seen);
+	printf("%s, %u x %u SLs, %u VLs: %u of %u crossings, %u SLs, %llu of %llu hops\n", net, layers,
+	       sls, vls, voq.considered, voq.crossings, voq.used_sls,
+	       (unsigned long long)seen.right, (unsigned long long)seen.hops);
+	rsm_voq_free(&voq);
+	made_free(&made);
+	if (hops)
+		*hops = seen.hops;
+	return seen.right;
+}
+
+/* Without a limit every path has its queue everywhere; with fewer SLs, fewer have. */
+static void test_budgets(void)
+{
+	for (unsigned int seed = 1; seed <= 5; seed++) {
+		uint64_t hops, some, few;
+		char net[64];
+
+		snprintf(net, sizeof(net), "random:8,degree=4,hosts=4,seed=%u", seed);
+		CHECK_EQ(network(net, 1, 128, 8, false, &hops), hops);
+		some = network(net, 1, 8, 8, false, NULL);
+		few = network(net, 1, 4, 8, false, NULL);
+		CHECK(few < some && some < hops);
+		network(net, 1, 8, 8, true, NULL);
+		network(net, 1, 4, 4, false, NULL);
+		network(net, 2, 4, 4, false, NULL);
+		network(net, 2, 4, 4, true, NULL);
+		network(net, 1, 1, 8, false, NULL);
+	}
+}
+
+static void test_refuses(void)
+{
+	struct rsm_options opt = { .voqsw_sls = 8 };
+	struct rsm_voq_spec s = { .layers = 2, .sls = 4, .vls = 8 };
+	struct made made;
+	struct rsm_voq voq;
+	char why[128];
+
+	made_route("random:8,degree=3,hosts=1,seed=1", NULL, 0, &made);
+	s.topo = &made.topo;
+	CHECK_EQ(rsm_voq_make(&s, &voq, why, sizeof(why)), -EINVAL);
+	CHECK(strstr(why, "2 layers of 4 SLs and 8 VLs"));
+	CHECK_EQ(rsm_voqsw_router.route(&made.topo, &opt, &made.routes, why, sizeof(why)), 0);
+	CHECK(made.routes.sl(made.routes.context, 1, 2) < 8);
+	CHECK(made.routes.vl(made.routes.context, 0, 1, 2, 3) < 8);
+	CHECK(made.routes.vl(made.routes.context, -1, 0, 2, 7) < 8);
+	made.routes.free(made.routes.context);
+	made.topo.vls = 0;
+	CHECK_EQ(rsm_voqsw_router.route(&made.topo, &opt, &made.routes, why, sizeof(why)), -EINVAL);
+	CHECK(strstr(why, "updown has 1 layers: too few"));
+	made_free(&made);
+}
+
+int main(void)
+{
+	test_budgets();
+	test_refuses();
+	return 0;
+}

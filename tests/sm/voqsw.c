@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Random networks of 8-port switches with queues by output (sm/voq.h), or with as many virtual networks
+ * of which each packet takes any: a line of JSON for each load. In virtual time, without OpenSM.
+ *
+ *	voqsw SWITCHES SEED SLS VLS LOAD... [hot=PERCENT] [spots=N] [size=BYTES]
+ *
+ * SLS	0: virtual networks, VLS of them; up to 511 here
+ * LOAD	bytes per ns and switch that hosts offer
+ * hot	part of the traffic that goes to hot spots, of which there are N (1)
+ * size	of a packet's payload (32)
+ */
+#include "change.h"
+#include "fabric.h"
+#include "sma.h"
+#include "traffic.h"
+#include "voq.h"
+
+#define US	1000000ull
+#define HOSTS	4	/* of a switch */
+#define BUFFER	1024	/* bytes that a lane's input has */
+#define WARM_UP	(100 * US)
+#define MEASURE	(200 * US)
+#define HEADERS	30
+
+static struct {
+	unsigned int switches, seed, sls, vls;
+	unsigned int spots, size, even;
+	double hot;
+} want = { .spots = 1, .size = 32 };
+
+static uint32_t node_of(const struct fabric *f, uint64_t guid)
+{
+	for (uint32_t i = 0; i < f->nnodes; i++)
+		if (f->nodes[i].net->guid == guid)
+			return i;
+	return NONE;
+}
+
+/* 1x SDR, whose 2.5 Gbit/s are 2 of data, as the paper's. */
+static void slow_links(struct net *net)
+{
+	for (unsigned int i = 0; i < net->n; i++) {
+		for (unsigned int port = 1; port <= net->nodes[i].nports; port++) {
+			net->nodes[i].ports[port].width = 1;
+			net->nodes[i].ports[port].speed = 1;
+		}
+	}
+}
+
+static void set_lanes(struct fabric *f, uint32_t node, const struct rsm_voq *voq, uint32_t sw)
+{
+	struct node *n = &f->nodes[node];
+
+	for (unsigned int in = 1; in <= n->nports; in++)
+		for (unsigned int out = 1; out <= n->nports; out++)
+			for (unsigned int sl = 0; sl < want.sls; sl++)
+				n->sl2vl[(in * (n->nports + 1) + out) * f->config.sls + sl] =
+					rsm_voq_vl(voq, sw, in, out, sl);
+}
+
+static void start_fabric(struct fabric *f, const struct made *made, const struct rsm_voq *voq)
+{
+	struct fabric_config config = {
+		.seed = 1, .vls = want.vls, .sls = want.sls, .cable_delay = 100000,
+	};
+
+	CHECK_EQ(fabric_init(f, &made->net, &config), 0);
+	CHECK_EQ(sma_init(f), 0);
+	/* Less than the largest packet of InfiniBand, of which there are none here. */
+	f->capacity = BUFFER / BLOCK;
+	for (uint32_t lane = 0; lane < f->nports * f->config.vls; lane++)
+		f->lanes[lane].credits = f->capacity;
+	for (uint32_t i = 0; i < made->topo.n_ends; i++) {
+		uint32_t port = f->nodes[node_of(f, made->topo.ends[i].guid - 1)].first + 1;
+
+		f->ports[port].lid = made->topo.ends[i].lid;
+		f->lids[made->topo.ends[i].lid] = port;
+	}
+	for (uint32_t i = 0; i < made->topo.n_switches; i++) {
+		uint32_t node = node_of(f, made->topo.switches[i].guid);
+
+		for (uint32_t lid = 1; lid < made->routes.n_lft; lid++)
+			node_lft_set(f, node, lid, made->routes.lft[i][lid]);
+		if (voq)
+			set_lanes(f, node, voq, i);
+	}
+	port_activate_all(f);
+}
+
+/* Hot spots lie as far from each other as may be, by their numbers. */
+static bool is_hot(const struct made *made, uint32_t end)
+{
+	uint32_t apart = made->topo.n_ends / want.spots;
+
+	return want.hot > 0 && end % apart == apart / 2 && end / apart < want.spots;
+}
+
+/* How much of what an end sends goes to another one. */
+static double share(const struct made *made, uint32_t from, uint32_t to)
+{
+	uint32_t others = made->topo.n_ends - 1, spots = want.spots - is_hot(made, from);
+	double any = (1 - want.hot) / others;
+
+	if (!want.hot || !spots)
+		return 1.0 / others;
+	return is_hot(made, to) ? any + want.hot / spots : any;
+}
+
+/* A source for each pair: what waits for one lane does not hold up another at the host. */
+static void send(struct fabric *f, const struct made *made, const struct rsm_voq *voq, double load)
+{
+	for (uint32_t from = 0; from < made->topo.n_ends; from++) {
+		for (uint32_t to = 0; to < made->topo.n_ends; to++) {
+			struct flow_spec spec = {
+				.from = f->lids[made->topo.ends[from].lid],
+				.to = f->lids[made->topo.ends[to].lid],
+				.pattern = FLOW_FIXED, .size = want.size + HEADERS, .poisson = 1,
+				.gbps = load * 8 / HOSTS,
+				.sl = voq ? rsm_voq_sl(voq, from, made->topo.ends[to].lid) : 0,
+				.scatter = voq ? 0 : want.vls,
+			};
+
+			if (from == to)
+				continue;
+			spec.gbps *= share(made, from, to);
+			CHECK(traffic_add(f, &spec) != NONE);
+		}
+	}
+}
+
+static void run(const struct made *made, const struct rsm_voq *voq, double load)
+{
+	uint64_t hot = 0;
+	struct traffic *t;
+	struct fabric f;
+	uint32_t cycle[64];
+
+	start_fabric(&f, made, voq);
+	send(&f, made, voq, load);
+	fabric_run(&f, WARM_UP);
+	CHECK_EQ(traffic_measure(&f, 0), 0);
+	fabric_run(&f, WARM_UP + MEASURE);
+	t = f.traffic;
+	for (uint32_t i = 0; i < t->nflows; i++)
+		if (is_hot(made, i % (made->topo.n_ends - 1) +
+				 (i % (made->topo.n_ends - 1) >= i / (made->topo.n_ends - 1))))
+			hot += t->flows[i].bytes;
+	printf("{\"switches\": %u, \"seed\": %u, \"sls\": %u, \"vls\": %u, \"hot\": %.2f, "
+	       "\"spots\": %u, \"load\": %.4f, \"accepted\": %.5f, \"to_hot\": %.5f, "
+	       "\"latency_ns\": %.0f, \"deadlock\": %u}\n", want.switches, want.seed, want.sls,
+	       want.vls, want.hot, want.spots, load,
+	       t->bytes * 1000.0 / MEASURE / want.switches, hot * 1000.0 / MEASURE / want.switches,
+	       t->latency.n ? t->latency.sum / 1000.0 / t->latency.n : 0,
+	       deadlock_find(&f, cycle, 64));
+	fflush(stdout);
+	sma_free(&f);
+	fabric_free(&f);
+}
+
+static void options(int *argc, char **argv)
+{
+	while (*argc > 5) {
+		const char *word = argv[*argc - 1];
+
+		if (sscanf(word, "hot=%lf", &want.hot) == 1)
+			want.hot /= 100;
+		else if (sscanf(word, "spots=%u", &want.spots) != 1 &&
+			 sscanf(word, "size=%u", &want.size) != 1 &&
+			 sscanf(word, "even=%u", &want.even) != 1)
+			return;
+		(*argc)--;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct rsm_voq_spec spec = { .layers = 1 };
+	struct rsm_voq voq;
+	struct made made;
+	char text[128];
+
+	options(&argc, argv);
+	if (argc < 5) {
+		fprintf(stderr, "usage: voqsw SWITCHES SEED SLS VLS LOAD... [hot=PERCENT] [spots=N]\n");
+		return 2;
+	}
+	want.switches = atoi(argv[1]);
+	want.seed = atoi(argv[2]);
+	want.sls = atoi(argv[3]);
+	want.vls = atoi(argv[4]);
+	snprintf(text, sizeof(text), "random:%u,degree=4,hosts=%u,seed=%u", want.switches, HOSTS,
+		 want.seed);
+	made_route(text, NULL, 0, &made);
+	slow_links(&made.net);
+	if (want.sls) {
+		spec.topo = &made.topo;
+		spec.lft = made.routes.lft;
+		spec.n_lft = made.routes.n_lft;
+		spec.sls = want.sls;
+		spec.vls = want.vls;
+		spec.even = want.even;
+		if (rsm_voq_make(&spec, &voq, text, sizeof(text))) {
+			fprintf(stderr, "voqsw: %s\n", text);
+			return 1;
+		}
+		printf("{\"switches\": %u, \"seed\": %u, \"sls\": %u, \"vls\": %u, \"crossings\": %u, "
+		       "\"considered\": %u, \"used_sls\": %u}\n", want.switches, want.seed, want.sls,
+		       want.vls, voq.crossings, voq.considered, voq.used_sls);
+		fflush(stdout);
+	}
+	for (int i = 5; i < argc; i++)
+		run(&made, want.sls ? &voq : NULL, atof(argv[i]));
+	if (want.sls)
+		rsm_voq_free(&voq);
+	made_free(&made);
+	return 0;
+}
