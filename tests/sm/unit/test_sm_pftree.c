@@ -183,6 +183,27 @@ static void two_partitions(void)
 	bed_close(&f);
 }
 
+/* As many isolated partitions as there are spines to a leaf, with a host at each leaf. */
+static void all_spines(void)
+{
+	struct fabric f;
+	struct judge j;
+
+	bed_open(&f, "xgft:6,6,6/1,6,6");
+	bed_topo(&f, 0, 8);
+	for (unsigned int i = 0; i < 6; i++)
+		bed_partition(&f, PHY);
+	for (uint32_t end = 0; end < f.topo.n_ends; end++)
+		bed_member(&f, f.topo.ends[end].leaf_port % 6, end, true);
+	CHECK_EQ(bed_route(&f, true), 0);
+	j = judge(&f);
+	CHECK_EQ(j.broken, 0);
+	CHECK_EQ(j.shared, 0);
+	judge_end(&j);
+	all_arrive(&f);
+	bed_close(&f);
+}
+
 static void bad_policies(void)
 {
 	static const char *const lines[] = {
@@ -325,6 +346,7 @@ int main(void)
 	weights();
 	refusals();
 	two_partitions();
+	all_spines();
 	bad_policies();
 	random_sets(0, 1200);
 	return 0;
