@@ -87,7 +87,7 @@ def faults():
         changed(fabric, s1, r"\1 255")
         found = check(fabric, *words, status=1)
         expect(kinds(found) == ["management", "unreachable"], found)
-        expect("paths end at switch S1, whose table has no entry" in found["faults"][0]["what"],
+        expect("at switch S1, whose table has no entry" in found["faults"][0]["what"],
                found)
         changed(fabric, s1, r"\1 004")
         found = check(fabric, *words, status=1)

@@ -207,8 +207,8 @@ static void tell_dead_ends(struct reach *r)
 				   "see if a cable is out; the subnet manager has not routed around it" :
 				   "have the subnet manager route again, and see its log for what the"
 				   " routing engine could not do",
-				   "%lu paths end at switch %s, %s: as from %s (LID %u) to %s (LID %u)",
-				   d->paths, f->sw[i]->name, why[end], f->lid[d->slid] ?
+				   "%lu path%s at switch %s, %s: as from %s (LID %u) to %s (LID %u)",
+				   d->paths, d->paths == 1 ? " ends" : "s end", f->sw[i]->name, why[end], f->lid[d->slid] ?
 				   f->lid[d->slid]->node->name : "nobody", d->slid,
 				   f->lid[d->dlid]->node->name, d->dlid);
 		}
@@ -222,8 +222,8 @@ static void tell_dead_ends(struct reach *r)
 	if (r->own.paths)
 		check_tell(r->c, "management", true, r->own.paths,
 			   "counters and tables of such a switch can not be read by its LID",
-			   "%lu ways from hosts to switches' own LIDs and back do not arrive: as from"
-			   " %s (LID %u) to %s (LID %u)", r->own.paths,
+			   "of the ways from hosts to switches' own LIDs and back %lu do not arrive:"
+			   " as from %s (LID %u) to %s (LID %u)", r->own.paths,
 			   f->lid[r->own.slid] ? f->lid[r->own.slid]->node->name : "nobody",
 			   r->own.slid, f->lid[r->own.dlid]->node->name, r->own.dlid);
 }

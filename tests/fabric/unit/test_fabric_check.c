@@ -144,13 +144,13 @@ static void test_unreachable(void)
 	done();
 	judge(RING_NODES OWN_LIDS "table a1 1:3 2:1 3:3\ntable a2 1:2 2:3 3:1\ntable a3 1:1 2:2 3:3\n",
 	      NULL);
-	CHECK(says("unreachable", "1 paths end at switch S1, whose table gives them to somebody else:"
+	CHECK(says("unreachable", "1 path ends at switch S1, whose table gives them to somebody else:"
 		   " as from H1 (LID 1) to H3 (LID 3)"));
 	done();
 	/* Only the switches' own LIDs are not known. */
 	judge(RING_NODES SHORT, NULL);
 	CHECK_EQ(c.unreached, 0);
-	CHECK(says("management", "6 ways"));
+	CHECK(says("management", "6 do not arrive"));
 	CHECK_EQ(c.management, 6);
 	done();
 }
@@ -287,6 +287,54 @@ static void test_state(void)
 	done();
 }
 
+static void compare(const char *before, const char *now, struct change *change)
+{
+	char message[READ_MESSAGE];
+	struct fabric *a = fabric_of(before, message), *b = fabric_of(now, message);
+
+	CHECK(a && b);
+	change_find(change, a, b);
+	fabric_free(a);
+	fabric_free(b);
+}
+
+/* What is other is counted, under whatever number a node or an entry stands. */
+static void test_change(void)
+{
+	struct change change;
+
+	compare(RING_NODES OWN_LIDS SHORT, RING_NODES OWN_LIDS SHORT, &change);
+	CHECK_EQ(change.entries + change.moved + change.cables_gone + change.cables_new, 0);
+	CHECK_EQ(change.paths, 6);
+	change_free(&change);
+	/* Each host has one other that it now reaches the long way. */
+	compare(RING_NODES OWN_LIDS SHORT, RING_NODES OWN_LIDS ROUND, &change);
+	CHECK_EQ(change.entries, 3);
+	CHECK_EQ(change.by_switch[0], 1);
+	CHECK_EQ(change.moved, 3);
+	change_free(&change);
+	/* An entry far away moves those who come that way, too: H3 goes by S1, as before. */
+	compare(RING_NODES OWN_LIDS "table a1 1:3 2:1 3:2\ntable a2 1:2 2:3 3:1\ntable a3 1:1 2:1 3:3\n",
+		RING_NODES OWN_LIDS "table a1 1:3 2:2 3:2\ntable a2 1:2 2:3 3:1\ntable a3 1:1 2:2 3:3\n",
+		&change);
+	CHECK_EQ(change.entries, 2);
+	CHECK_EQ(change.moved, 2);
+	change_free(&change);
+	/* A switch with its host has gone: two cables between switches, and the host's. */
+	compare(RING_NODES OWN_LIDS SHORT,
+		"repath fabric 1\nswitch a2 3 S2\nswitch a1 3 S1\nhost b2 1 H2\nhost b1 1 H1\n"
+		"lid a1 0 11 0 a1\nlid a2 0 12 0 a2\nlid b1 1 1 0 c1\nlid b2 1 2 0 c2\n"
+		"cable a1 1 a2 2 40\ncable a1 3 b1 1\ncable a2 3 b2 1\n"
+		"table a1 1:3 2:1 11:0 12:1\ntable a2 1:2 2:3 11:2 12:0\n", &change);
+	CHECK_EQ(change.nodes_gone, 2);
+	CHECK_EQ(change.nodes_new, 0);
+	CHECK_EQ(change.cables_gone, 3);
+	CHECK_EQ(change.cables_new, 0);
+	CHECK_EQ(change.paths, 2);
+	CHECK_EQ(change.moved, 0);
+	change_free(&change);
+}
+
 int main(void)
 {
 	test_right();
@@ -300,5 +348,6 @@ int main(void)
 	test_lmc();
 	test_isolation();
 	test_state();
+	test_change();
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fabric/change.h"
 #include "fabric/check.h"
 #include "fabric/partition.h"
 #include "fabric/read.h"
