@@ -54,6 +54,7 @@ static const struct option {
 	{ "moves_interval", NUMBER, AT(moves_interval), 100, 0, 3600000, NULL, NULL },
 	{ "moves_keep", NUMBER, AT(moves_keep), 3600, 1, INT_MAX, NULL, NULL },
 	{ "moves_limit", NUMBER, AT(moves_limit), 65536, 1, INT_MAX, NULL, NULL },
+	{ "vftree_even", CHOICE, AT(vftree_even), 0, 0, 0, switched, NULL },
 	{ "vftree_lanes", NUMBER, AT(vftree_lanes), 0, 0, 15, NULL, NULL },
 	{ "pftree_isolation", NUMBER, AT(pftree_isolation), 100, 0, 100, NULL, NULL },
 	{ "pftree_lanes", NUMBER, AT(pftree_lanes), 15, 1, 15, NULL, NULL },

@@ -59,6 +59,7 @@ enum rsm_vswitch {
  * @moves_interval: milliseconds between two looks at the alias GUIDs; 0: none
  * @moves_keep: seconds that a deleted GUID is waited for
  * @moves_limit: how many of those at most
+ * @vftree_even: each leaf has as many others in each lane
  * @vftree_lanes: data VLs that vFtree spreads paths over; 0: all that links have
  * @pftree_isolation: percent of what engine pftree aims at that is isolation; the rest is weights
  * @pftree_lanes: that it uses at most
@@ -98,6 +99,7 @@ struct rsm_options {
 	int moves_interval;
 	int moves_keep;
 	int moves_limit;
+	int vftree_even;
 	int vftree_lanes;
 	int pftree_isolation;
 	int pftree_lanes;

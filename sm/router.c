@@ -191,6 +191,14 @@ static int setup(struct osm_routing_engine *engine, struct osm_opensm *osm)
 	return 0;
 }
 
+/** rsm_router_by_switch - whether it is one of ours, whose lanes depend only on switches */
+bool rsm_router_by_switch(const struct osm_routing_engine *engine)
+{
+	const struct router *r = engine->context;
+
+	return engine->path_sl == path_sl && r->router->by_switch;
+}
+
 /**
  * rsm_routers_register - make the engines known to OpenSM
  * @rsm: the plugin, while OpenSM loads it

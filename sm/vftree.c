@@ -32,16 +32,20 @@ struct vftree {
 	uint32_t *leaf_of;
 };
 
-/* The paper's algorithm 1. The way back has the same lane. */
-static void assign_lanes(struct vftree *v)
+/* Where the paper's algorithm 1 begins. It is even over all leaves, but not over those of one. */
+static uint32_t first_of_paper(uint32_t from, uint32_t lanes)
+{
+	return from * 2 % lanes + from * 2 / lanes % 2;
+}
+
+/* The way back has the same lane. */
+static void assign_lanes(struct vftree *v, bool even)
 {
 	uint32_t n = v->n_leaves, lanes = v->lanes;
 
 	for (uint32_t from = 0; from < n; from++) {
-		uint32_t lane = from * 2 % lanes;
+		uint32_t lane = even ? (from * 2 + 1) % lanes : first_of_paper(from, lanes);
 
-		if (from * 2 / lanes % 2)
-			lane++;
 		for (uint32_t to = from + 1; to < n; to++) {
 			v->lane[(size_t)from * n + to] = lane;
 			v->lane[(size_t)to * n + from] = lane;
@@ -97,7 +101,7 @@ static void vftree_free(void *context)
 	free(v);
 }
 
-static int fill_routes(const struct rsm_fat_tree *tree, unsigned int lanes,
+static int fill_routes(const struct rsm_fat_tree *tree, unsigned int lanes, bool even,
 		       struct rsm_routes *routes)
 {
 	struct vftree *v = calloc(1, sizeof(*v));
@@ -118,7 +122,7 @@ static int fill_routes(const struct rsm_fat_tree *tree, unsigned int lanes,
 	};
 	if (!v->lane || !v->leaf_of)
 		return -ENOMEM;
-	assign_lanes(v);
+	assign_lanes(v, even);
 	find_leaves(v, tree);
 	return rsm_fat_tree_route(tree, routes);
 }
@@ -138,9 +142,13 @@ static int route(const struct rsm_topo *topo, const struct rsm_options *opt,
 	rc = rsm_fat_tree_make(&tree, topo, why, size);
 	if (rc)
 		return rc;
-	rc = fill_routes(&tree, lanes, routes);
+	rc = fill_routes(&tree, lanes, opt->vftree_even, routes);
 	rsm_fat_tree_free(&tree);
 	return rc;
 }
 
-const struct rsm_router rsm_vftree_router = { .name = "vftree", .route = route };
+const struct rsm_router rsm_vftree_router = {
+	.name = "vftree",
+	.by_switch = true,
+	.route = route,
+};

@@ -9,6 +9,7 @@
 
 #include "plugin.h"
 #include "rate.h"
+#include "router.h"
 #include "view.h"
 
 #include <opensm/osm_node.h>
@@ -148,7 +149,7 @@ static enum rsm_lanes lanes_of(const struct osm_routing_engine *engine)
 	if (!engine || !engine->path_sl)
 		return RSM_LANES_NONE;
 	if (engine->type == OSM_ROUTING_ENGINE_TYPE_LASH ||
-	    engine->type == OSM_ROUTING_ENGINE_TYPE_TORUS_2QOS)
+	    engine->type == OSM_ROUTING_ENGINE_TYPE_TORUS_2QOS || rsm_router_by_switch(engine))
 		return RSM_LANES_SWITCH;
 	return RSM_LANES_PORT;
 }

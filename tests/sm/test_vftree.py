@@ -15,12 +15,12 @@ TREE = f"tree:{PORTS},2"
 HOSTS, LEAVES = PORTS * PORTS // 2, PORTS
 
 
-def paper(maxvl):
+def paper(maxvl, leaves=LEAVES):
     """Algorithm 1."""
-    lane = [[0] * LEAVES for _ in range(LEAVES)]
-    for source in range(LEAVES):
+    lane = [[0] * leaves for _ in range(leaves)]
+    for source in range(leaves):
         vl = source * 2 % maxvl + (source * 2 // maxvl) % 2
-        for to in range(source + 1, LEAVES):
+        for to in range(source + 1, leaves):
             lane[source][to] = lane[to][source] = vl
             vl = (vl + 1) % maxvl
     return lane
@@ -84,6 +84,25 @@ def hot_spot(lanes):
         return json.loads(fabric.command("Results json"))["gbps"] / HOSTS
 
 
+def without_a_leaf():
+    """Leaves behind it are counted anew: the plugin finds each path whose lane is another one."""
+    lost = 2
+    before, after = paper(LANES), paper(LANES, LEAVES - 1)
+    stay = [leaf for leaf in range(LEAVES) if leaf != lost]
+    changed = sum(before[a][b] != after[i][k] for i, a in enumerate(stay) for k, b in enumerate(stay))
+    with Managed(TREE, "-R vftree,no_fallback -Q", vftree_lanes=LANES) as fabric:
+        for port in range(PORTS // 2 + 1, PORTS + 1):
+            mark = fabric.sm_mark()
+            fabric.command(f'Unlink "L1-{lost + 1}"[{port}]')
+            fabric.wait_sm(mark)
+        for a, b in ((1, 5), (1, 17), (30, 7), (17, 25), (32, 1)):
+            at, to = stay.index(leaf(a)), stay.index(leaf(b))
+            found = service_level(fabric, a, b)
+            expect(found == after[at][to], f"H{a} to H{b}: service level {found}")
+        found = fabric.status()["paths"]["paths"]
+        expect(changed and found >= changed * (PORTS // 2) ** 2, found, "paths changed, of", changed)
+
+
 def main():
     with Managed(TREE, "-R vftree,no_fallback -Q", vftree_lanes=LANES) as fabric:
         check_lanes(fabric)
@@ -125,6 +144,7 @@ def main():
     with Managed(TREE, "-R vftree -Q", vftree_lanes=12) as fabric:
         log = fabric.sm_log()
         expect("vftree_lanes is 12, and a link between switches has 8 data VLs" in log, log)
+    without_a_leaf()
     one = hot_spot(1)
     four = hot_spot(4)
     # With one lane all sources together have what the hot spot's link lets them: five times it.

@@ -18,7 +18,8 @@ struct fabric {
 	char why[200];
 };
 
-static int open_fabric(struct fabric *f, const char *spec, unsigned int lmc, uint8_t vls, int lanes)
+static int open_fabric(struct fabric *f, const char *spec, unsigned int lmc, uint8_t vls, int lanes,
+		       bool even)
 {
 	struct rsm_options opt;
 
@@ -28,6 +29,7 @@ static int open_fabric(struct fabric *f, const char *spec, unsigned int lmc, uin
 	CHECK_EQ(topo_of_net(&f->net, lmc, vls, &f->topo), 0);
 	CHECK_EQ(rsm_options_read(&opt, "/dev/null", f->why, sizeof(f->why)), 0);
 	opt.vftree_lanes = lanes;
+	opt.vftree_even = even;
 	f->routes.n_lft = f->topo.max_lid + 1;
 	f->routes.lft = calloc(f->topo.n_switches, sizeof(*f->routes.lft));
 	for (uint32_t i = 0; i < f->topo.n_switches; i++) {
@@ -106,7 +108,7 @@ static void as_in_the_paper(const char *spec, unsigned int lmc, uint8_t vls, int
 	struct fabric f;
 	int *leaf_of;
 
-	CHECK_EQ(open_fabric(&f, spec, lmc, vls, lanes), 0);
+	CHECK_EQ(open_fabric(&f, spec, lmc, vls, lanes, false), 0);
 	leaf_of = calloc(f.topo.n_switches, sizeof(*leaf_of));
 	n = number_leaves(&f, leaf_of);
 	CHECK(n <= MOST_LEAVES);
@@ -134,6 +136,31 @@ static void as_in_the_paper(const char *spec, unsigned int lmc, uint8_t vls, int
 	close_fabric(&f);
 }
 
+/* From each leaf the others are as many by each lane, or one more or two: it is none itself. */
+static void even(unsigned int lanes)
+{
+	struct fabric f;
+
+	CHECK_EQ(open_fabric(&f, "xgft:1,36/1,2", 0, 8, lanes, true), 0);
+	for (uint32_t a = 0; a < f.topo.n_ends; a++) {
+		unsigned int count[8] = { 0 }, least = MOST_LEAVES, most = 0;
+
+		for (uint32_t b = 0; b < f.topo.n_ends; b++) {
+			uint8_t found = lane(&f, &f.topo.ends[a], &f.topo.ends[b]);
+
+			CHECK(found < lanes);
+			CHECK_EQ(found, lane(&f, &f.topo.ends[b], &f.topo.ends[a]));
+			count[found] += a != b;
+		}
+		for (unsigned int i = 0; i < lanes; i++) {
+			least = count[i] < least ? count[i] : least;
+			most = count[i] > most ? count[i] : most;
+		}
+		CHECK(most - least <= 2);
+	}
+	close_fabric(&f);
+}
+
 /* Of two destinations that share a cable up from leaf A of three, each has a lane of its own. */
 static void the_papers_example(void)
 {
@@ -141,7 +168,7 @@ static void the_papers_example(void)
 	struct fabric f;
 	uint8_t port;
 
-	CHECK_EQ(open_fabric(&f, "xgft:2,3/1,2", 0, 8, 2), 0);
+	CHECK_EQ(open_fabric(&f, "xgft:2,3/1,2", 0, 8, 2, false), 0);
 	end = f.topo.ends;
 	port = f.routes.lft[end[0].leaf][end[2].lid];
 	CHECK_EQ(f.routes.lft[end[0].leaf][end[4].lid], port);
@@ -156,7 +183,7 @@ static void narrow_links(void)
 {
 	struct fabric f;
 
-	CHECK_EQ(open_fabric(&f, "xgft:2,3/1,2", 0, 4, 0), 0);
+	CHECK_EQ(open_fabric(&f, "xgft:2,3/1,2", 0, 4, 0, false), 0);
 	f.topo.ends[0].vls = 2;
 	CHECK_EQ(f.routes.vl(f.routes.context, -1, 0, 0, 3), 1);
 	CHECK_EQ(f.routes.vl(f.routes.context, -1, 0, 1, 3), 3);
@@ -171,7 +198,7 @@ static void refused(const char *spec, uint8_t vls, int lanes, const char *reason
 {
 	struct fabric f;
 
-	CHECK_EQ(open_fabric(&f, spec, 0, vls, lanes), -22);
+	CHECK_EQ(open_fabric(&f, spec, 0, vls, lanes, false), -22);
 	printf("%s\n", f.why);
 	CHECK(strstr(f.why, reason));
 	close_fabric(&f);
@@ -186,6 +213,8 @@ int main(void)
 	as_in_the_paper("tree:4,3", 1, 4, 0);
 	as_in_the_paper("xgft:3,7/1,3", 0, 15, 15);
 	as_in_the_paper("xgft:1,3/1,1", 0, 1, 0);
+	for (unsigned int lanes = 2; lanes <= 8; lanes++)
+		even(lanes);
 	the_papers_example();
 	narrow_links();
 	refused("tree:8,2", 4, 8, "vftree_lanes is 8, and a link between switches has 4 data VLs");
