@@ -10,6 +10,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 import zlib
 
 from bed import TOP, Fabric, expect
@@ -25,14 +26,20 @@ def repath(fabric, *words):
 
 
 def browse(fabric, page, *options):
-    """The browser's standard output. It runs as root in tests, and without the preload."""
+    """The browser's standard output. It runs as root in tests, and without the preload. Its profile
+    is in a place of its own: some of its processes may end, and write there, after the first."""
     browser = next(filter(None, map(shutil.which, BROWSERS)))
-    return subprocess.run(
-        [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-         f"--user-data-dir={fabric.dir}/profile", f"--window-size={WIDTH},{HEIGHT}",
-         "--hide-scrollbars", *options, f"file://{fabric.dir}/{page}"],
-        cwd=fabric.dir, env=dict(os.environ, HOME=fabric.dir), check=True, timeout=150, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL).stdout
+    profile = tempfile.mkdtemp(prefix="browser-")
+    try:
+        return subprocess.run(
+            [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+             "--disable-breakpad", f"--user-data-dir={profile}",
+             f"--window-size={WIDTH},{HEIGHT}", "--hide-scrollbars", *options,
+             f"file://{fabric.dir}/{page}"], cwd=fabric.dir, env=dict(os.environ, HOME=profile),
+            check=True, timeout=150, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL).stdout
+    finally:
+        shutil.rmtree(profile, ignore_errors=True)
 
 
 def pixels(path):
