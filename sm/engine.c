@@ -99,6 +99,13 @@ static int build(int number, void *context)
 	return 0;
 }
 
+/* Others begin what they end with the tables: lanes that they have given are lost until then. */
+static bool counts_hops_only(const struct osm_routing_engine *engine)
+{
+	return engine->type == OSM_ROUTING_ENGINE_TYPE_UPDN ||
+	       engine->type == OSM_ROUTING_ENGINE_TYPE_DNUP;
+}
+
 /* Hop counts, which multicast needs whatever the engine is. ftree makes its tree here, too. */
 static int matrices(int number, void *context)
 {
@@ -109,6 +116,8 @@ static int matrices(int number, void *context)
 	known = plugin->opt.vswitch != RSM_VSWITCH_OFF &&
 		rsm_slots_begin(plugin, hook->engine, !sweeping);
 	sweeping = false;
+	if (known && !counts_hops_only(hook->engine))
+		return osm_ucast_mgr_build_lid_matrices(&plugin->osm->sm.ucast_mgr);
 	rc = hook->matrices ? hook->matrices(context) : 1;
 	if (rc > 0)
 		rc = osm_ucast_mgr_build_lid_matrices(&plugin->osm->sm.ucast_mgr);

@@ -99,12 +99,13 @@ def limited():
             lids = fabric.lids()
             fabric.say(f"move {lids[a]} {lids[b]} limited")
         all_reached(fabric.nodes())
+        fabric.check("minimal")
         before = fabric.smps()
         fabric.sweep()
         expect(not fabric.sent(before).get(TABLE), fabric.sent(before))
 
 
-def any_engine(engine, topology):
+def any_engine(engine, topology, loops):
     with Orchestrated(topology, f"-R {engine}") as fabric:
         rng = random.Random(7)
         lids = fabric.lids()
@@ -113,6 +114,8 @@ def any_engine(engine, topology):
             fabric.say(f"move {a} {b} closed")
         nodes, before = fabric.nodes(), fabric.smps()
         all_reached(nodes)
+        if not loops:
+            fabric.check()
         fabric.sweep()
         expect(not fabric.sent(before).get(TABLE), engine, fabric.sent(before))
         expect(fabric.nodes() == nodes, engine, "is as before the sweep")
@@ -125,6 +128,8 @@ def any_engine(engine, topology):
         expect({n: v[2] for n, v in changed.items()} == {n: v[2] for n, v in nodes.items()},
                "LIDs stay")
         all_reached(changed)
+        if not loops:
+            fabric.check()
 
 
 def guid_of(fabric, name):
@@ -245,8 +250,9 @@ def main():
     table_one("xgft:18,18/1,18", 324, 36)
     table_one("tree:36,2", 648, 54)
     limited()
+    # minhop, to which updn leaves what has no roots, has credit loops there with VMs and without.
     for engine in ("minhop", "updn", "lash -Q", "dfsssp -Q", "updown"):
-        any_engine(engine, "random:8,degree=3,hosts=3,seed=2")
+        any_engine(engine, "random:8,degree=3,hosts=3,seed=2", engine in ("minhop", "updn"))
     addresses()
     carried("dynamic")
     carried("prepopulated")
