@@ -28,7 +28,7 @@
  * @who: waits for the answer
  * @id: number of it
  * @begun: only its place is taken; it is made when it is ended
- * @since: milliseconds
+ * @since: when it began, milliseconds
  * @move: it
  */
 struct job {
@@ -137,7 +137,6 @@ static void ask_move(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *w
 	job->who = who;
 	job->id = vms->next_id++;
 	job->begun = words->verb == RSM_VM_BEGIN;
-	job->since = rsm_now();
 	job->move.limited = words->limited;
 	job->move.closing = words->closing;
 	if (rsm_vm_find(rsm, words->vm, &job->move, why, sizeof(why)) ||
@@ -198,7 +197,6 @@ static void end_move(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *w
 	}
 	(*at)->begun = false;
 	(*at)->who = who;
-	(*at)->since = rsm_now();
 	rsm->vms->again = true;
 }
 
@@ -301,6 +299,7 @@ static void start_some(struct rsm *rsm, uint64_t now)
 		}
 		if (may_start(vms, job)) {
 			rsm_vm_start(rsm, &job->move);
+			job->since = now;
 			__atomic_add_fetch(&vms->awaited,
 					   job->move.counts.blocks + job->move.counts.vswitch_blocks,
 					   __ATOMIC_RELAXED);

@@ -6,8 +6,10 @@ paper's equations 1 to 5, table I). And what moves to few switches cost in balan
 import collections
 import os
 import random
+import re
 import socket
 import statistics
+import subprocess
 import sys
 import threading
 import time
@@ -16,7 +18,7 @@ import image
 
 BED = False
 TREES = {324: ("xgft:18,18/1,18", 1000), 648: ("tree:36,2", 1000),
-         5832: ("xgft:18,18,18/1,18,18", 200), 11664: ("tree:36,3", 100)}
+         5832: ("xgft:18,18,18/1,18,18", 1000), 11664: ("tree:36,3", 1000)}
 PAPER = {324: (360, 6, 216, 72), 648: (702, 11, 594, 108), 5832: (6804, 107, 104004, 1944),
          11664: (13284, 208, 336960, 3240)}     # LIDs, blocks, SMPs of all tables, at most of a move
 BLOCK = 64
@@ -47,7 +49,7 @@ class Watched(vms.Orchestrated):
         return super().wait_sm(mark, want, patience)
 
     def start_opensm(self, options):
-        self.seen = []
+        self.seen = [(0, 0)]
         self.ended = False
         thread = threading.Thread(target=self.watch)
         thread.start()
@@ -68,18 +70,27 @@ class Watched(vms.Orchestrated):
                     for line in iter(lines.readline, "ok\n"):
                         if f" {vms.TABLE} " in line:
                             n += int(line.split()[2])
-                    if not self.seen or n > self.seen[-1][1]:
+                    if not n:
+                        self.seen = [(time.monotonic(), 0)]
+                    elif n > self.seen[-1][1]:
                         self.seen.append((time.monotonic(), n))
-                    time.sleep(0.002)
+                    time.sleep(0.0005)
 
     def distribution(self, smps):
         """Seconds until so many were through, from the last look at which there was none."""
-        return (next(at for at, n in self.seen if n >= smps) -
-                max(at for at, n in self.seen if not n))
+        return next(at for at, n in self.seen if n >= smps) - self.seen[0][0]
 
 
 def lids_of(fabric):
-    return {name: lid for name, lid in fabric.lids().items() if lid}
+    """One after another: with the tables of all switches it is too much for the largest."""
+    names = re.findall(r'^Hca\s+\d+\s+"([^"]+)"', net(fabric), re.M)
+    return {name: int(re.search(r"\blid (\d+)", fabric.command(f'Dump "{name}"'))[1]) for name in names}
+
+
+def net(fabric):
+    """In ibsim's format."""
+    return subprocess.run([f"{image.TOP}/build/vfabric/vfabric", "-w", fabric.topology], check=True,
+                          capture_output=True, text=True).stdout
 
 
 def moves(fabric, count, how, seed):
@@ -97,9 +108,8 @@ def table_one(record, hosts):
     lids, blocks, smps, most = PAPER[hosts]
     with Watched(topology, "-R ftree", conf="max_wire_smps 64") as fabric:
         fabric.settle()
-        nodes = fabric.nodes()
-        n = sum(node[3] is not None for node in nodes.values())
-        top = max(node[2] for node in nodes.values())
+        n = len(re.findall(r"^Switch", net(fabric), re.M))
+        top = int(re.search(r"FDBtop (\d+)", fabric.command('Dump "L1-1"'))[1])
         full = fabric.smps()[vms.TABLE, False]
         computed = fabric.status()["vms"]["computed_us"] / 1e6
         distributed = fabric.distribution(n * (top // BLOCK + 1))
