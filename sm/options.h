@@ -73,6 +73,7 @@ enum rsm_vswitch {
  * @vswitch_socket: path of the socket for who moves VMs; empty: none
  * @voqsw_engine: whose tables VOQsw takes: 0: updown, 1: vftree
  * @voqsw_even: whether all of these have about as many paths
+ * @voqsw_hosts: whether hosts' tables are part of it
  * @voqsw_sls: service levels that it uses at most
  * @voqsw_vls: data VLs that it uses at most; 0: all that links have
  * @status_socket: path of the socket; empty: none
@@ -112,6 +113,7 @@ struct rsm_options {
 	char vswitch_socket[108];
 	int voqsw_engine;
 	int voqsw_even;
+	int voqsw_hosts;
 	int voqsw_sls;
 	int voqsw_vls;
 	char status_socket[108];

@@ -13,6 +13,8 @@
 struct walk {
 	const struct rsm_voq *voq;
 	uint16_t lid;
+	uint32_t end;
+	bool started;
 	uint32_t sw;
 	uint8_t in;
 	uint32_t left; /* switches, until it is a loop */
@@ -45,11 +47,20 @@ uint64_t rsm_voq_crossing(const struct rsm_voq *voq, uint32_t sw, uint8_t in, ui
 	       ((uint64_t)in * voq->spec.topo->switches[sw].n_ports + out) * voq->most_ports + next;
 }
 
+/* The same for a host, whose own table chooses the lane at its switch. */
+static uint64_t end_crossing(const struct rsm_voq *voq, uint32_t end, uint8_t next)
+{
+	return voq->first_end + (uint64_t)end * voq->most_ports + next;
+}
+
 static struct walk walk_from(const struct rsm_voq *voq, uint32_t end, uint16_t lid)
 {
 	const struct rsm_topo_end *from = &voq->spec.topo->ends[end];
 
-	return (struct walk) { voq, lid, from->leaf, from->leaf_port, voq->spec.topo->n_switches };
+	return (struct walk) {
+		.voq = voq, .lid = lid, .end = end, .sw = from->leaf, .in = from->leaf_port,
+		.left = voq->spec.topo->n_switches,
+	};
 }
 
 /* Return: whether there was another crossing, in @crossing. */
@@ -58,6 +69,11 @@ static bool walk_next(struct walk *w, uint64_t *crossing)
 	uint8_t out = out_port(w->voq, w->sw, w->lid), next;
 	const struct rsm_topo_port *to = behind(w->voq, w->sw, out);
 
+	if (w->voq->spec.hosts && !w->started && to) {
+		w->started = true;
+		*crossing = end_crossing(w->voq, w->end, out);
+		return true;
+	}
 	if (!to || to->peer < 0 || !w->left--)
 		return false;
 	next = out_port(w->voq, to->peer, w->lid);
@@ -249,6 +265,8 @@ static int number_ports(struct rsm_voq *voq)
 		voq->first[i] = voq->n;
 		voq->n += (uint64_t)sw->n_ports * sw->n_ports * voq->most_ports;
 	}
+	voq->first_end = voq->n;
+	voq->n += (uint64_t)topo->n_ends * voq->most_ports;
 	return 0;
 }
 
@@ -340,6 +358,23 @@ uint8_t rsm_voq_vl(const struct rsm_voq *voq, uint32_t sw, uint8_t in, uint8_t o
 			return rsm_voq_port_vl(voq, to->peer, next, layer);
 	}
 	return layer * voq->spec.vls + rest % voq->spec.vls;
+}
+
+/** rsm_voq_end_vl - the same for a host's table */
+uint8_t rsm_voq_end_vl(const struct rsm_voq *voq, uint32_t end, uint16_t sl)
+{
+	unsigned int layer = sl / voq->spec.sls;
+
+	if (layer >= voq->spec.layers)
+		layer = 0;
+	for (unsigned int next = 1; next < voq->most_ports; next++) {
+		uint64_t crossing = end_crossing(voq, end, next);
+
+		if (voq->rank[crossing] < voq->considered &&
+		    voq->used[crossing * voq->words + sl / 64] >> sl % 64 & 1)
+			return rsm_voq_port_vl(voq, voq->spec.topo->ends[end].leaf, next, layer);
+	}
+	return layer * voq->spec.vls + sl % voq->spec.sls % voq->spec.vls;
 }
 
 /** rsm_voq_free - all that hangs on it */

@@ -29,6 +29,7 @@
  * @sls: service levels of each layer
  * @vls: lanes of each layer
  * @even: SLs get about as many paths each: more of them are needed for as many queues
+ * @hosts: the inputs that hosts send to have queues, too: by the hosts' tables
  */
 struct rsm_voq_spec {
 	const struct rsm_topo *topo;
@@ -39,6 +40,7 @@ struct rsm_voq_spec {
 	void *context;
 	unsigned int sls, vls;
 	bool even;
+	bool hosts;
 };
 
 /**
@@ -49,6 +51,7 @@ struct rsm_voq_spec {
  * @used_sls: of each layer, at most
  * @sl: by source end and destination LID
  * @first: by switch: index of its crossings
+ * @first_end: index of the crossings from hosts into their switches
  * @port_index: by switch and port: its number among those with a cable
  * @weight: by crossing: paths that take it
  * @rank: by crossing: its place by weight, from 0 on
@@ -63,6 +66,7 @@ struct rsm_voq {
 	unsigned int used_sls;
 	uint16_t *sl;
 	uint64_t *first;
+	uint64_t first_end;
 	uint8_t **port_index;
 	uint32_t *weight;
 	uint32_t *rank;
@@ -75,6 +79,7 @@ struct rsm_voq {
 int rsm_voq_make(const struct rsm_voq_spec *spec, struct rsm_voq *voq, char *why, size_t size);
 uint16_t rsm_voq_sl(const struct rsm_voq *voq, uint32_t end, uint16_t dlid);
 uint8_t rsm_voq_vl(const struct rsm_voq *voq, uint32_t sw, uint8_t in, uint8_t out, uint16_t sl);
+uint8_t rsm_voq_end_vl(const struct rsm_voq *voq, uint32_t end, uint16_t sl);
 uint8_t rsm_voq_port_vl(const struct rsm_voq *voq, uint32_t sw, uint8_t out, unsigned int layer);
 uint64_t rsm_voq_crossing(const struct rsm_voq *voq, uint32_t sw, uint8_t in, uint8_t out,
 			  uint8_t next);

@@ -56,12 +56,10 @@ static uint8_t sl(void *context, uint16_t slid, uint16_t dlid)
 static uint8_t vl(void *context, int32_t sw, uint16_t in, uint32_t out, uint8_t level)
 {
 	const struct voqsw *v = context;
-	const struct rsm_voq_spec *spec = &v->voq.spec;
 
 	if (sw >= 0)
 		return rsm_voq_vl(&v->voq, sw, in, out, level);
-	/* A host has one port: any lane of the layer. */
-	return level / spec->sls % spec->layers * spec->vls + level % spec->sls % spec->vls;
+	return rsm_voq_end_vl(&v->voq, out, level);
 }
 
 /* Layers are the service levels that the engine gives, from 0 on. */
@@ -99,7 +97,7 @@ static int make(struct voqsw *v, const struct rsm_options *opt, const struct rsm
 	struct rsm_voq_spec spec = {
 		.topo = v->topo, .lft = routes->lft, .n_lft = v->topo->max_lid + 1, .layers = layers,
 		.layer = layer, .context = v, .sls = opt->voqsw_sls / layers, .vls = vls,
-		.even = opt->voqsw_even,
+		.even = opt->voqsw_even, .hosts = opt->voqsw_hosts,
 	};
 
 	if (opt->voqsw_vls && (unsigned int)opt->voqsw_vls / layers < vls)

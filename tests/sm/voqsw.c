@@ -3,12 +3,15 @@
  * Random networks of 8-port switches with queues by output (sm/voq.h), or with as many virtual networks
  * of which each packet takes any: a line of JSON for each load. In virtual time, without OpenSM.
  *
- *	voqsw SWITCHES SEED SLS VLS LOAD... [hot=PERCENT] [spots=N] [size=BYTES]
+ *	voqsw SWITCHES SEED SLS VLS LOAD... [hot=PERCENT] [spots=N] [size=BYTES] [even=1] [hosts=1] [free=1]
  *
  * SLS	0: virtual networks, VLS of them; up to 511 here
  * LOAD	bytes per ns and switch that hosts offer
  * hot	part of the traffic that goes to hot spots, of which there are N (1)
  * size	of a packet's payload (32)
+ * even=1	service levels are spread over paths
+ * hosts=1	hosts' tables are part of it
+ * free=1	hosts choose the lane by the path, which tables of InfiniBand can not
  */
 #include "change.h"
 #include "fabric.h"
@@ -25,7 +28,7 @@
 
 static struct {
 	unsigned int switches, seed, sls, vls;
-	unsigned int spots, size, even;
+	unsigned int spots, size, even, hosts, free;
 	double hot;
 } want = { .spots = 1, .size = 32 };
 
@@ -54,15 +57,16 @@ static void set_lanes(struct fabric *f, uint32_t node, const struct rsm_voq *voq
 
 	for (unsigned int in = 1; in <= n->nports; in++)
 		for (unsigned int out = 1; out <= n->nports; out++)
-			for (unsigned int sl = 0; sl < want.sls; sl++)
+			for (unsigned int sl = 0; sl < f->config.sls; sl++)
 				n->sl2vl[(in * (n->nports + 1) + out) * f->config.sls + sl] =
-					rsm_voq_vl(voq, sw, in, out, sl);
+					rsm_voq_vl(voq, sw, in, out, sl % want.sls);
 }
 
 static void start_fabric(struct fabric *f, const struct made *made, const struct rsm_voq *voq)
 {
 	struct fabric_config config = {
-		.seed = 1, .vls = want.vls, .sls = want.sls, .cable_delay = 100000,
+		.seed = 1, .vls = want.vls, .sls = want.sls * (want.free ? want.vls : 1),
+		.cable_delay = 100000,
 	};
 
 	CHECK_EQ(fabric_init(f, &made->net, &config), 0);
@@ -76,6 +80,10 @@ static void start_fabric(struct fabric *f, const struct made *made, const struct
 
 		f->ports[port].lid = made->topo.ends[i].lid;
 		f->lids[made->topo.ends[i].lid] = port;
+		for (unsigned int sl = 0; voq && sl < want.sls * want.vls; sl++)
+			if (want.free || sl < want.sls)
+				f->nodes[f->ports[port].node].sl2vl[sl] = want.free ? sl / want.sls :
+					rsm_voq_end_vl(voq, i, sl);
 	}
 	for (uint32_t i = 0; i < made->topo.n_switches; i++) {
 		uint32_t node = node_of(f, made->topo.switches[i].guid);
@@ -107,6 +115,16 @@ static double share(const struct made *made, uint32_t from, uint32_t to)
 	return is_hot(made, to) ? any + want.hot / spots : any;
 }
 
+/* With free hosts, what a host's table makes a lane of is above the service level that switches know. */
+static unsigned int level(const struct made *made, const struct rsm_voq *voq, uint32_t from, uint32_t to)
+{
+	const struct rsm_topo_end *end = &made->topo.ends[from];
+	uint16_t lid = made->topo.ends[to].lid;
+	unsigned int lane = rsm_voq_port_vl(voq, end->leaf, made->routes.lft[end->leaf][lid], 0);
+
+	return rsm_voq_sl(voq, from, lid) + (want.free ? lane * want.sls : 0);
+}
+
 /* A source for each pair: what waits for one lane does not hold up another at the host. */
 static void send(struct fabric *f, const struct made *made, const struct rsm_voq *voq, double load)
 {
@@ -117,7 +135,7 @@ static void send(struct fabric *f, const struct made *made, const struct rsm_voq
 				.to = f->lids[made->topo.ends[to].lid],
 				.pattern = FLOW_FIXED, .size = want.size + HEADERS, .poisson = 1,
 				.gbps = load * 8 / HOSTS,
-				.sl = voq ? rsm_voq_sl(voq, from, made->topo.ends[to].lid) : 0,
+				.sl = voq ? level(made, voq, from, to) : 0,
 				.scatter = voq ? 0 : want.vls,
 			};
 
@@ -167,7 +185,9 @@ static void options(int *argc, char **argv)
 			want.hot /= 100;
 		else if (sscanf(word, "spots=%u", &want.spots) != 1 &&
 			 sscanf(word, "size=%u", &want.size) != 1 &&
-			 sscanf(word, "even=%u", &want.even) != 1)
+			 sscanf(word, "even=%u", &want.even) != 1 &&
+			 sscanf(word, "hosts=%u", &want.hosts) != 1 &&
+			 sscanf(word, "free=%u", &want.free) != 1)
 			return;
 		(*argc)--;
 	}
@@ -200,6 +220,7 @@ int main(int argc, char **argv)
 		spec.sls = want.sls;
 		spec.vls = want.vls;
 		spec.even = want.even;
+		spec.hosts = want.hosts;
 		if (rsm_voq_make(&spec, &voq, text, sizeof(text))) {
 			fprintf(stderr, "voqsw: %s\n", text);
 			return 1;

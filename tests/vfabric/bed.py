@@ -22,7 +22,7 @@ import time
 TOP = os.environ.get("VFABRIC_TOP", os.getcwd())
 TOP = TOP if os.path.isdir(f"{TOP}/tests/vfabric") else os.path.abspath(f"{__file__}/../../..")
 NETS = f"{TOP}/tests/vfabric/nets"
-PATIENCE = 30
+PATIENCE = 90
 
 
 class Failed(Exception):

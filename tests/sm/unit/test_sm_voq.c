@@ -24,6 +24,10 @@ static void follow(const struct made *made, const struct rsm_voq *voq, uint32_t 
 	unsigned int layer = layers > 1 ? (from + to) % layers : 0;
 
 	CHECK_EQ(sl / voq->spec.sls, layer);
+	if (voq->spec.hosts && voq->considered == voq->crossings)
+		CHECK_EQ(rsm_voq_end_vl(voq, from, sl),
+			 rsm_voq_port_vl(voq, at, made->routes.lft[at][lid], layer));
+	CHECK_EQ(rsm_voq_end_vl(voq, from, sl) / vls, layer);
 	for (;;) {
 		uint8_t out = made->routes.lft[at][lid];
 		const struct rsm_topo_port *port = &made->topo.switches[at].ports[out];
@@ -56,9 +60,10 @@ static uint8_t two_layers(void *context, uint16_t slid, uint16_t dlid)
 
 /* Returns the hops where a packet is in the lane of its port, out of @hops. */
 static uint64_t network(const char *net, unsigned int layers, unsigned int sls, unsigned int vls,
-			bool even, uint64_t *hops)
+			bool even, bool hosts, uint64_t *hops)
 {
-	struct rsm_voq_spec spec = { .layers = layers, .sls = sls, .vls = vls, .even = even };
+	struct rsm_voq_spec spec = { .layers = layers, .sls = sls, .vls = vls, .even = even,
+				     .hosts = hosts };
 	struct seen seen = { 0 };
 	struct rsm_voq voq;
 	struct made made;
@@ -94,15 +99,16 @@ static void test_budgets(void)
 		char net[64];
 
 		snprintf(net, sizeof(net), "random:8,degree=4,hosts=4,seed=%u", seed);
-		CHECK_EQ(network(net, 1, 128, 8, false, &hops), hops);
-		some = network(net, 1, 8, 8, false, NULL);
-		few = network(net, 1, 4, 8, false, NULL);
+		CHECK_EQ(network(net, 1, 128, 8, false, false, &hops), hops);
+		CHECK_EQ(network(net, 1, 128, 8, false, true, &hops), hops);
+		some = network(net, 1, 8, 8, false, false, NULL);
+		few = network(net, 1, 4, 8, false, false, NULL);
 		CHECK(few < some && some < hops);
-		network(net, 1, 8, 8, true, NULL);
-		network(net, 1, 4, 4, false, NULL);
-		network(net, 2, 4, 4, false, NULL);
-		network(net, 2, 4, 4, true, NULL);
-		network(net, 1, 1, 8, false, NULL);
+		network(net, 1, 8, 8, true, true, NULL);
+		network(net, 1, 4, 4, false, true, NULL);
+		network(net, 2, 4, 4, false, true, NULL);
+		network(net, 2, 4, 4, true, true, NULL);
+		network(net, 1, 1, 8, false, true, NULL);
 	}
 }
 
