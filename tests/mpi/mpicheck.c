@@ -20,7 +20,8 @@ static const char usage[] =
 "  -n ROUNDS  end after so many (0: none is the last)\n"
 "  -s FILE    end when rank 0 finds this file\n"
 "  -m BYTES   of the largest message (1048576)\n"
-"  -p PARTS   what a round does: letters of exchange, collective, stencil, window (ecsw)\n"
+"  -p PARTS   what a round does: letters of exchange, collective, stencil, window (ecsw),\n"
+"             rings, integer sort, gauss\n"
 "Rank 0 prints a line of JSON twice a second and one at the end.\n";
 
 int my_rank, ranks;
@@ -66,7 +67,7 @@ static bool parse(struct options *opt, int argc, char **argv)
 			return false;
 	}
 	return optind == argc && opt->max_bytes <= MAX_BYTES &&
-	       strspn(opt->parts, "ecsw") == strlen(opt->parts) && *opt->parts;
+	       strspn(opt->parts, "ecswrig") == strlen(opt->parts) && *opt->parts;
 }
 
 static bool has(const struct options *opt, char part)
@@ -115,6 +116,12 @@ static void one_round(const struct options *opt, uint64_t round)
 		stencil_round(round);
 	if (has(opt, 'w'))
 		window_round(round, bytes);
+	if (has(opt, 'r'))
+		rings_round(round, bytes);
+	if (has(opt, 'i'))
+		sort_round(round);
+	if (has(opt, 'g'))
+		gauss_round(round);
 }
 
 int main(int argc, char **argv)
@@ -135,6 +142,8 @@ int main(int argc, char **argv)
 		stencil_start();
 	if (has(&opt, 'w'))
 		window_start();
+	if (has(&opt, 'i'))
+		sort_start();
 	report.start = began = now();
 	tell(&report, 0, began, false);		/* that it has begun */
 	for (; goes_on(&opt, round); began = now()) {
@@ -142,6 +151,8 @@ int main(int argc, char **argv)
 		tell(&report, round, began, false);
 	}
 	tell(&report, round, began, true);
+	if (has(&opt, 'i'))
+		sort_end();
 	if (has(&opt, 'w'))
 		window_end();
 	if (has(&opt, 's'))
