@@ -83,10 +83,10 @@ static void tell_drops(struct check *c)
 	uint64_t paths = 0;
 
 	if (l->lost_at_host)
-		check_tell(c, "discard", true, l->lost,
+		check_tell(c, "discard", true, l->lost_at_hosts,
 			   "give the SL a lane in the host's SLtoVL table, or give its paths another SL",
-			   "host %s drops what it would send with SL %u", l->lost_at_host->node->name,
-			   l->lost_sl);
+			   "hosts drop %lu paths that they would send: as %s with SL %u",
+			   l->lost_at_hosts, l->lost_at_host->node->name, l->lost_sl);
 	for (unsigned int i = 0; l->lost && i < f->switches; i++) {
 		unsigned int side = f->sw[i]->nports + 1;
 

@@ -16,7 +16,6 @@ struct dead_end {
 
 struct reach {
 	struct check *c;
-	const struct check_wants *wants;
 	struct walk w;
 	struct ranks ranks;
 	const struct fabric_node *ranked;	/* whose ranks are at hand */
@@ -118,8 +117,10 @@ static void reach_host(struct reach *r, const struct fabric_port *to)
 				count_dead(r, i, paths, to);
 			if (c->f->sw[i]->port[0].lid) {
 				c->management++;
+				if (!r->own.paths)
+					r->own.slid = c->f->sw[i]->port[0].lid;
 				if (!r->own.paths++)
-					r->own.slid = c->f->sw[i]->port[0].lid, r->own.dlid = r->w.lid;
+					r->own.dlid = r->w.lid;
 			}
 			continue;
 		}
@@ -231,7 +232,7 @@ static void tell_dead_ends(struct reach *r)
 void check_reach(struct check *c, const struct check_wants *wants)
 {
 	const struct fabric *f = c->f;
-	struct reach r = { .c = c, .wants = wants };
+	struct reach r = { .c = c };
 
 	walk_init(&r.w, f);
 	ranks_init(&r.ranks, f);

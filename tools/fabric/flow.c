@@ -95,6 +95,7 @@ static void inject(struct flow *l, const struct fabric_port *src, unsigned int s
 
 	if (vl == FABRIC_DISCARD) {
 		l->lost += counts;
+		l->lost_at_hosts += counts;
 		l->lost_at_host = src;
 		l->lost_sl = sl;
 		return;

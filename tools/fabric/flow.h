@@ -41,6 +41,7 @@ struct flow {
 	unsigned int ports;
 	struct packets *at;		/* by switch */
 	uint64_t lost;			/* paths that SLtoVL drops, at hosts too */
+	uint64_t lost_at_hosts;
 	const struct fabric_port *lost_at_host;
 	uint8_t lost_sl;
 };

@@ -127,6 +127,14 @@ static void test_discards(void)
 	CHECK(says("discard", "switch S1 drops what comes by port 3 and leaves by port 1 with SL 4"));
 	CHECK_EQ(fault_of(&c, "discard")->count, 1);
 	done();
+	/* A host that drops it, and a switch that drops another. */
+	judge(RING_NODES OWN_LIDS SHORT "sl 2 1-1:4 3-3:4\n"
+	      "lanes a1 3 1 0 1 2 3 15 5 6 7 8 9 10 11 12 13 14 15\n"
+	      "lanes b3 0 1 0 1 2 3 15 5 6 7 8 9 10 11 12 13 14 15\n", NULL);
+	CHECK(says("discard", "hosts drop 1 paths that they would send: as H3 with SL 4"));
+	CHECK_EQ(fault_of(&c, "discard")->count, 1);
+	CHECK_EQ(c.flow.lost, 2);
+	done();
 	/* A lane that the link does not have. */
 	judge("repath fabric 1\nswitch a1 2 S1\nhost b1 1 H1\nhost b2 1 H2\nlid b1 1 1 0\nlid b2 1 2 0\n"
 	      "cable a1 1 b1 1 40 8\ncable a1 2 b2 1 40 2\ntable a1 1:1 2:2\nsl 2 1-1:2\n", NULL);
