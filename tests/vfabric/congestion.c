@@ -52,7 +52,7 @@ static uint32_t blocks_of(const struct fabric *f, const struct node *node, unsig
 		for (uint32_t at = q->head; at != NONE; at = p->next) {
 			p = &f->packets[at];
 			if (p->dlid <= node->lft_top && node->lft[p->dlid] == out &&
-			    node->sl2vl[(in * (node->nports + 1) + out) * 16 + p->sl] == vl)
+			    node->sl2vl[(in * (node->nports + 1) + out) * f->config.sls + p->sl] == vl)
 				blocks += packet_blocks(p);
 		}
 	}
