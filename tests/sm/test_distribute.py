@@ -71,6 +71,7 @@ def in_opensm(how):
             before = status()["distributions"]
             fabric.command(command)
             until(lambda: status()["distributions"] > before and reached(fabric, hosts), how, command)
+        fabric.check(host="H1")
         expect(status()["failed"] == status()["refused"] == 0, how, status())
         if how == "turns":
             until(lambda: 0 < status()["discarded"] == discarded(fabric), status())

@@ -40,6 +40,7 @@ def find_case(fabric):
 def rate(engine, **options):
     with Managed(TOPOLOGY, f"-R {engine},no_fallback -Q", **options) as fabric:
         expect(fabric.all_active(), engine, *fabric.plugin_log())
+        fabric.check(host="H1")
         victim, hot, crowd = find_case(fabric)
         levels = set()
         for pair in (victim, hot, *crowd):
