@@ -5,13 +5,9 @@ whose tables vfabric has made. Live: asked from vfabric, without SLs; file: what
 import json
 import os
 import subprocess
-import sys
 import time
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, f"{TOP}/tests/vfabric")
-
-from bed import Fabric      # noqa: E402  after the path is set
+from fabric_clocks import TOP, vfabric
 
 BED = False
 TREES = (("324", "xgft:18,18/1,18"), ("648", "xgft:18,36/1,18"),
@@ -35,7 +31,7 @@ def run(fabric, *words):
 
 def bench(record):
     for hosts, tree in TREES:
-        with Fabric(tree) as fabric:
+        with vfabric().Fabric(tree) as fabric:
             fabric.command("Tables minhop")
             wall, processor, _, found = run(fabric, "check", "sl", "0", "save", "state")
             if not found["ok"] or found["hosts"] != int(hosts):
