@@ -93,6 +93,30 @@ static void test_full_rate(void)
 	down();
 }
 
+/* Of a quarter of the link, at random times; what it has while its port is down is lost. */
+static void test_poisson(void)
+{
+	struct flow_spec s = { .gbps = 8, .poisson = 1 };
+	uint64_t sent;
+	uint32_t n;
+
+	up("mesh:2", 8);
+	s.from = at("H1", 1);
+	s.to = at("H2", 1);
+	n = traffic_add(&f, &s);
+	CHECK(n != NONE);
+	fabric_run(&f, 20000 * US);
+	sent = f.traffic->flows[n].sent;
+	CHECK(sent > 9200 && sent < 10050);	/* 9625 */
+	CHECK_EQ(dropped(), 0);
+	port_set_state(&f, s.from, PORT_INIT);
+	fabric_run(&f, 40000 * US);
+	CHECK(dropped() > 9200 && dropped() < 10050);
+	traffic_stop(&f);
+	check_quiet();
+	down();
+}
+
 /* A host whose bus is slower than its link: the switch before it waits, as at a hot spot. */
 static void test_slow_host(void)
 {
@@ -354,6 +378,7 @@ int main(void)
 {
 	test_timing();
 	test_full_rate();
+	test_poisson();
 	test_slow_host();
 	test_drops();
 	test_lifetimes();
