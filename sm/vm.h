@@ -42,7 +42,7 @@ struct rsm_vm_counts {
 /**
  * struct rsm_vm_move - one
  * @lid: the VM's
- * @other: the LID that is at the destination; 0: nobody is
+ * @other: the LID at the destination, which takes the VM's place; 0: there is none, or it stays
  * @from: where the VM is
  * @to: where it comes to
  * @carried: it takes the HCA's port along: its addresses need not be set

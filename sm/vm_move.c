@@ -163,9 +163,8 @@ int rsm_vm_plan(struct rsm *rsm, struct rsm_vm_move *move, char *why, size_t siz
 
 	snprintf(why, size, "no memory");
 	rsm_move_plan_free(&move->plan);
-	move->other = there ? cl_ntoh16(osm_port_get_base_lid(there)) : 0;
-	if (move->other == move->lid)
-		move->other = 0;
+	/* Who comes with its HCA takes nobody's LID away: a port that is there is unplugged first. */
+	move->other = there && !move->carried ? cl_ntoh16(osm_port_get_base_lid(there)) : 0;
 	if (is_own(rsm, there) || is_own(rsm, rsm_place_port(rsm, &move->from))) {
 		snprintf(why, size, "the subnet manager's own LID does not move");
 		return -EBUSY;
@@ -240,11 +239,8 @@ static void write_all(struct rsm *rsm, struct rsm_vm_move *move)
 	rsm_slots_moved(rsm, move->lid, &move->to);
 	if (move->other)
 		rsm_slots_moved(rsm, move->other, &move->from);
-	if (!move->carried)
-		return;
-	rsm_slots_expect(move->lid, &move->to, false);
-	if (move->other)
-		rsm_slots_expect(move->other, &move->from, false);
+	if (move->carried)
+		rsm_slots_expect(move->lid, &move->to, false);
 }
 
 /* Whether switches have said that they have what they were told. */

@@ -222,6 +222,24 @@ def carried(mode):
             expect(fabric.status()["vms"]["computed"] == computed, "nothing is routed")
 
 
+def displaced():
+    """The VF goes to where another one is, which is unplugged first and keeps its LID."""
+    with Orchestrated("xgft:3,3/1,3,vswitch=1", "-R ftree") as fabric:
+        fabric.settle()
+        nodes, lids = fabric.nodes(), fabric.lids()
+        vm = nodes["H2v1"][0] + 1
+        fabric.say(f"begin {vm:#x} {nodes['H5v1'][0] + 1:#x}")
+        fabric.command('Unlink "H2v1"[1]')
+        found = fabric.say(f"end {vm:#x}")
+        expect(found["other"] == 0 and found["smps"] <= found["switches"], found)
+        fabric.command('Unlink "H5v1"[1]')
+        fabric.command('Link "H2v1"[1] "H5-hca"[3]')
+        fabric.settle()
+        expect(fabric.lids()["H2v1"] == lids["H2v1"], "it keeps its LID")
+        expect(reached(fabric.nodes(), "H9", lids["H2v1"])[0] == "H2v1")
+        expect(not fabric.status()["vms"]["expected"], fabric.status()["vms"])
+
+
 def traffic():
     """While others talk VMs move: what goes elsewhere is not touched, and nothing locks up."""
     with Orchestrated("xgft:4,4/1,4,vswitch=1", "-R ftree") as fabric:
@@ -256,6 +274,7 @@ def main():
     addresses()
     carried("dynamic")
     carried("prepopulated")
+    displaced()
     traffic()
     return 0
 
