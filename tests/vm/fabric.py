@@ -235,15 +235,15 @@ class Fabric:
     def port_guid(self, host, port=1):
         return self.guids[host] + port
 
-    def start_opensm(self, options="", host=None):
-        """Start OpenSM at a host (default: the first)."""
+    def start_opensm(self, options="", host=None, conf=""):
+        """Start OpenSM at a host (default: the first). @conf: of its file of options."""
         host = host or next(iter(self.hosts))
         name = f"/run/opensm-{host}"
         if self.repath is not None:
+            conf += f"\nevent_plugin_name osmrepath\nevent_plugin_options {name}/repath.conf"
             for path, text in (
                     ("repath.conf", f"status_socket {name}/repath.sock\n{self.repath}"),
-                    ("opensm.conf", "event_plugin_name osmrepath\n"
-                                    f"event_plugin_options {name}/repath.conf")):
+                    ("opensm.conf", conf)):
                 self.place[host].run(
                     f"mkdir -p {name}; printf '%s\\n' {shlex.quote(text)} > {name}/{path}")
             options += f" -F {name}/opensm.conf"
