@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""How the subnet manager may signal, the methods beside each other as in paper II's experiments (its
+figures 7 and 8): processes of a parallel program on six hosts of the 3x2 mesh, each with a queue
+pair to every one on another host; the link S4-S5 is pulled, which changes no path, and S2-S5, which does.
+
+Times are from the module's tracepoints, by one guest's clock. Its one emulated processor carries six HCAs,
+the switches and OpenSM: what hosts do at the same time in a real fabric they do one after the other.
+PROCESSES="8 16" and METHODS="hybrid" choose.
+"""
+
+import os
+import re
+import time
+
+from test_notice_heard import wait_subscribed
+from test_vhca_deadlock import NET
+
+PROCESSES = [int(n) for n in os.environ.get("PROCESSES", "8 16 32 64").split()]
+METHODS = os.environ.get("METHODS", "wildcard repath-only hybrid affected auto").split()
+NOTHING, SOMETHING = 'Unlink "S4"[3]', 'Unlink "S2"[3]'
+OTHERS = 10         # times as many queue pairs whose path does not change
+QUIET = 2           # seconds without news
+PATIENCE = 300
+TRACE = "/sys/kernel/tracing"
+MOVED = "4"         # enum repath_move_state
+EVENT = re.compile(r"(\d+\.\d+): (sm_report|sm_paths|move|qp|tracing_mark_write): (.*)")
+
+
+def paths(fabric):
+    """{(from, to): service level} as the SA has them, by HCA's number from 0."""
+    number = {fabric.lid(host): i for i, host in enumerate(fabric.hosts)}
+    found = {}
+    for record in fabric.guest.run("saquery -C vhca1 -t 8000 PR", timeout=60).split("PathRecord")[1:]:
+        slid, dlid, sl = (int(re.search(rf"\b{name}\.+(\w+)", record)[1], 0)
+                          for name in ("slid", "dlid", "sl"))
+        if slid in number and dlid in number:
+            found[number[slid], number[dlid]] = sl
+    return found
+
+
+class Trace:
+    """What the kernel does when a link is pulled."""
+
+    def __init__(self, guest):
+        self.guest = guest
+        guest.run(f"mount -t tracefs none {TRACE} 2>/dev/null; cd {TRACE} && echo mono > trace_clock && "
+                  "echo 32768 > buffer_size_kb && for e in sm_report sm_paths move qp; do "
+                  "echo 1 > events/repath/$e/enable; done")
+
+    def begin(self, command):
+        self.guest.run(f"cd {TRACE}; echo > trace; echo begin > trace_marker; "
+                       f"vfabric -k /run/vfabric '{command}'")
+
+    def moves(self):
+        return int(self.guest.run(f"grep -c ' move: ' {TRACE}/trace", check=False))
+
+    def read(self):
+        """[(seconds, event, {word: value})], the first one when the link was pulled"""
+        text = self.guest.run(f"grep -E ' (sm_report|sm_paths|move|qp|tracing_mark_write): ' "
+                              f"{TRACE}/trace", timeout=120)
+        found = [(float(at), event, dict(re.findall(r"(\w+) (-?\w+)", said)), said)
+                 for at, event, said in EVENT.findall(text)]
+        assert found[0][1] == "tracing_mark_write", found[0]
+        return found
+
+
+def settled(fabric, trace, told):
+    """Wait until OpenSM has routed after @told, and nothing has been said or moved for a while:
+    what the plugin says then."""
+    end = time.monotonic() + PATIENCE
+    still, last = 0, None
+    while still < QUIET:
+        status = fabric.repath_status()
+        assert time.monotonic() < end, status
+        now = (status["paths"]["routings"], status["signal"]["answered"], trace.moves())
+        quiet = (status["paths"]["told"] > told and not status["signal"]["queued"] and
+                 not status["signal"]["on_the_way"])
+        still, last = still + 1 if quiet and now == last else 0, now
+        time.sleep(1)
+    return status
+
+
+class Program:
+    """The parallel program, with @others queue pairs to each process to which the path stays."""
+
+    def __init__(self, fabric, processes, old, new, options="", others=1):
+        self.changed = {pair for pair in old if old[pair] != new[pair]}
+        lines = "".join(
+            f"{a} {b} {old[a, b]} {1 if {(a, b), (b, a)} & self.changed else others} {new[a, b]}\n"
+            for a, b in old if a != b)
+        self.moved = sum((a % 6, b % 6) in self.changed
+                         for a in range(processes) for b in range(processes))
+        hcas = " ".join(fabric.hosts.values())
+        self.job = fabric.guest.start(f"exec allpairs {options} {processes} {hcas}",
+                                      stdin=lines.encode())
+        self.wait("ready")
+
+    def wait(self, word):
+        end = time.monotonic() + PATIENCE
+        while word not in self.job.output():
+            assert time.monotonic() < end, self.job.output()
+            time.sleep(0.5)
+
+    def stop(self):
+        self.job.kill(15)
+        self.job.wait(60, check=False)
+
+
+def bare(fabric, processes, old, new):
+    """Seconds of the verbs alone, by a program, for all queue pairs whose path changes."""
+    program = Program(fabric, processes, old, new, "-b")
+    program.job.wait(PATIENCE)
+    done = re.findall(r"^(\d+) (\d+)$", program.job.output(), re.M)
+    assert sum(int(n) for n, _ in done) == program.moved, (done, program.moved)
+    return sum(int(ns) for _, ns in done) / 1e9
+
+
+def spans(events):
+    """{what: seconds}: of the host that takes longest, and in all hosts together: from an answer or, where
+    nothing is asked, from the first modification to the last queue pair moved and read back."""
+    start, slowest, together = events[0][0], {}, 0
+    for dev in {words["dev"] for _, event, words, _ in events if event == "sm_report"}:
+        own = [(at, event, words, said) for at, event, words, said in events
+               if words.get("dev") == dev]
+        reports = [at for at, event, *_ in own if event == "sm_report"]
+        read = [at for at, event, _, said in own if event == "sm_paths" and " read " in said]
+        answered = [at for at, event, _, said in own if event == "sm_paths" and " answered " in said]
+        moves = [at for at, event, words, _ in own if event == "move" and words["state"] == MOVED]
+        modified = [at for at, event, *_ in own if event == "qp"]
+        end = max(moves + read + reports)
+        together += sum(y - x for x, y in zip(answered, read))
+        if moves:
+            together += max(moves) - min(modified)
+        host = {"host": end - reports[0], "until the answer": answered[0] - reports[0] if answered else 0,
+                "reading it": read[0] - answered[0] if answered else 0,
+                "whole": end - start, "first report": reports[0] - start}
+        if not slowest or host["host"] > slowest["host"]:
+            slowest = host
+    return {**slowest, "together": together}
+
+
+def fault(fabric, trace, command, program):
+    """Pull a link: {what: number}."""
+    before = fabric.repath_status()
+    trace.begin(command)
+    after = settled(fabric, trace, before["paths"]["told"])
+    events = trace.read()
+    moved = [words for _, event, words, _ in events if event == "move" and words["state"] == MOVED]
+    assert len(moved) == (program.moved if command == SOMETHING else 0), (len(moved), program.moved)
+    found = {"reports": after["signal"]["reports"] - before["signal"]["reports"],
+             "questions": sum(" asked " in said for _, event, _, said in events if event == "sm_paths"),
+             "moved": len(moved),
+             # Three for a move by SQD.
+             "modifies": sum(event == "qp" and " change" in said for _, event, _, said in events),
+             **spans(events)}
+    trace.begin(command.replace("Unlink", "ReLink"))
+    settled(fabric, trace, after["paths"]["told"])
+    return found
+
+
+def use(fabric, method):
+    """Another OpenSM, with this method."""
+    fabric.sm_jobs[-1].kill(15)
+    fabric.sm_jobs.pop().wait(60, check=False)
+    fabric.repath = f"method {method}"
+    fabric.start_opensm("-R lash -Q")
+    end = time.monotonic() + PATIENCE
+    while True:
+        time.sleep(1)
+        assert time.monotonic() < end, fabric.sm_log()[-2000:]
+        try:
+            if fabric.repath_status()["signal"]["subscribers"] == len(fabric.hosts):
+                return
+        except Exception:       # its socket is not there yet
+            pass
+
+
+def tell(record, what, found):
+    """One line of figures for @what."""
+    record(f"{what}: seconds on the slowest host", found.get("host", 0),
+           **{name: round(value, 6) for name, value in found.items()})
+
+
+def bench(bed, record):
+    with open(NET) as f:
+        fabric = bed.fabric(f.read(), opensm="-R lash -Q", repath="", memory=3072)
+    guest = fabric.guest
+    guest.load_repath()
+    wait_subscribed(guest, fabric.hosts.values())
+    trace = Trace(guest)
+    old, told = paths(fabric), fabric.repath_status()["paths"]["told"]
+    trace.begin(SOMETHING)
+    told = settled(fabric, trace, told)["paths"]["told"]
+    new = paths(fabric)
+    trace.begin(SOMETHING.replace("Unlink", "ReLink"))
+    settled(fabric, trace, told)
+    assert paths(fabric) == old
+
+    for method in METHODS:
+        use(fabric, method)
+        for processes in PROCESSES:
+            program = Program(fabric, processes, old, new)
+            if processes == PROCESSES[0]:
+                tell(record, f"{method}, {processes} processes, no path changes",
+                     fault(fabric, trace, NOTHING, program))
+            found = fault(fabric, trace, SOMETHING, program)
+            tell(record, f"{method}, {processes} processes, {found['moved']} queue pairs", found)
+            program.stop()
+            if method == "hybrid" and processes == PROCESSES[-1]:
+                costs(fabric, trace, record, processes, old, new, found)
+
+
+def costs(fabric, trace, record, processes, old, new, found):
+    """All hosts together beside the bare verbs, and with many more queue pairs that are not concerned."""
+    verbs = bare(fabric, processes, old, new)
+    record(f"hybrid, {processes} processes: seconds of all hosts together beside the bare verbs",
+           found["together"], verbs, "at most 1.2 times", most=1.2)
+    few = min(processes, 16)
+    program = Program(fabric, few, old, new)
+    one = fault(fabric, trace, SOMETHING, program)
+    program.stop()
+    program = Program(fabric, few, old, new, others=2 * OTHERS)
+    many = fault(fabric, trace, SOMETHING, program)
+    program.stop()
+    record(f"hybrid, {few} processes: seconds of all hosts together with {OTHERS} times as many others",
+           many["together"], one["together"], "within 10 %", most=1.1)
