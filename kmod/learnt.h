@@ -21,6 +21,7 @@
  * @rate: enum ib_rate; 0: not told
  * @source: enum repath_path_source
  * @unpath: it is about to break, and nothing else was told yet
+ * @relayed: the hypervisor has told it
  * @epoch: of who told an exception (REPATH_PATH_LANE): it ends with that
  */
 struct repath_learnt {
@@ -35,6 +36,7 @@ struct repath_learnt {
 	u8 rate;
 	u8 source;
 	bool unpath;
+	bool relayed;
 	u32 epoch;
 };
 

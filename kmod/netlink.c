@@ -369,12 +369,17 @@ static const struct genl_ops repath_ops[] = {
 		REPATH_OP(SM_SET, repath_sm_set_policy),
 		.flags	= GENL_UNS_ADMIN_PERM,
 		.doit	= repath_sm_set_doit,
+	}, {
+		REPATH_OP(RELAY, repath_relay_policy),
+		.flags	= GENL_UNS_ADMIN_PERM,
+		.doit	= repath_relay_doit,
 	},
 };
 
 static const struct genl_multicast_group repath_groups[] = {
 	[REPATH_NL_MONITOR]	= { .name = REPATH_MCGRP_MONITOR },
 	[REPATH_NL_OPERATION]	= { .name = REPATH_MCGRP_OPERATION },
+	[REPATH_NL_NOTICE]	= { .name = REPATH_MCGRP_NOTICE },
 };
 
 static struct genl_family repath_family __ro_after_init = {

@@ -17,7 +17,7 @@ int repath_nl_init(void);
 void repath_nl_exit(void);
 
 /* Multicast groups, in the order in which the family has them. */
-enum repath_nl_group { REPATH_NL_MONITOR, REPATH_NL_OPERATION };
+enum repath_nl_group { REPATH_NL_MONITOR, REPATH_NL_OPERATION, REPATH_NL_NOTICE };
 
 /* Messages. All may sleep. A message that is given away is freed in every case. */
 struct sk_buff *repath_nl_msg_new(u8 cmd, size_t size, void **hdr);
@@ -63,5 +63,8 @@ int repath_path_dumpit(struct sk_buff *skb, struct netlink_callback *cb);
 int repath_sm_dumpit(struct sk_buff *skb, struct netlink_callback *cb);
 int repath_path_ask_doit(struct sk_buff *skb, struct genl_info *info);
 int repath_sm_set_doit(struct sk_buff *skb, struct genl_info *info);
+
+/* sa_relay.c, for the table of operations */
+int repath_relay_doit(struct sk_buff *skb, struct genl_info *info);
 
 #endif /* REPATH_NETLINK_H */

@@ -157,3 +157,9 @@ const struct nla_policy repath_sm_set_policy[REPATH_POLICY_SIZE] = {
 	[REPATH_A_DEV_NAME]	= POLICY_DEV_NAME,
 	[REPATH_A_SM_LISTEN]	= NLA_POLICY_MAX(NLA_U8, 1),
 };
+
+const struct nla_policy repath_relay_policy[REPATH_POLICY_SIZE] = {
+	[REPATH_A_DEV_NAME]	= POLICY_DEV_NAME,
+	[REPATH_A_PORT]		= POLICY_U32(id_range),
+	[REPATH_A_NOTICE]	= NLA_POLICY_EXACT_LEN(REPATH_NOTICE_SIZE),
+};

@@ -28,5 +28,6 @@ extern const struct nla_policy repath_path_set_policy[REPATH_POLICY_SIZE];
 extern const struct nla_policy repath_device_set_policy[REPATH_POLICY_SIZE];
 extern const struct nla_policy repath_path_get_policy[REPATH_POLICY_SIZE];
 extern const struct nla_policy repath_sm_set_policy[REPATH_POLICY_SIZE];
+extern const struct nla_policy repath_relay_policy[REPATH_POLICY_SIZE];
 
 #endif /* REPATH_NETLINK_POLICY_H */

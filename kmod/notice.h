@@ -26,6 +26,7 @@ struct ib_mad;
  * @repath: trap 69; else 68
  * @wait: UnPath: a RePath follows
  * @ahead: UnPath: the path's values are those to come
+ * @relayed: the hypervisor has told it
  */
 struct repath_notice {
 	u64 mask;
@@ -43,6 +44,7 @@ struct repath_notice {
 	bool repath;
 	bool wait;
 	bool ahead;
+	bool relayed;
 };
 
 /**

@@ -86,6 +86,9 @@ static bool is_concerned(const struct repath_qp *rqp, const struct repath_path *
 {
 	if (!repath_qp_is_connected_type(rqp) || path->port != job->port)
 		return false;
+	if (memchr_inv(job->path.dgid, 0, sizeof(job->path.dgid)) &&
+	    (!path->has_grh || memcmp(&path->dgid, job->path.dgid, sizeof(path->dgid))))
+		return false;
 	return !job->path.slid ||
 	       (repath_lid(rqp->dev, job->port) | path->path_bits) == job->path.slid;
 }

@@ -24,6 +24,7 @@ struct repath_device;
  * struct repath_new_path - the path that takes the place of another one
  * @dlid: of the path in use
  * @slid: own LID of the path in use; 0: any that the port has
+ * @dgid: queue pairs that go to this GID only; all zero: whatever GID they go to
  * @new_dlid: from now on; 0: as before
  * @serial: of the routing that it belongs to: nothing older takes its place; 0: not told, newest
  * @epoch: of who counts @serial: those of another one do not compare
@@ -36,6 +37,7 @@ struct repath_device;
 struct repath_new_path {
 	u32 dlid;
 	u32 slid;
+	u8 dgid[16];
 	u32 new_dlid;
 	u32 serial;
 	u32 epoch;

@@ -26,6 +26,7 @@ static struct workqueue_struct *sa_wq;
 /* A Report that waits for the work. */
 struct report {
 	struct list_head node;
+	bool relayed;
 	struct ib_mad mad;
 };
 
@@ -74,25 +75,37 @@ static void heard_stranger(struct repath_sa_port *sp)
 		repath_sa_want(sp, REPATH_SA_LOOK);
 }
 
-static void keep_report(struct repath_sa_port *sp, const struct ib_mad *mad)
+/**
+ * repath_sa_keep - keep a Report for the work
+ * @sp: port
+ * @mad: the Report, copied
+ * @relayed: the hypervisor has told it
+ *
+ * Return: false: there are too many, and it is not kept.
+ */
+bool repath_sa_keep(struct repath_sa_port *sp, const struct ib_mad *mad, bool relayed)
 {
 	struct report *report = kmalloc(sizeof(*report), GFP_KERNEL);
 	unsigned long flags;
+	bool kept;
 
-	if (report)
+	if (report) {
+		report->relayed = relayed;
 		report->mad = *mad;
+	}
 	spin_lock_irqsave(&sp->lock, flags);
-	if (report && !sp->ending && sp->nreports < REPATH_SA_REPORTS) {
+	kept = report && !sp->ending && sp->nreports < REPATH_SA_REPORTS;
+	if (kept) {
 		list_add_tail(&report->node, &sp->reports);
 		sp->nreports++;
-		report = NULL;
 	} else {
 		/* It is not answered, so it is repeated. */
 		repath_stat_inc(sp->dev, REPATH_STAT_NOTICE_DROPPED);
+		kfree(report);
 	}
 	spin_unlock_irqrestore(&sp->lock, flags);
-	kfree(report);
 	repath_sa_kick(sp);
+	return kept;
 }
 
 static void received(struct ib_mad_agent *agent, struct ib_mad_send_buf *buf,
@@ -110,7 +123,7 @@ static void received(struct ib_mad_agent *agent, struct ib_mad_send_buf *buf,
 	else if (wc->wc->src_qp != 1 || wc->wc->slid != READ_ONCE(sp->sm_lid))
 		heard_stranger(sp);
 	else
-		keep_report(sp, wc->recv_buf.mad);
+		repath_sa_keep(sp, wc->recv_buf.mad, false);
 	ib_free_recv_mad(wc);
 }
 
@@ -203,20 +216,24 @@ static void take_answers(struct repath_sa_port *sp)
 	}
 }
 
-static void take_report(struct repath_sa_port *sp, const struct ib_mad *mad)
+static void take_report(struct repath_sa_port *sp, const struct report *report)
 {
+	const struct ib_sa_mad *mad = (const void *)&report->mad;
 	struct repath_notice notice;
 	int err;
 
 	/* It may have come from the one before. */
 	if (!sp->way)
 		return;
-	repath_sa_report_resp(sp, mad);
-	repath_stat_inc(sp->dev, REPATH_STAT_NOTICE_RX);
-	err = repath_notice_parse(mad, &notice);
-	if (!err)
-		repath_sa_heard(sp, &notice);
-	else if (err != -ENOMSG)
+	if (!report->relayed)
+		repath_sa_report_resp(sp, &report->mad);
+	repath_stat_inc(sp->dev, report->relayed ? REPATH_STAT_NOTICE_RELAYED :
+						   REPATH_STAT_NOTICE_RX);
+	err = repath_notice_parse(&report->mad, &notice);
+	notice.relayed = report->relayed;
+	if (!err && repath_sa_heard(sp, &notice))
+		repath_sa_hand_on(sp, mad->data);
+	else if (err && err != -ENOMSG)
 		repath_stat_inc(sp->dev, REPATH_STAT_NOTICE_MALFORMED);
 }
 
@@ -234,7 +251,7 @@ static void take_reports(struct repath_sa_port *sp)
 		spin_unlock_irq(&sp->lock);
 		if (!report)
 			return;
-		take_report(sp, &report->mad);
+		take_report(sp, report);
 		kfree(report);
 	}
 }

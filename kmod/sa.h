@@ -23,7 +23,7 @@ struct repath_device;
 struct repath_new_path;
 
 #define REPATH_SA_DLIDS		16	/* more single paths than these are asked for as all */
-#define REPATH_SA_REPORTS	64	/* more Reports than these wait to be repeated */
+#define REPATH_SA_REPORTS	64	/* more Reports than these wait to be repeated, or are refused */
 
 /* What the work of a port is to do, bits of repath_sa_port::wants. */
 enum {
@@ -67,6 +67,7 @@ struct repath_sa_way {
  * @wait: @asked became empty
  * @mutex: protects what follows. @work holds it, which may ask the device's firmware
  * @on: an administrator has not switched it off
+ * @relayed: the hypervisor tells what it hears, and nothing is subscribed
  * @state: enum repath_sm_state
  * @way: to the subnet manager, or NULL
  * @lid: own, with the low @lmc bits 0
@@ -75,7 +76,8 @@ struct repath_sa_way {
  * @timeout_ms: of one try; longer than a packet lives in this subnet
  * @gid: own, in the table at 0
  * @subscribed: the subnet manager has answered to all traps
- * @since_ns: when that was asked for: CLOCK_BOOTTIME. It knows of no exception that is older
+ * @since_ns: when that was asked for, or the hypervisor began: CLOCK_BOOTTIME. No exception that
+ *	is older is known to hold
  * @at: jiffies: when to ask for the subscription again; valid if REPATH_SM_WAITING, or ON
  * @backoff: jiffies: to wait after the next failure
  * @pending: traps that are asked for
@@ -114,6 +116,7 @@ struct repath_sa_port {
 
 	struct mutex mutex;
 	bool on;
+	bool relayed;
 	u8 state;
 	struct repath_sa_way *way;
 	u16 lid;
@@ -163,11 +166,20 @@ void repath_sa_unsubscribe(struct repath_sa_port *sp);
 
 void repath_sa_query(struct repath_sa_port *sp, unsigned long *next);
 void repath_sa_query_answered(struct repath_sa_port *sp, struct repath_sa_ask *ask);
-void repath_sa_heard(struct repath_sa_port *sp, const struct repath_notice *notice);
+/* False: it was heard before. */
+bool repath_sa_heard(struct repath_sa_port *sp, const struct repath_notice *notice);
 void repath_sa_not_heard(struct repath_sa_port *sp, unsigned long *next);
 void repath_sa_tell_kernel(struct repath_sa_port *sp, unsigned long *next);
 void repath_sa_forget(struct repath_sa_port *sp);
 void repath_sa_want_paths(struct repath_sa_port *sp, u16 dlid);
+
+/* Keeps a Report for the work; false: there are too many. @relayed: the hypervisor has told it. */
+bool repath_sa_keep(struct repath_sa_port *sp, const struct ib_mad *mad, bool relayed);
+
+/* sa_relay.c: tells hypervisors' tools; @notice: NULL: some may be missing. */
+void repath_sa_hand_on(struct repath_sa_port *sp, const void *notice);
+/* As if it were a Report; -errno. @notice: NULL: the hypervisor begins. */
+int repath_sa_relay(struct repath_sa_port *sp, const void *notice);
 
 /* sa_paths.c, for sa_heard.c. */
 void repath_sa_want_table(struct repath_sa_port *sp, bool news);

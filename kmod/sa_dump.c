@@ -29,7 +29,8 @@ static int fill_values(struct sk_buff *skb, const struct repath_learnt *path)
 	    (path->pkey && nla_put_u32(skb, REPATH_A_PKEY, path->pkey)) ||
 	    nla_put_u64_64bit(skb, REPATH_A_LEARNT_NS, path->ns, REPATH_A_PAD) ||
 	    nla_put_u8(skb, REPATH_A_PATH_SOURCE, path->source) ||
-	    (path->unpath && nla_put_flag(skb, REPATH_A_UNPATH)))
+	    (path->unpath && nla_put_flag(skb, REPATH_A_UNPATH)) ||
+	    (path->relayed && nla_put_flag(skb, REPATH_A_RELAYED)))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -72,7 +73,7 @@ static int fill_sm(struct sk_buff *skb, struct repath_sa_port *sp)
 	    (sp->way && (nla_put_u32(skb, REPATH_A_SM_LID, sp->way->lid) ||
 			 nla_put_u8(skb, REPATH_A_SL, sp->sm_sl) ||
 			 nla_put_u32(skb, REPATH_A_SLID, sp->lid))) ||
-	    (sp->subscribed &&
+	    ((sp->subscribed || sp->state == REPATH_SM_RELAYED) &&
 	     nla_put_u64_64bit(skb, REPATH_A_SINCE_NS, sp->since_ns, REPATH_A_PAD))) {
 		nla_nest_cancel(skb, nest);
 		return -EMSGSIZE;
@@ -214,6 +215,10 @@ static void listen_to(struct repath_device *dev, bool on)
 		mutex_lock(&sp->mutex);
 		if (!on && sp->on && sp->way && sp->subscribed)
 			repath_sa_unsubscribe(sp);
+		/* From now on by itself again, until the hypervisor begins anew. */
+		if (sp->relayed)
+			set_bit(REPATH_SA_RENEW, &sp->wants);
+		sp->relayed = false;
 		sp->on = on;
 		mutex_unlock(&sp->mutex);
 		repath_sa_want(sp, REPATH_SA_LOOK);

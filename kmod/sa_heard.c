@@ -48,6 +48,7 @@ static void learn_notice(struct repath_sa_port *sp, const struct repath_notice *
 	path.ns = ktime_get_boottime_ns();
 	path.source = source;
 	path.unpath = unpath;
+	path.relayed = notice->relayed;
 	path.epoch = notice->epoch;
 	if (notice->mask & REPATH_SM_MASK_DGID)
 		memcpy(path.dgid, notice->dgid, sizeof(path.dgid));
@@ -123,7 +124,6 @@ struct moved {
 	const struct repath_notice *notice;
 	u16 from[REPATH_SA_DLIDS];
 	unsigned int n;
-	bool others;
 };
 
 static int leads_there(struct repath_qp *rqp, void *arg)
@@ -144,20 +144,17 @@ static int leads_there(struct repath_qp *rqp, void *arg)
 	return 0;
 }
 
-static int leads_elsewhere(struct repath_qp *rqp, void *arg)
+static int leads_nowhere(struct repath_qp *rqp, void *arg)
 {
-	struct moved *moved = arg;
 	struct repath_path path;
 
 	repath_qp_snapshot(rqp, NULL, &path);
-	moved->others = !path.has_grh ||
-			memcmp(path.dgid.raw, moved->notice->dgid, sizeof(path.dgid));
-	return moved->others;
+	return !path.has_grh;
 }
 
 /*
- * A LID may be shared by several GIDs, of which one has moved: a LID of which any queue pair goes to
- * another one, or does not say to which, is left alone.
+ * A LID may be shared by several GIDs, of which one has moved: only queue pairs that go to that one
+ * are moved. Where one does not say where it goes, it is left alone, and counted.
  */
 static void heard_moved(struct repath_sa_port *sp, const struct repath_notice *notice)
 {
@@ -169,13 +166,11 @@ static void heard_moved(struct repath_sa_port *sp, const struct repath_notice *n
 	repath_qp_walk_on_path(sp->dev, sp->port, 0, (const union ib_gid *)notice->dgid,
 			       leads_there, &moved);
 	for (i = 0; i < moved.n; i++) {
-		repath_qp_walk_on_path(sp->dev, sp->port, moved.from[i], NULL, leads_elsewhere,
-				       &moved);
-		if (moved.others) {
+		if (repath_qp_walk_on_path(sp->dev, sp->port, moved.from[i], NULL, leads_nowhere,
+					   NULL))
 			repath_stat_inc(sp->dev, REPATH_STAT_PATH_AMBIGUOUS);
-			continue;
-		}
 		new_path(notice, &path);
+		memcpy(path.dgid, notice->dgid, sizeof(path.dgid));
 		path.dlid = moved.from[i];
 		path.new_dlid = notice->dlid;
 		path.serial = 0;
@@ -187,8 +182,10 @@ static void heard_moved(struct repath_sa_port *sp, const struct repath_notice *n
  * repath_sa_heard - the subnet manager has said something
  * @sp: port
  * @notice: what
+ *
+ * Return: false if it was heard before.
  */
-void repath_sa_heard(struct repath_sa_port *sp, const struct repath_notice *notice)
+bool repath_sa_heard(struct repath_sa_port *sp, const struct repath_notice *notice)
 {
 	enum repath_notice_age age = repath_notice_age(&sp->ring, notice);
 
@@ -197,7 +194,7 @@ void repath_sa_heard(struct repath_sa_port *sp, const struct repath_notice *noti
 			notice->dlid, notice->serial, age);
 	if (age == REPATH_NOTICE_AGAIN) {
 		repath_stat_inc(sp->dev, REPATH_STAT_NOTICE_AGAIN);
-		return;
+		return false;
 	}
 	repath_stat_inc(sp->dev, notice->repath ? REPATH_STAT_NOTICE_REPATH :
 				 REPATH_STAT_NOTICE_UNPATH);
@@ -213,6 +210,7 @@ void repath_sa_heard(struct repath_sa_port *sp, const struct repath_notice *noti
 		heard_lane(sp, notice);
 	else if (notice->kind == REPATH_SM_MOVED)
 		heard_moved(sp, notice);
+	return true;
 }
 
 static bool has_unpath(struct repath_sa_port *sp)

@@ -44,6 +44,7 @@ static void succeeded(struct repath_sa_port *sp, u64 asked_ns)
 	sp->since_ns = asked_ns;
 	/* What was reported before has not been heard, and its exceptions have ended. */
 	set_bit(REPATH_SA_TABLE, &sp->wants);
+	repath_sa_hand_on(sp, NULL);
 }
 
 static void ask(struct repath_sa_port *sp)
@@ -69,6 +70,14 @@ static void ask(struct repath_sa_port *sp)
  */
 void repath_sa_subscribe(struct repath_sa_port *sp, unsigned long *next)
 {
+	/* Functions of one port are one subscriber: the PF's module renews the subscription. */
+	if (sp->relayed) {
+		/* What was asked for was given up. */
+		if (test_and_clear_bit(REPATH_SA_RENEW, &sp->wants))
+			set_bit(REPATH_SA_TABLE, &sp->wants);
+		sp->state = REPATH_SM_RELAYED;
+		return;
+	}
 	if (test_and_clear_bit(REPATH_SA_RENEW, &sp->wants)) {
 		sp->backoff = BACKOFF_MIN;
 		ask(sp);

@@ -4,8 +4,8 @@
  *
  * Everybody who can open a netlink socket may read, and sees only devices of
  * the own network namespace and PIDs of the own PID namespace. SUSPEND,
- * RESUME, ABORT, PATH_SET and DEVICE_SET need CAP_NET_ADMIN in the user namespace that owns the
- * device's network namespace. REGISTER and what follows it are for the shim:
+ * RESUME, ABORT, PATH_SET, RELAY and DEVICE_SET need CAP_NET_ADMIN in the user namespace that owns
+ * the device's network namespace. REGISTER and what follows it are for the shim:
  * a process speaks for itself only.
  *
  * No handler sleeps. SUSPEND, RESUME and ABORT answer with an operation id
@@ -32,7 +32,7 @@
  *                                        network namespace; then one a device
  *   PATH_GET   [DEV_NAME PORT DLID]
  *                                -> PATH { DEV_INDEX DEV_NAME PORT SLID DLID DGID? SL PATH_MTU?
- *                                        RATE? PKEY? LEARNT_NS PATH_SOURCE UNPATH? }
+ *                                        RATE? PKEY? LEARNT_NS PATH_SOURCE UNPATH? RELAYED? }
  *   SM_GET     [DEV_NAME]        -> SM { DEV_INDEX DEV_NAME PORT SM_STATE SM_LID? SL? SLID?
  *                                        SINCE_NS? COUNT }
  *                                        one an InfiniBand port; COUNT: of its paths
@@ -47,6 +47,9 @@
  *   PATH_SET DEV_NAME PORT DLID [SLID NEW_DLID SL RATE PATH_MTU PKEY SERIAL PATH_WHEN]
  *                                        queue pairs of PORT that send to DLID are moved to that path
  *   DEVICE_SET DEV_NAME REROUTE
+ *   RELAY    DEV_NAME PORT [NOTICE]        the hypervisor has heard this of the subnet manager for
+ *                                        us; without NOTICE: it begins to tell, and what was told
+ *                                        before may be missing. ENOTCONN: it has not begun
  *
  *   ADOPTION { DEV_INDEX DEV_NAME QP_COUNT CTX_COUNT ADOPTED_QPS ADOPTED_CTXS CORRECTED SWEPT
  *              MISSING_QPS MISSING_CTXS ERRNO? REASON? }
@@ -84,6 +87,8 @@
  * (OP nest).
  * MULTICAST GROUP "operation": EV_OP alone, for who follows a move and is not to be woken by each of
  * the thousand queue pairs that it makes.
+ * MULTICAST GROUP "notice": EV_NOTICE DEV_INDEX DEV_NAME PORT [NOTICE]: what was believed and not
+ * heard before, for RELAY in guests; without NOTICE: the subscription is new, some may be missing.
  * PIDs in them are those of the initial PID namespace, and are, like COMM and REASON, told in the
  * initial network namespace only: elsewhere a listener may be in any PID namespace, and dumps.
  * A listener that gets ENOBUFS has lost events and dumps again.
@@ -99,6 +104,7 @@
 #define REPATH_GENL_VERSION	1
 #define REPATH_MCGRP_MONITOR	"monitor"
 #define REPATH_MCGRP_OPERATION	"operation"
+#define REPATH_MCGRP_NOTICE	"notice"
 
 /* Shim and module must agree on this; a module refuses another one with EPROTO. */
 #define REPATH_ABI_VERSION	1
@@ -109,6 +115,7 @@
 #define REPATH_NUMBERS_MAX	4096	/* struct repath_number in one NUMBERS */
 #define REPATH_GIDS_MAX		512	/* struct repath_gid_change in one NUMBERS */
 #define REPATH_RESOLVES_MAX	16384	/* UD addresses of one process that are kept resolved */
+#define REPATH_NOTICE_SIZE	200	/* bytes of NOTICE: the data of a MAD to the SA */
 
 enum repath_cmd {
 	REPATH_CMD_UNSPEC,
@@ -156,6 +163,9 @@ enum repath_cmd {
 	REPATH_CMD_PATH_ASK,
 	REPATH_CMD_SM_SET,
 	REPATH_CMD_EV_PATH,
+
+	REPATH_CMD_RELAY,
+	REPATH_CMD_EV_NOTICE,
 
 	__REPATH_CMD_MAX
 };
@@ -270,6 +280,8 @@ enum repath_attr {
 	REPATH_A_SM_STATE,	/* u8: enum repath_sm_state */
 	REPATH_A_SM_LID,	/* u32 */
 	REPATH_A_SM_LISTEN,	/* u8: 1: the subnet manager is listened to; 0: not */
+	REPATH_A_NOTICE,	/* binary, REPATH_NOTICE_SIZE: struct repath_sm_report of repath_sm.h */
+	REPATH_A_RELAYED,	/* flag: the hypervisor has told it */
 
 	__REPATH_A_MAX
 };
@@ -360,6 +372,7 @@ enum repath_sm_state {
 	REPATH_SM_ASKING,	/* for the subscription */
 	REPATH_SM_WAITING,	/* to ask again: there was no answer, or a refusal */
 	REPATH_SM_SUBSCRIBED,
+	REPATH_SM_RELAYED,	/* the hypervisor is subscribed, and tells what it hears */
 };
 
 /*
@@ -461,8 +474,9 @@ enum repath_stat {
 	REPATH_STAT_PATH_LEARNT,	/* paths that were new or have changed */
 	REPATH_STAT_PATH_NO_ROOM,	/* paths that were not kept */
 	REPATH_STAT_PATH_GIVEN,		/* paths that queue pairs were to be moved to */
-	REPATH_STAT_PATH_AMBIGUOUS,	/* an address has moved, and not all that seem to go there do */
+	REPATH_STAT_PATH_AMBIGUOUS,	/* a GID has moved, and a queue pair to its LID tells no GID */
 	REPATH_STAT_PATH_KERNEL_TOLD,	/* events to users in the kernel */
+	REPATH_STAT_NOTICE_RELAYED,	/* notices that the hypervisor has told */
 
 	__REPATH_STAT_MAX
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 24 */
+/* kunit-cases: 25 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o */
 /* Queue pairs are moved to new paths: by what the device can do, whatever their owners do. */
 #include "reroute_case.h"
@@ -441,6 +441,18 @@ static void t_waits_for_operation(struct kunit *test)
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
 }
 
+/* A new path to one GID is none of a queue pair's that does not tell where it goes. */
+static void t_of_another_gid(struct kunit *test)
+{
+	const struct repath_new_path path = { .dlid = DLID, .new_dlid = 10, .dgid = { [15] = 1 } };
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+
+	KUNIT_EXPECT_EQ(test, repath_reroute_repath(the_device(test), 1, &path), 0);
+	settle(test, false);
+	KUNIT_EXPECT_EQ(test, hw->modified, 0);
+	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_dlid(&hw->ah), DLID);
+}
+
 /* What is not ours, or can not be mixed with the owner's hand. */
 static void t_left_alone(struct kunit *test)
 {
@@ -504,6 +516,7 @@ static struct kunit_case reroute_cases[] = {
 	KUNIT_CASE(t_end_in_between),
 	KUNIT_CASE(t_waits_for_operation),
 	KUNIT_CASE(t_left_alone),
+	KUNIT_CASE(t_of_another_gid),
 	KUNIT_CASE(t_switched_off),
 	{}
 };

@@ -107,18 +107,8 @@ static void answer(struct kunit *test, int i, u16 status)
 	answer_from(test, i, status, SM_LID, 1, NULL, 0);
 }
 
-static void report_from(struct kunit *test, u16 trap, u64 mask, u32 number, u8 sl, u32 slid,
-			u32 qpn)
+static void fill_report(struct repath_sm_report *report, u16 trap, u64 mask, u32 number, u8 sl)
 {
-	struct repath_sm_report *report;
-	struct ib_sa_mad mad = {};
-	struct received *r;
-
-	mad.mad_hdr.base_version = IB_MGMT_BASE_VERSION;
-	mad.mad_hdr.mgmt_class = IB_MGMT_CLASS_SUBN_ADM;
-	mad.mad_hdr.method = IB_MGMT_METHOD_REPORT;
-	mad.mad_hdr.attr_id = cpu_to_be16(IB_SA_ATTR_NOTICE);
-	report = (void *)mad.data;
 	report->type = REPATH_SM_TYPE;
 	report->trap = cpu_to_be16(trap);
 	report->details.version = REPATH_SM_VERSION;
@@ -127,6 +117,19 @@ static void report_from(struct kunit *test, u16 trap, u64 mask, u32 number, u8 s
 	report->path.slid = cpu_to_be16(OWN_LID);
 	report->path.dlid = cpu_to_be16(20);
 	report->path.qos_class_sl = cpu_to_be16(sl);
+}
+
+static void report_from(struct kunit *test, u16 trap, u64 mask, u32 number, u8 sl, u32 slid,
+			u32 qpn)
+{
+	struct ib_sa_mad mad = {};
+	struct received *r;
+
+	mad.mad_hdr.base_version = IB_MGMT_BASE_VERSION;
+	mad.mad_hdr.mgmt_class = IB_MGMT_CLASS_SUBN_ADM;
+	mad.mad_hdr.method = IB_MGMT_METHOD_REPORT;
+	mad.mad_hdr.attr_id = cpu_to_be16(IB_SA_ATTR_NOTICE);
+	fill_report((void *)mad.data, trap, mask, number, sl);
 	r = received_new(test, &mad, slid, qpn);
 	fake.agent.recv_handler(&fake.agent, NULL, &r->wc);
 	settle();

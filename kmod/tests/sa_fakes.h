@@ -14,6 +14,7 @@
 
 #include "../device.h"
 #include "../event.h"
+#include "../netlink.h"
 #include "../reroute.h"
 #include "../sa.h"
 #include "../sa_ask.h"
@@ -37,6 +38,7 @@ static struct {
 	int looks, events, ahs;
 	struct repath_new_path given;
 	int ngiven, nprepared, nunpaths;
+	int handed;			/* events to hypervisors' tools */
 	struct repath_path qp_path;	/* of the only queue pair */
 	bool has_qp, kernel_qp;
 } fake;
@@ -236,6 +238,41 @@ int repath_reroute_unpath(struct repath_device *dev, u32 port, u32 dlid,
 {
 	fake.nunpaths++;
 	return 0;
+}
+
+/* Somebody listens, and there is no memory. */
+bool repath_nl_has_listeners(struct net *net, enum repath_nl_group group)
+{
+	fake.handed += group == REPATH_NL_NOTICE;
+	return true;
+}
+
+struct sk_buff *repath_nl_msg_new(u8 cmd, size_t size, void **hdr)
+{
+	return NULL;
+}
+
+void repath_nl_multicast(struct net *net, enum repath_nl_group group, struct sk_buff *skb,
+			 void *hdr)
+{
+}
+
+struct repath_device *repath_nl_admins_device(struct sk_buff *skb, struct genl_info *info)
+{
+	return &fake.dev;
+}
+
+struct net *repath_device_net(const struct repath_device *dev)
+{
+	return &init_net;
+}
+
+void repath_device_put(struct repath_device *dev)
+{
+}
+
+void repath_device_name(struct repath_device *dev, char name[IB_DEVICE_NAME_MAX])
+{
 }
 
 #endif /* REPATH_TESTS_SA_FAKES_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* kunit-cases: 18 */
-/* kunit-objs: ../sa.o ../sa_ask.o ../sa_subscribe.o ../sa_paths.o ../sa_heard.o ../notice.o ../learnt.o ../stat.o ../trace.o */
+/* kunit-objs: ../sa.o ../sa_ask.o ../sa_subscribe.o ../sa_paths.o ../sa_heard.o ../sa_relay.o ../notice.o ../learnt.o ../stat.o ../trace.o */
 /* A port and its subnet manager: who is believed, what is asked, and what is done about it. */
 #include "sa_case.h"
 
