@@ -206,6 +206,54 @@ static void do_device_new(struct agent *ag, struct request *q)
 	do_hook(ag, q, "device-new");
 }
 
+/* Whole: all digits, and no more of them than it has room for. */
+static bool from_hex(const char *hex, uint8_t notice[REPATH_NOTICE_SIZE])
+{
+	if (strlen(hex) != 2 * REPATH_NOTICE_SIZE ||
+	    strspn(hex, "0123456789abcdef") != 2 * REPATH_NOTICE_SIZE)
+		return false;
+	for (size_t i = 0; i < REPATH_NOTICE_SIZE; i++)
+		sscanf(hex + 2 * i, "%2hhx", &notice[i]);
+	return true;
+}
+
+/* What the subnet manager has said to the port that we share; without it the host begins to tell. */
+static void do_relay(struct agent *ag, struct request *q)
+{
+	struct json_object *port = member(q, "port", json_type_int);
+	struct json_object *hex = member(q, "notice", json_type_string);
+	const char *dev = device(q, "dev");
+	uint8_t notice[REPATH_NOTICE_SIZE];
+	struct json_object *o;
+	struct nl_msg *msg;
+	struct door *door;
+	int err;
+
+	if (port && (json_object_get_int64(port) < 1 || json_object_get_int64(port) > 254))
+		q->wrong = "port";
+	if (hex && !from_hex(json_object_get_string(hex), notice))
+		q->wrong = "notice";
+	if (refused(ag, q, dev ? NULL : "dev"))
+		return;
+	door = agent_door(ag, q->id);
+	if (!door)
+		return;
+	msg = door_request(REPATH_CMD_RELAY);
+	nla_put_string(msg, REPATH_A_DEV_NAME, dev);
+	nla_put_u32(msg, REPATH_A_PORT, port ? json_object_get_int64(port) : 1);
+	if (hex)
+		nla_put(msg, REPATH_A_NOTICE, sizeof(notice), notice);
+	err = door_do(door, msg, NULL, NULL);
+	o = agent_answer(q->id, !err);
+	if (err) {
+		out_text(o, "error", door_error(door));
+		out_text(o, "code", strerrorname_np(-err));
+	}
+	port_send(&ag->port, o);
+	if (err)
+		agent_door_failed(ag);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(struct agent *ag, struct request *q);
@@ -220,6 +268,7 @@ static const struct {
 	{ "wait-device", do_wait_device },
 	{ "device-gone", do_device_gone },
 	{ "device-new", do_device_new },
+	{ "relay", do_relay },
 };
 
 static void dispatch(struct agent *ag, struct request *q)

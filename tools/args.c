@@ -104,3 +104,20 @@ const char *take_dev(struct args *a)
 		usage_error(a, "\"%s\" is not the name of an RDMA device", name);
 	return name;
 }
+
+uint32_t take_dev_port(struct args *a, char dev[DEV_NAME_LEN])
+{
+	const char *word = take_word(a, "DEV/PORT");
+	size_t n = strcspn(word, "/");
+	unsigned int port;
+	char tail;
+
+	if (n >= DEV_NAME_LEN || sscanf(word + n, "/%u%c", &port, &tail) != 1 ||
+	    !port || port > 254)
+		usage_error(a, "\"%s\" is not DEV/PORT", word);
+	memcpy(dev, word, n);
+	dev[n] = 0;
+	if (!dev_name_ok(dev))
+		usage_error(a, "\"%s\" is not the name of an RDMA device", dev);
+	return port;
+}

@@ -45,6 +45,8 @@ uint32_t take_u32(struct args *a, const char *what, uint32_t min, uint32_t max);
 /* Seconds with a fraction, as milliseconds. */
 uint32_t take_millis(struct args *a, const char *what);
 const char *take_dev(struct args *a);
+/* "vhca1/2": the name, and returns the port. */
+uint32_t take_dev_port(struct args *a, char dev[DEV_NAME_LEN]);
 
 /* A device name of the kernel's: no path, no option, no shell's special characters. */
 bool dev_name_ok(const char *name);

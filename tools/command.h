@@ -23,5 +23,6 @@ int cmd_run(struct door *door, struct args *a);
 int cmd_agent(struct door *door, struct args *a);
 int cmd_sm(struct door *door, struct args *a);
 int cmd_fabric(struct door *door, struct args *a);
+int cmd_relay(struct door *door, struct args *a);
 
 #endif /* REPATH_TOOL_COMMAND_H */

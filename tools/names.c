@@ -139,6 +139,7 @@ static const char *const stats[] = {
 	[REPATH_STAT_PATH_GIVEN] = "path-given",
 	[REPATH_STAT_PATH_AMBIGUOUS] = "path-ambiguous",
 	[REPATH_STAT_PATH_KERNEL_TOLD] = "path-kernel-told",
+	[REPATH_STAT_NOTICE_RELAYED] = "notice-relayed",
 };
 static const char *const path_sources[] = {
 	[REPATH_PATH_QUERY] = "query",
@@ -151,6 +152,7 @@ static const char *const sm_states[] = {
 	[REPATH_SM_ASKING] = "asking",
 	[REPATH_SM_WAITING] = "waiting",
 	[REPATH_SM_SUBSCRIBED] = "subscribed",
+	[REPATH_SM_RELAYED] = "relayed",
 };
 /* enum ib_mig_state and enum ib_rate */
 static const char *const mig_states[] = {

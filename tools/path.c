@@ -33,6 +33,7 @@ struct json_object *path_object(struct nlattr *nest)
 	if (tb[REPATH_A_PATH_SOURCE])
 		out_text(o, "source",
 			 name_of(NAMES_PATH_SOURCE, nla_get_u8(tb[REPATH_A_PATH_SOURCE])));
+	out_flag(o, "relayed", tb[REPATH_A_RELAYED]);
 	out_flag(o, "unpath", tb[REPATH_A_UNPATH]);
 	return o;
 }

@@ -1,29 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* repath path set, prepare, hold: queue pairs are moved to a path that is told here. */
 #include <stdio.h>
-#include <string.h>
 #include "command.h"
 #include "names.h"
 #include "path_set.h"
-
-/* "vhca1/2" */
-static void take_dev_port(struct args *a, struct nl_msg *msg, char dev[DEV_NAME_LEN])
-{
-	const char *word = take_word(a, "DEV/PORT");
-	size_t n = strcspn(word, "/");
-	char tail;
-	unsigned int port;
-
-	if (n >= DEV_NAME_LEN || sscanf(word + n, "/%u%c", &port, &tail) != 1 ||
-	    !port || port > 254)
-		usage_error(a, "\"%s\" is not DEV/PORT", word);
-	memcpy(dev, word, n);
-	dev[n] = 0;
-	if (!dev_name_ok(dev))
-		usage_error(a, "\"%s\" is not the name of an RDMA device", dev);
-	nla_put_string(msg, REPATH_A_DEV_NAME, dev);
-	nla_put_u32(msg, REPATH_A_PORT, port);
-}
 
 static uint8_t take_mtu(struct args *a)
 {
@@ -62,7 +42,8 @@ int path_set(struct door *door, struct args *a, enum repath_path_when when)
 	char dev[DEV_NAME_LEN];
 	bool has_dlid = false;
 
-	take_dev_port(a, msg, dev);
+	nla_put_u32(msg, REPATH_A_PORT, take_dev_port(a, dev));
+	nla_put_string(msg, REPATH_A_DEV_NAME, dev);
 	nla_put_u8(msg, REPATH_A_PATH_WHEN, when);
 	/* "sl" before "slid", of which it is a beginning. */
 	while (a->argc) {

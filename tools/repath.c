@@ -58,6 +58,8 @@ static const struct command {
 	  " [require minimal | symmetric | lanes | links]... [dot FILE] [save FILE]"
 	  " | show html FILE [since STATE]",
 	  "the routing of a whole subnet, checked or drawn; fabric check help tells more" },
+	{ "relay", cmd_relay, "repath relay DEV/PORT to SOCKET GUESTDEV/PORT [to ...]",
+	  "tell guests that share a port what the subnet manager says to it" },
 };
 
 #define COMMANDS	(sizeof(commands) / sizeof(commands[0]))

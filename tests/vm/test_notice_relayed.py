@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""A hypervisor relays what the subnet manager says to guests whose VFs share its port: the PF in one
+guest, two VFs in two others. Stock OpenSM reroutes; the PF's host has one subscription and is told
+once, and the queue pairs of all three are moved. What a guest says on the channel is refused and
+counted, and when it listens again it has what it missed."""
+
+import re
+import time
+
+from hypervisor import relay
+from test_notice_heard import count, paths, subscriptions, wait_count, wait_subscribed
+from test_sm_plugin import told
+from tracking import repath, user_qps
+from traffic import Pair, json_lines
+
+PENDING = "too new to run with all"
+GUESTS = 3
+
+
+def service_level(pf, slid, dlid):
+    text = pf.run(f"saquery -C vhca1 -t 8000 --src-to-dst {slid}:{dlid}")
+    return int(re.search(r"\bsl\.+(?:0x)?(\w+)", text)[1], 16)
+
+
+def wait_moved(guest, dev, dlid, sl, number, timeout=60):
+    """Wait until the queue pairs of @dev to @dlid are on @sl, moved by the module."""
+    end = time.monotonic() + timeout
+    while True:
+        found = [qp for (name, _), qp in user_qps(guest, "state RTS").items()
+                 if name == dev and qp["dlid"] == dlid and qp["sl"] == sl and "moved-by" in str(qp)]
+        if len(found) == number:
+            return
+        assert time.monotonic() < end, (guest, user_qps(guest), repath(guest, "path"))
+        time.sleep(0.3)
+
+
+def said(job, event, path):
+    """The last line of the relay about an event of one guest."""
+    lines = [line for line in json_lines(job.output(), "event")
+             if line["event"] == event and line["socket"] == path]
+    return lines[-1] if lines else None
+
+
+def one_subscription(pf, job, vms):
+    for path in ("/run/vm1.agent", "/run/vm2.agent"):
+        job.wait_for(rf'"begun","socket":"{path}"')
+    for vm, dev in vms:
+        sm, = repath(vm, f"path sm dev {dev}")
+        assert sm["state"] == "relayed", sm
+    # Of H1, whatever its functions asked for before, and of H5.
+    assert [trap for _, trap in subscriptions(pf)] == ["68", "69"] * 2, subscriptions(pf)
+
+
+def test(bed):
+    fabric = bed.fabric("mesh:3x2,shared=2", opensm="-R lash -Q", repath="method auto", memory=320,
+                        guests={"pf": ["H1", "H5"], "vm1": ["H1v1"], "vm2": ["H1v2"]})
+    pf, vm1, vm2 = fabric.guests
+    vms = ((vm1, "vhca1v1"), (vm2, "vhca1v2"))
+    for guest in fabric.guests:
+        guest.load_repath()
+    agents = [vm.start("exec repath agent") for vm, _ in vms]
+    wait_subscribed(pf, ("vhca1", "vhca5"))
+    job = relay(pf, "vhca1/1", (vm1, "vhca1v1/1"), (vm2, "vhca1v2/1"))
+    one_subscription(pf, job, vms)
+    lids = fabric.lid("H1"), fabric.lid("H5")
+    assert service_level(pf, *lids) == 0
+    pairs = [Pair(pf, vm, "-q 2 -n 4 -b -r 40", port=18600 + i, each_options=f"-i 0.5",
+                  server_options="-d vhca5") for i, (vm, _) in enumerate(vms)]
+    for pair in pairs:
+        pair.wait_running()
+
+    fabric.command('Unlink "S2"[4]')
+    told(fabric)
+    sl = service_level(pf, *lids)
+    assert sl != 0
+    for vm, dev in vms:
+        wait_moved(vm, dev, lids[1], sl, 2)
+        path = paths(vm, dev)[lids[1]]
+        assert path["relayed"] and path["sl"] == sl, path
+    for pair in pairs:
+        pair.wait_progress(20)
+    heard = count(pf, "vhca1", "notice-rx") - count(pf, "vhca1", "notice-again")
+    for vm, dev in vms:
+        wait_count(vm, dev, "notice-relayed", heard)
+        assert count(vm, dev, "notice-rx") == 0
+    status = fabric.repath_status()["signal"]
+    print(f"  notices to the host: {heard}; {status}", flush=True)
+    assert status["subscribers"] == 2, status
+    for pair in pairs:
+        pair.finish()

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* repath relay: what the subnet manager says to a hypervisor's port, for the guests that share it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "agent.h"
+#include "command.h"
+#include "out.h"
+#include "relay_guest.h"
+
+#define GUESTS_MAX 256
+
+struct relay {
+	char dev[DEV_NAME_LEN];
+	uint32_t port;
+	struct relay_guest *guests;
+	unsigned int n;
+};
+
+static void say(struct relay_guest *g, const char *event, const char *text)
+{
+	struct json_object *o = json_object_new_object();
+
+	out_text(o, "event", event);
+	out_text(o, "socket", g->socket);
+	out_text(o, "dev", g->dev);
+	out_number(o, "begun", g->begun);
+	out_number(o, "told", g->told);
+	out_number(o, "refused", g->refused);
+	if (text)
+		out_text(o, "reason", text);
+	if (out_json) {
+		out_object(o);
+	} else {
+		out_line(o);
+		fflush(stdout);
+	}
+	json_object_put(o);
+}
+
+static void begin_all(struct relay *r)
+{
+	for (unsigned int i = 0; i < r->n; i++)
+		relay_guest_begin(&r->guests[i]);
+}
+
+static void take_event(uint8_t cmd, struct nlattr **tb, void *arg)
+{
+	struct relay *r = arg;
+
+	if (cmd != REPATH_CMD_EV_NOTICE || !tb[REPATH_A_DEV_NAME] || !tb[REPATH_A_PORT] ||
+	    strcmp(nla_get_string(tb[REPATH_A_DEV_NAME]), r->dev) ||
+	    nla_get_u32(tb[REPATH_A_PORT]) != r->port)
+		return;
+	if (!tb[REPATH_A_NOTICE] || nla_len(tb[REPATH_A_NOTICE]) != REPATH_NOTICE_SIZE) {
+		begin_all(r);
+		return;
+	}
+	for (unsigned int i = 0; i < r->n; i++)
+		relay_guest_notice(&r->guests[i], nla_data(tb[REPATH_A_NOTICE]));
+}
+
+static int sooner(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
+static int serve_once(struct relay *r, struct door *door)
+{
+	struct pollfd fds[GUESTS_MAX + 1] = { { .fd = door_event_fd(door), .events = POLLIN } };
+	int timeout = -1, err = 0;
+
+	for (unsigned int i = 0; i < r->n; i++)
+		timeout = sooner(timeout, relay_guest_poll(&r->guests[i], agent_now(), &fds[i + 1]));
+	if (poll(fds, r->n + 1, timeout) < 0)
+		return 0;
+	if (fds[0].revents)
+		err = door_events(door, take_event, r);
+	for (unsigned int i = 0; i < r->n; i++)
+		relay_guest_serve(&r->guests[i], agent_now(), fds[i + 1].revents);
+	if (err != -ENOBUFS)
+		return err;
+	begin_all(r);
+	return 0;
+}
+
+static void take_guest(struct args *a, struct relay *r)
+{
+	const char *socket = take_word(a, "a socket");
+	char dev[DEV_NAME_LEN];
+	uint32_t port;
+
+	port = take_dev_port(a, dev);
+	if (r->n == GUESTS_MAX)
+		usage_error(a, "more than %d guests", GUESTS_MAX);
+	r->guests = realloc(r->guests, (r->n + 1) * sizeof(*r->guests));
+	if (!r->guests)
+		abort();
+	relay_guest_init(&r->guests[r->n++], socket, strdup(dev), port, say);
+}
+
+int cmd_relay(struct door *door, struct args *a)
+{
+	struct relay r = { .n = 0 };
+	int err;
+
+	r.port = take_dev_port(a, r.dev);
+	while (a->argc && take(a, "to"))
+		take_guest(a, &r);
+	take_end(a);
+	if (!r.n)
+		usage_error(a, "\"to\" is missing");
+
+	for (err = door_listen(door, REPATH_MCGRP_NOTICE); !err;) {
+		err = serve_once(&r, door);
+		if (err != -ENODEV)
+			continue;
+		/* What comes until the next module is there is not heard. */
+		err = door_wait(door);
+		if (!err)
+			err = door_listen(door, REPATH_MCGRP_NOTICE);
+		begin_all(&r);
+	}
+	fprintf(stderr, "repath: relay: %s\n", door_error(door));
+	return door_exit_status(err);
+}
