@@ -59,8 +59,8 @@ static void begin(struct repath_sa_port *sp)
 	sp->subscribed = false;
 	sp->since_ns = ktime_get_boottime_ns();
 	sp->state = REPATH_SM_RELAYED;
-	/* What was reported before has not been heard. */
-	set_bit(REPATH_SA_TABLE, &sp->wants);
+	/* What was reported before has not been heard, by users in the kernel neither. */
+	repath_sa_want_table(sp, true);
 	repath_sa_kick(sp);
 }
 

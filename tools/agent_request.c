@@ -209,11 +209,12 @@ static void do_device_new(struct agent *ag, struct request *q)
 /* Whole: all digits, and no more of them than it has room for. */
 static bool from_hex(const char *hex, uint8_t notice[REPATH_NOTICE_SIZE])
 {
-	if (strlen(hex) != 2 * REPATH_NOTICE_SIZE ||
-	    strspn(hex, "0123456789abcdef") != 2 * REPATH_NOTICE_SIZE)
+	static const char digits[] = "0123456789abcdef";
+
+	if (strlen(hex) != 2 * REPATH_NOTICE_SIZE || strspn(hex, digits) != 2 * REPATH_NOTICE_SIZE)
 		return false;
-	for (size_t i = 0; i < REPATH_NOTICE_SIZE; i++)
-		sscanf(hex + 2 * i, "%2hhx", &notice[i]);
+	for (size_t i = 0; i < REPATH_NOTICE_SIZE; i++, hex += 2)
+		notice[i] = (strchr(digits, hex[0]) - digits) << 4 | (strchr(digits, hex[1]) - digits);
 	return true;
 }
 

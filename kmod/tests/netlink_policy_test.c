@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 7 */
+/* kunit-cases: 8 */
 /* kunit-objs: ../netlink_policy.o */
 /* What a command refuses before anybody looks at it. */
 #include <kunit/test.h>
@@ -148,6 +148,18 @@ static void t_peer_send(struct kunit *test)
 	KUNIT_EXPECT_NE(test, check(test, send, REPATH_A_MSG_ID, 4, 1), 0);
 }
 
+static void t_relay(struct kunit *test)
+{
+	const struct nla_policy *relay = repath_relay_policy;
+
+	KUNIT_EXPECT_EQ(test, check(test, relay, REPATH_A_NOTICE, REPATH_NOTICE_SIZE, 0), 0);
+	KUNIT_EXPECT_NE(test, check(test, relay, REPATH_A_NOTICE, REPATH_NOTICE_SIZE - 1, 0), 0);
+	KUNIT_EXPECT_NE(test, check(test, relay, REPATH_A_NOTICE, REPATH_NOTICE_SIZE + 4, 0), 0);
+	KUNIT_EXPECT_EQ(test, check_u32(test, relay, REPATH_A_PORT, 1), 0);
+	KUNIT_EXPECT_NE(test, check_u32(test, relay, REPATH_A_PORT, 0), 0);
+	KUNIT_EXPECT_NE(test, check_u32(test, relay, REPATH_A_DLID, 1), 0);
+}
+
 static struct kunit_case policy_cases[] = {
 	KUNIT_CASE(t_foreign_attributes),
 	KUNIT_CASE(t_names),
@@ -156,6 +168,7 @@ static struct kunit_case policy_cases[] = {
 	KUNIT_CASE(t_admin),
 	KUNIT_CASE(t_reply),
 	KUNIT_CASE(t_peer_send),
+	KUNIT_CASE(t_relay),
 	{}
 };
 

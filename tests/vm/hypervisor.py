@@ -55,7 +55,11 @@ def give_agent(hypervisor, guest):
     return path
 
 
-def relay(hypervisor, port, *guests):
-    """Start `repath relay` on @hypervisor for @guests, (guest, its device/port): its job."""
-    to = " ".join(f"to {give_agent(hypervisor, guest)} {dev}" for guest, dev in guests)
-    return hypervisor.start(f"exec repath -j relay {port} {to}")
+def relay(hypervisor, dev, *guests):
+    """Start `repath relay` on @hypervisor for @guests, (what give_agent() has returned, the VF): its
+    job, that has begun with all."""
+    to = " ".join(f"to {path} {vf}/1" for path, vf in guests)
+    job = hypervisor.start(f"exec repath -j relay {dev}/1 {to}")
+    for path, _ in guests:
+        job.wait_for(rf'"begun","socket":"{path}"')
+    return job

@@ -5,9 +5,11 @@ once, and the queue pairs of all three are moved. What a guest says on the chann
 counted, and when it listens again it has what it missed."""
 
 import re
+import shlex
+import struct
 import time
 
-from hypervisor import relay
+from hypervisor import give_agent, relay
 from test_notice_heard import count, paths, subscriptions, wait_count, wait_subscribed
 from test_sm_plugin import told
 from tracking import repath, user_qps
@@ -15,6 +17,10 @@ from traffic import Pair, json_lines
 
 PENDING = "too new to run with all"
 GUESTS = 3
+
+# IBA 13.4.8.2 and include/repath_sm.h: type, producer, trap; mask .. number; path record.
+NOTICE = struct.Struct(">B3sHHH QBBHIII30x 16x 8x16x16xHHIBBHHBBBB6x 56x")
+SLID, DLID, SL = (1 << bit for bit in (5, 4, 15))
 
 
 def service_level(pf, slid, dlid):
@@ -41,14 +47,52 @@ def said(job, event, path):
     return lines[-1] if lines else None
 
 
-def one_subscription(pf, job, vms):
-    for path in ("/run/vm1.agent", "/run/vm2.agent"):
-        job.wait_for(rf'"begun","socket":"{path}"')
+def one_subscription(pf, vms):
     for vm, dev in vms:
         sm, = repath(vm, f"path sm dev {dev}")
         assert sm["state"] == "relayed", sm
     # Of H1, whatever its functions asked for before, and of H5.
     assert [trap for _, trap in subscriptions(pf)] == ["68", "69"] * 2, subscriptions(pf)
+
+
+def notice(slid, dlid, sl):
+    """A RePath as a hypervisor would be told."""
+    return NOTICE.pack(0x83, b"\0\0\4", 69, 0, 0, SLID | DLID | SL, 0, 1, 0, 1, 1, 1,
+                       dlid, slid, 0, 0, 0x80, 0, sl, 0, 0, 0, 0).hex()
+
+
+def port_of_agent(vm):
+    return vm.run("for p in /sys/class/virtio-ports/*; do "
+                  "[ $(cat $p/name) = repath.0 ] && echo /dev/${p##*/}; done").strip()
+
+
+def nothing_upward(fabric, job, agent, vm, other, lids):
+    """A guest says to its hypervisor what that would say to it, while it is told something itself. It
+    misses that, and makes it good when it listens again; the others are told as ever."""
+    pf, (vm, dev) = fabric.guest, vm
+    agent.kill(9)
+    agent.wait(20, check=False)
+    line = (f'{{"id":1,"cmd":"relay","dev":"vhca1","port":1,"notice":"{notice(*lids, 9)}"}}\n'
+            '{"id":1,"ok":true}')
+    assert len(notice(*lids, 9)) == 400
+    liar = vm.start(f"while sleep 0.3; do printf '%s\\n' {shlex.quote(line)}; done "
+                    f"> {port_of_agent(vm)}")
+    fabric.command('ReLink "S2"[4]')
+    job.wait_for(r'"refused","socket":"/run/vm1.agent"')
+    wait_moved(*other, lids[1], 0, 2)
+    assert said(job, "refused", "/run/vm1.agent")["refused"] > 0
+    assert said(job, "refused", "/run/vm2.agent") is None
+    assert count(pf, "vhca1", "notice-relayed") == count(pf, "vhca5", "notice-relayed") == 0
+    assert all(path["sl"] != 9 for path in paths(pf, "vhca1").values())
+    begun = said(job, "begun", "/run/vm1.agent")["begun"]
+    liar.kill(9)
+    liar.wait(20, check=False)
+    vm.start("exec repath agent")
+    end = time.monotonic() + 60
+    while said(job, "begun", "/run/vm1.agent")["begun"] == begun:
+        assert time.monotonic() < end, job.output()
+        time.sleep(0.2)
+    wait_moved(vm, dev, lids[1], 0, 2)
 
 
 def test(bed):
@@ -60,8 +104,8 @@ def test(bed):
         guest.load_repath()
     agents = [vm.start("exec repath agent") for vm, _ in vms]
     wait_subscribed(pf, ("vhca1", "vhca5"))
-    job = relay(pf, "vhca1/1", (vm1, "vhca1v1/1"), (vm2, "vhca1v2/1"))
-    one_subscription(pf, job, vms)
+    job = relay(pf, "vhca1", *((give_agent(pf, vm), dev) for vm, dev in vms))
+    one_subscription(pf, vms)
     lids = fabric.lid("H1"), fabric.lid("H5")
     assert service_level(pf, *lids) == 0
     pairs = [Pair(pf, vm, "-q 2 -n 4 -b -r 40", port=18600 + i, each_options=f"-i 0.5",
@@ -86,5 +130,7 @@ def test(bed):
     status = fabric.repath_status()["signal"]
     print(f"  notices to the host: {heard}; {status}", flush=True)
     assert status["subscribers"] == 2, status
+
+    nothing_upward(fabric, job, agents[0], *vms, lids)
     for pair in pairs:
         pair.finish()
