@@ -21,7 +21,9 @@ uint32_t ext_packet_icrc(const uint8_t *packet, unsigned int length)
 	for (unsigned int i = 0; i + 4 < length; i++) {
 		uint8_t byte = packet[i];
 
-		if (i == 0)
+		if (bth > LRH && i < LRH)
+			byte = 0xff;		/* routers write it anew */
+		else if (i == 0)
 			byte |= 0xf0;		/* LRH's VL changes from hop to hop */
 		if (i == bth + 4)
 			byte = 0xff;		/* BTH's reserved 8a */

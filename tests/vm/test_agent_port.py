@@ -36,6 +36,9 @@ def test(bed):
     assert "not a command" in refuses(agent, "reboot")
     assert "dev" in refuses(agent, "device-gone", dev="rxe0; touch /tmp/owned")
     assert "dev" in refuses(agent, "wait-device", dev="../../tmp")
+    assert "dev" in refuses(agent, "relay", port=1)
+    for notice in ("00", "0" * 399 + "x", "0" * 402):
+        assert "notice" in refuses(agent, "relay", dev="rxe0", notice=notice)
     assert "rxe9 has not come" in refuses(agent, "wait-device", dev="rxe9", timeout=0.2)
     agent.ask("wait-device", dev="rxe0", timeout=5)
 

@@ -116,6 +116,39 @@ static void test_answers(void)
 	down();
 }
 
+/* With a GRH it is for whom that names; and its ICRC leaves out the whole LRH, which routers write anew. */
+static void test_grh(void)
+{
+	uint8_t mad[256] = { 1, 7, 2, 3 }, plain[EXT_MAD_PACKET], packet[EXT_MAD_PACKET + 40] = { 0 };
+	uint32_t p, icrc;
+
+	up();
+	news();
+	put_be16(mad + 16, 0x17);
+	ext_packet_of_mad(&to_us, mad, plain);
+	memcpy(packet, plain, 8);
+	memcpy(packet + 48, plain + 8, sizeof(plain) - 8);
+	packet[1] |= 3;
+	put_be16(packet + 4, sizeof(packet) / 4);
+	put_be64(packet + 8 + 24 + 8, GUID);
+	ext_packet_seal(packet, sizeof(packet));
+	p = ext_packet_from(&f, packet, sizeof(packet));
+	CHECK(p != NONE);
+	CHECK_EQ(shared_route(&f, inside(SHARED_UPLINK), &f.packets[p]), 4);
+	CHECK(!memcmp(f.packets[p].bytes, packet, sizeof(packet)));
+	packet_put(&f, p);
+
+	icrc = ext_packet_icrc(packet, sizeof(packet));
+	packet[0] ^= 0xf0;
+	packet[1] ^= 0xf0;
+	put_be16(packet + 2, ELSEWHERE);
+	put_be16(packet + 6, 77);
+	CHECK_EQ(ext_packet_icrc(packet, sizeof(packet)), icrc);
+	packet[8 + 24 + 8]++;
+	CHECK(ext_packet_icrc(packet, sizeof(packet)) != icrc);
+	down();
+}
+
 static void test_cm(void)
 {
 	uint8_t mad[256] = { 1, 7, 2, 3 }, after[256];
@@ -192,6 +225,7 @@ int main(void)
 {
 	test_smps();
 	test_answers();
+	test_grh();
 	test_cm();
 	test_data();
 	return 0;
