@@ -251,8 +251,9 @@ int main(int argc, char **argv)
 		}
 		job.measure = 1;
 	}
-	if (argc - optind < 3 || argc - optind > MOST_DEVICES + 1 ||
-	    (job.n = strtoul(argv[optind], NULL, 0)) < 2) {
+	if (argc - optind >= 3 && argc - optind <= MOST_DEVICES + 1)
+		job.n = strtoul(argv[optind], NULL, 0);
+	if (job.n < 2) {
 		fputs(usage, stderr);
 		return 2;
 	}
