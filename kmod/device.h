@@ -44,6 +44,7 @@ struct repath_reroute;
  * @ctxs: contexts by a number of our own. Readers RCU
  * @users: processes that hold anything of the device; repath_track_lock
  * @qp_count: entries of @by_qpn
+ * @ud_count: of these, of UD; repath_track_lock
  * @ctx_count: entries of @ctxs
  * @ctx_closed: contexts whose end a hook has seen
  * @user_count: entries of @users
@@ -84,6 +85,7 @@ struct repath_device {
 	struct xarray ctxs;
 	struct list_head users;
 	u32 qp_count;
+	u32 ud_count;
 	u32 ctx_count;
 	u32 ctx_closed;
 	u32 user_count;

@@ -17,6 +17,7 @@
 #include "peer.h"
 #include "proc.h"
 #include "reroute_nl.h"
+#include "reroute_shim.h"
 #include "resolve.h"
 #include "stat.h"
 
@@ -339,6 +340,9 @@ static const struct genl_ops repath_ops[] = {
 	}, {
 		REPATH_OP(UNRESOLVE, repath_unresolve_policy),
 		.doit	= repath_unresolve_cmd,
+	}, {
+		REPATH_OP(CYCLED, repath_cycled_policy),
+		.doit	= repath_cycled_cmd,
 	}, {
 		REPATH_OP(ADOPT, repath_device_get_policy),
 		.flags	= GENL_UNS_ADMIN_PERM,

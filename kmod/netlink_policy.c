@@ -127,6 +127,11 @@ const struct nla_policy repath_unresolve_policy[REPATH_POLICY_SIZE] = {
 	[REPATH_A_MSG_ID]	= { .type = NLA_U64 },
 };
 
+const struct nla_policy repath_cycled_policy[REPATH_POLICY_SIZE] = {
+	[REPATH_A_CONN_ID]	= POLICY_U32(id_range),
+	[REPATH_A_ERRNO]	= POLICY_U32(errno_range),
+};
+
 const struct nla_policy repath_path_set_policy[REPATH_POLICY_SIZE] = {
 	[REPATH_A_DEV_NAME]	= POLICY_DEV_NAME,
 	[REPATH_A_PORT]		= POLICY_U32(id_range),

@@ -24,6 +24,7 @@ extern const struct nla_policy repath_numbers_policy[REPATH_POLICY_SIZE];
 extern const struct nla_policy repath_number_check_policy[REPATH_POLICY_SIZE];
 extern const struct nla_policy repath_resolve_policy[REPATH_POLICY_SIZE];
 extern const struct nla_policy repath_unresolve_policy[REPATH_POLICY_SIZE];
+extern const struct nla_policy repath_cycled_policy[REPATH_POLICY_SIZE];
 extern const struct nla_policy repath_path_set_policy[REPATH_POLICY_SIZE];
 extern const struct nla_policy repath_device_set_policy[REPATH_POLICY_SIZE];
 extern const struct nla_policy repath_path_get_policy[REPATH_POLICY_SIZE];

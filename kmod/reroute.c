@@ -16,6 +16,7 @@
 #include "op.h"
 #include "reroute.h"
 #include "reroute_qp.h"
+#include "reroute_shim.h"
 #include "stat.h"
 #include "track.h"
 
@@ -127,6 +128,16 @@ static int expand(struct repath_qp *rqp, void *arg)
 	return 0;
 }
 
+/* One that the shims connect anew is nowhere for a while. */
+static void where(const struct repath_move *move, struct repath_path *path)
+{
+	repath_qp_snapshot(move->rqp, NULL, path);
+	if (path->has_av || move->step != REPATH_STEP_CYCLING)
+		return;
+	path->port = move->port;
+	path->path_bits = move->path_bits;
+}
+
 static void run_job(struct repath_reroute *r, const struct job *job)
 {
 	struct expansion ex = { .r = r, .job = job };
@@ -135,12 +146,14 @@ static void run_job(struct repath_reroute *r, const struct job *job)
 
 	/* Those that are on their way there are on no index yet. */
 	list_for_each_entry(move, &r->moves, node) {
-		repath_qp_snapshot(move->rqp, NULL, &path);
-		if (move->to.new_dlid == job->path.dlid && path.dlid != job->path.dlid &&
-		    is_concerned(move->rqp, &path, job))
+		where(move, &path);
+		if ((move->to.new_dlid ?: move->to.dlid) == job->path.dlid &&
+		    path.dlid != job->path.dlid && is_concerned(move->rqp, &path, job))
 			begin(r, move, job);
 	}
 	repath_qp_walk_on_path(r->dev, job->port, job->path.dlid, NULL, expand, &ex);
+	if (job->kind == JOB_REPATH)
+		repath_shim_tell_path(r->dev, job->port, &job->path);
 }
 
 static struct job *next_job(struct repath_reroute *r)
@@ -288,6 +301,29 @@ int repath_reroute_repath(struct repath_device *dev, u32 port, const struct repa
 {
 	repath_stat_inc(dev, REPATH_STAT_REPATH);
 	return ask_for(dev, port, JOB_REPATH, path);
+}
+
+/**
+ * repath_reroute_cycled - the shims have connected a queue pair anew, or have not
+ * @rqp: queue pair
+ * @err: 0, or why not: an errno
+ */
+void repath_reroute_cycled(struct repath_qp *rqp, int err)
+{
+	struct repath_reroute *r = rqp->dev->reroute;
+	struct repath_move *move = r ? move_of(r, rqp) : NULL;
+	unsigned long flags;
+
+	if (!move)
+		return;
+	spin_lock_irqsave(&move->lock, flags);
+	move->answer = err;
+	spin_unlock_irqrestore(&move->lock, flags);
+	repath_move_put(move);
+	spin_lock(&r->lock);
+	if (!r->ending)
+		mod_delayed_work(system_unbound_wq, &r->work, 0);
+	spin_unlock(&r->lock);
 }
 
 /**

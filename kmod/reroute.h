@@ -13,6 +13,7 @@
 #include <linux/types.h>
 
 struct repath_device;
+struct repath_qp;
 
 /* What a new path tells besides its destination. */
 #define REPATH_PATH_SL		BIT(0)
@@ -68,6 +69,9 @@ int repath_reroute_unpath(struct repath_device *dev, u32 port, u32 dlid,
 			  enum repath_unpath_why why, bool wait);
 int repath_reroute_prepare(struct repath_device *dev, u32 port, const struct repath_new_path *path);
 int repath_reroute_repath(struct repath_device *dev, u32 port, const struct repath_new_path *path);
+
+/* The shim's answer: it has connected a queue pair anew (0), or has not (errno). Any process context. */
+void repath_reroute_cycled(struct repath_qp *rqp, int err);
 
 /* Off: what is asked for is refused, and what is under way is brought to an end. */
 void repath_reroute_switch(struct repath_device *dev, bool on);

@@ -23,6 +23,22 @@ bool repath_path_is_there(const struct repath_new_path *to, u32 dlid, u8 sl, u8 
 	return !(to->has & REPATH_PATH_RATE) || !rate || to->rate == rate;
 }
 
+/* What comes by a path must not be larger than it carries. */
+static bool is_smaller(const struct repath_new_path *to, const struct repath_path *path)
+{
+	return to->has & REPATH_PATH_MTU && to->mtu < path->mtu;
+}
+
+/**
+ * repath_path_is_enough - does it go where it shall, in packets that fit?
+ * @to: where it shall go
+ * @path: where it goes
+ */
+bool repath_path_is_enough(const struct repath_new_path *to, const struct repath_path *path)
+{
+	return repath_path_is_there(to, path->dlid, path->sl, path->rate) && !is_smaller(to, path);
+}
+
 /**
  * repath_ah_is_there - does an address lead where it shall?
  * @to: where it shall lead

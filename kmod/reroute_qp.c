@@ -16,6 +16,7 @@
 
 #include "range.h"
 #include "reroute_qp.h"
+#include "reroute_shim.h"
 #include "stat.h"
 #include "trace.h"
 
@@ -42,7 +43,11 @@ MODULE_PARM_DESC(reroute_again_ms,
 /* Rounds through all ways, each twice as long. */
 #define ROUNDS 6
 
-/* Modifications of a user's queue pair are ours to mix in only where the driver takes a lock. */
+/*
+ * Modifications of a user's queue pair are ours to mix in only where the driver takes a lock. rxe looks
+ * at the state and sets it later, and writes the address that is being sent by, under none (6.1): an
+ * owner's RESET in between would be undone. There the owner's process has to do it.
+ */
 static bool is_serialised(const struct ib_device *ibdev)
 {
 	switch (ibdev->ops.driver_id) {
@@ -121,16 +126,23 @@ enum repath_move_next repath_move_end(struct repath_reroute *r, struct repath_mo
  */
 enum repath_move_next repath_move_done(struct repath_reroute *r, struct repath_move *move)
 {
-	bool by_apm = move->way == REPATH_WAY_APM;
+	static const struct {
+		enum repath_moved_by by;
+		enum repath_stat stat;
+	} ways[REPATH_WAYS] = {
+		[REPATH_WAY_APM]   = { REPATH_BY_APM, REPATH_STAT_MOVED_APM },
+		[REPATH_WAY_SQD]   = { REPATH_BY_SQD, REPATH_STAT_MOVED_SQD },
+		[REPATH_WAY_CYCLE] = { REPATH_BY_CYCLE, REPATH_STAT_MOVED_CYCLE },
+	};
 	unsigned long flags;
 
 	r->can[move->way] = REPATH_CAN_YES;
 	spin_lock_irqsave(&move->lock, flags);
-	move->by = by_apm ? REPATH_BY_APM : REPATH_BY_SQD;
+	move->by = ways[move->way].by;
 	move->since_ns = move->arrived_ns;
 	move->count++;
 	spin_unlock_irqrestore(&move->lock, flags);
-	repath_stat_inc(r->dev, by_apm ? REPATH_STAT_MOVED_APM : REPATH_STAT_MOVED_SQD);
+	repath_stat_inc(r->dev, ways[move->way].stat);
 	return repath_move_end(r, move, REPATH_MOVE_MOVED, NULL);
 }
 
@@ -146,7 +158,7 @@ enum repath_move_next repath_move_next_way(struct repath_reroute *r, struct repa
 {
 	unsigned long flags;
 
-	if (never && r->can[move->way] == REPATH_CAN_UNKNOWN)
+	if (never && move->way != REPATH_WAY_CYCLE && r->can[move->way] == REPATH_CAN_UNKNOWN)
 		r->can[move->way] = REPATH_CAN_NOT;
 	move->tried |= BIT(move->way);
 	spin_lock_irqsave(&move->lock, flags);
@@ -168,7 +180,8 @@ static enum repath_move_next give_up(struct repath_reroute *r, struct repath_mov
 				     bool may_apm)
 {
 	if (r->can[REPATH_WAY_SQD] == REPATH_CAN_NOT &&
-	    (!may_apm || r->can[REPATH_WAY_APM] == REPATH_CAN_NOT))
+	    (!may_apm || r->can[REPATH_WAY_APM] == REPATH_CAN_NOT) &&
+	    !repath_shim_can_cycle(move->rqp))
 		return repath_move_end(r, move, REPATH_MOVE_NO_WAY,
 				       may_apm ? "the device can neither drain nor migrate" :
 			   "the device does not drain, and the alternate path is its owner's");
@@ -179,35 +192,48 @@ static enum repath_move_next give_up(struct repath_reroute *r, struct repath_mov
 	return REPATH_NEXT_WAIT;
 }
 
+/* Why it can not be moved where it is, whatever its device can; NULL: maybe it can. */
+static const char *why_not_in_place(const struct repath_move *move, const struct ib_qp *qp,
+				    u8 state, const struct repath_path *path)
+{
+	if (!is_serialised(qp->device))
+		return "the device's driver takes no lock when it modifies a queue pair";
+	if (move->to.has & REPATH_PATH_MTU && move->to.mtu < path->mtu)
+		return "the new path carries smaller packets";
+	/* It answers by its address, and can not be told another one before it sends. */
+	if (state == IB_QPS_RTR)
+		return "it has not begun to send";
+	return NULL;
+}
+
 static enum repath_move_next start(struct repath_reroute *r, struct repath_move *move,
 				   struct ib_qp *qp, u8 state, const struct repath_path *path)
 {
+	const char *why;
 	bool may_apm;
 
+	/* Its address is the shim's to set, until it is connected again. */
+	if (repath_shim_is_moving(move->rqp))
+		return REPATH_NEXT_WAIT;
 	if (state == IB_QPS_ERR)
 		return repath_move_lost(r, move);
 	if (state != IB_QPS_RTR && state != IB_QPS_RTS && state != IB_QPS_SQD)
 		return repath_move_end(r, move, REPATH_MOVE_NONE, "it is not connected");
-	if (!move->hold && repath_path_is_there(&move->to, path->dlid, path->sl, path->rate) &&
+	if (!move->hold && repath_path_is_enough(&move->to, path) &&
 	    !repath_path_find_pkey(qp->device, &move->to, path, &(u16){ 0 }))
 		return repath_move_stay(r, move, qp);
 	if (move->rqp->kernel)
 		return repath_move_end(r, move, REPATH_MOVE_NO_WAY, "it is the kernel's own");
-	if (!is_serialised(qp->device))
-		return repath_move_end(r, move, REPATH_MOVE_NO_WAY,
-				       "the device's driver takes no lock when it modifies a queue pair");
-	if (move->to.has & REPATH_PATH_MTU && move->to.mtu < path->mtu)
-		return repath_move_end(r, move, REPATH_MOVE_NO_WAY, "the new path carries smaller packets");
+	why = why_not_in_place(move, qp, state, path);
+	if (why && state != IB_QPS_RTR && !repath_shim_can_cycle(move->rqp))
+		return repath_move_end(r, move, REPATH_MOVE_NO_WAY, why);
 	if (r->paused)
 		return REPATH_NEXT_WAIT;
 
 	may_apm = repath_move_may_load(move);
-	/* It answers by its address, and can not be told another one before it sends. */
-	if (state == IB_QPS_RTR) {
-		set_state(move, REPATH_MOVE_MOVING, "it has not begun to send");
-		return give_up(r, move, may_apm);
-	}
-	set_state(move, move->hold ? REPATH_MOVE_WAITING : REPATH_MOVE_MOVING, move->why);
+	if (why)
+		move->tried |= BIT(REPATH_WAY_APM) | BIT(REPATH_WAY_SQD);
+	set_state(move, move->hold ? REPATH_MOVE_WAITING : REPATH_MOVE_MOVING, why ?: move->why);
 	if (may_apm && may_try(r, move, REPATH_WAY_APM) && state == IB_QPS_RTS && !move->hold &&
 	    (!move->go || READ_ONCE(move->loaded) || !may_try(r, move, REPATH_WAY_SQD)))
 		return repath_move_load(r, move, qp, path);
@@ -215,6 +241,10 @@ static enum repath_move_next start(struct repath_reroute *r, struct repath_move 
 		return repath_move_begin_sqd(r, move, qp, state);
 	if (!move->go)
 		return repath_move_end(r, move, REPATH_MOVE_NONE, NULL);
+	/* What its owner has drained stays so: it can not be connected anew. */
+	if (state != IB_QPS_SQD && may_try(r, move, REPATH_WAY_CYCLE) &&
+	    repath_shim_can_cycle(move->rqp))
+		return repath_move_begin_cycle(r, move, path);
 	return give_up(r, move, may_apm);
 }
 
@@ -230,10 +260,12 @@ static enum repath_move_next step(struct repath_reroute *r, struct repath_move *
 		return repath_move_drain(r, move, qp, &path);
 	case REPATH_STEP_ARMING:
 		return repath_move_arm(r, move, qp);
+	case REPATH_STEP_CYCLING:
+		return repath_move_cycle(r, move, state, &path);
 	case REPATH_STEP_VERIFY:
 		return repath_move_verify(r, move, qp);
 	case REPATH_STEP_LATER:
-		if (!repath_move_is_late(move))
+		if (!repath_move_is_late(move) && !repath_move_is_armed(move, qp))
 			return REPATH_NEXT_WAIT;
 		break;
 	default:
@@ -304,6 +336,8 @@ bool repath_move_want(struct repath_move *move, const struct repath_new_path *to
 	/* What is draining gets the address when it is drained. */
 	if (move->step == REPATH_STEP_DRAINING)
 		repath_move_begin_step(move, REPATH_STEP_DRAINING);
+	else if (move->step == REPATH_STEP_CYCLING)
+		repath_move_cycle_anew(move);
 	else if (move->step == REPATH_STEP_VERIFY && was_same)
 		;	/* it is there, as it seems */
 	else if (move->step != REPATH_STEP_ARMING || !was_same)

@@ -22,6 +22,7 @@
 enum repath_way {
 	REPATH_WAY_APM,		/* alternate path, and the command to go over to it */
 	REPATH_WAY_SQD,		/* send queue drained, new address */
+	REPATH_WAY_CYCLE,	/* connected anew by the shims at both ends */
 	REPATH_WAYS
 };
 
@@ -38,6 +39,7 @@ enum repath_move_step {
 	REPATH_STEP_START,
 	REPATH_STEP_ARMING,	/* the alternate path is loaded; traffic both ways arms it */
 	REPATH_STEP_DRAINING,
+	REPATH_STEP_CYCLING,	/* the shims connect it anew */
 	REPATH_STEP_VERIFY,	/* it is there, as the device says: to be read back */
 	REPATH_STEP_LATER,	/* no way led there yet: all again */
 };
@@ -60,10 +62,13 @@ enum repath_move_step {
  * @until: when the step has taken too long: jiffies; the work item's
  * @arrived_ns: CLOCK_BOOTTIME, when it began to send by the new path; the work item's
  * @seen: @foreign at that time; the work item's
+ * @port: own port, while the shims connect it anew; the work item's
+ * @path_bits: of the own LID, the same
  * @lock: protects what follows. Taken in probe handlers: with interrupts off
  * @foreign: modifications by others
  * @in_sqd: the work item has taken it to SQD, and nobody else has set a state since
  * @loaded: the alternate path is the work item's
+ * @answer: the shim's: 0, an errno, or -1: none yet
  * @state: enum repath_move_state, for readers
  * @by: enum repath_moved_by that led to the path it is on
  * @why: it was not moved, for a person; NULL: there is nothing to say
@@ -88,11 +93,14 @@ struct repath_move {
 	unsigned long until;
 	u64 arrived_ns;
 	u32 seen;
+	u32 port;
+	u8 path_bits;
 
 	spinlock_t lock;
 	u32 foreign;
 	bool in_sqd;
 	bool loaded;
+	int answer;
 	u8 state;
 	u8 by;
 	const char *why;
@@ -140,6 +148,7 @@ enum repath_move_next {
 /* From the path to the address (reroute_path.c). */
 bool repath_path_is_there(const struct repath_new_path *to, u32 dlid, u8 sl, u8 rate);
 bool repath_ah_is_there(const struct repath_new_path *to, const struct rdma_ah_attr *ah);
+bool repath_path_is_enough(const struct repath_new_path *to, const struct repath_path *path);
 int repath_path_find_pkey(struct ib_device *ibdev, const struct repath_new_path *to,
 			  const struct repath_path *path, u16 *index);
 void repath_path_make_ah(struct ib_qp *qp, const struct repath_new_path *to,
@@ -159,11 +168,20 @@ enum repath_move_next repath_move_load(struct repath_reroute *r, struct repath_m
 				       struct ib_qp *qp, const struct repath_path *path);
 enum repath_move_next repath_move_arm(struct repath_reroute *r, struct repath_move *move,
 				      struct ib_qp *qp);
+bool repath_move_is_armed(struct repath_move *move, struct ib_qp *qp);
 enum repath_move_next repath_move_stay(struct repath_reroute *r, struct repath_move *move,
 				       struct ib_qp *qp);
 enum repath_move_next repath_move_verify(struct repath_reroute *r, struct repath_move *move,
 					 struct ib_qp *qp);
 enum repath_move_next repath_move_lost(struct repath_reroute *r, struct repath_move *move);
+enum repath_move_next repath_move_arrived(struct repath_move *move);
+
+/* The last of them (reroute_cycle.c). */
+enum repath_move_next repath_move_begin_cycle(struct repath_reroute *r, struct repath_move *move,
+					      const struct repath_path *path);
+void repath_move_cycle_anew(struct repath_move *move);
+enum repath_move_next repath_move_cycle(struct repath_reroute *r, struct repath_move *move,
+					u8 state, const struct repath_path *path);
 
 /* What they come to (reroute_qp.c). */
 void repath_move_begin_step(struct repath_move *move, enum repath_move_step step);

@@ -7,6 +7,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "reroute_qp.h"
+#include "reroute_shim.h"
 #include "stat.h"
 
 static bool ask(struct ib_qp *qp, struct ib_qp_attr *attr)
@@ -22,9 +23,15 @@ static bool ask(struct ib_qp *qp, struct ib_qp_attr *attr)
  * repath_move_lost - it is in error, and was before
  * @r: its device
  * @move: of the queue pair
+ *
+ * A shim that can not drain it otherwise takes it there, and out again.
  */
 enum repath_move_next repath_move_lost(struct repath_reroute *r, struct repath_move *move)
 {
+	if (repath_shim_is_moving(move->rqp)) {
+		repath_move_begin_step(move, REPATH_STEP_START);
+		return REPATH_NEXT_WAIT;
+	}
 	return repath_move_end(r, move, REPATH_MOVE_LOST, "it was in error before");
 }
 
@@ -112,11 +119,13 @@ static enum repath_move_next go_back(struct repath_reroute *r, struct repath_mov
 	return repath_move_next_way(r, move, false, "its send queue does not drain");
 }
 
-/*
- * It sends by the new path, as the device says. That is read back when all others have been moved,
- * for which time counts.
+/**
+ * repath_move_arrived - it sends by the new path, as the device says
+ * @move: of the queue pair
+ *
+ * That is read back when all others have been moved, for which time counts.
  */
-static enum repath_move_next arrived(struct repath_move *move)
+enum repath_move_next repath_move_arrived(struct repath_move *move)
 {
 	move->arrived_ns = ktime_get_boottime_ns();
 	repath_move_begin_step(move, REPATH_STEP_VERIFY);
@@ -188,6 +197,18 @@ enum repath_move_next repath_move_stay(struct repath_reroute *r, struct repath_m
 	return repath_move_end(r, move, move->since_ns ? REPATH_MOVE_MOVED : REPATH_MOVE_NONE, NULL);
 }
 
+static const char *why_not_there(u8 way)
+{
+	switch (way) {
+	case REPATH_WAY_APM:
+		return "the device does not go over to the alternate path";
+	case REPATH_WAY_SQD:
+		return "the device does not change the address in SQD";
+	default:
+		return "the shims have connected it by another path";
+	}
+}
+
 /**
  * repath_move_verify - read back where it sends to
  * @r: its device
@@ -211,9 +232,7 @@ enum repath_move_next repath_move_verify(struct repath_reroute *r, struct repath
 	/* The hooks have believed it. */
 	repath_qp_query(move->rqp, qp, true);
 	return repath_move_next_way(r, move, READ_ONCE(move->foreign) == move->seen,
-				    move->way == REPATH_WAY_APM ?
-				    "the device does not go over to the alternate path" :
-				    "the device does not change the address in SQD");
+				    why_not_there(move->way));
 }
 
 static enum repath_move_next set_av(struct repath_reroute *r, struct repath_move *move,
@@ -239,7 +258,7 @@ static enum repath_move_next set_av(struct repath_reroute *r, struct repath_move
 	}
 	move->seen = foreign;
 	repath_move_leave_sqd(move, qp);
-	return arrived(move);
+	return repath_move_arrived(move);
 }
 
 /**
@@ -285,7 +304,7 @@ static enum repath_move_next go_over(struct repath_reroute *r, struct repath_mov
 		return refused(r, move, qp, err, foreign,
 			       "the device does not migrate");
 	move->seen = foreign;
-	return arrived(move);
+	return repath_move_arrived(move);
 }
 
 /**
@@ -311,7 +330,7 @@ enum repath_move_next repath_move_load(struct repath_reroute *r, struct repath_m
 	    repath_ah_is_there(&move->to, &asked.ah_attr)) {
 		/* Its peer has gone over already, and it has followed. */
 		repath_qp_query(move->rqp, qp, false);
-		return arrived(move);
+		return repath_move_arrived(move);
 	}
 	if (asked.path_mig_state != IB_MIG_MIGRATED && READ_ONCE(move->loaded) &&
 	    repath_ah_is_there(&move->to, &asked.alt_ah_attr)) {
@@ -359,7 +378,7 @@ enum repath_move_next repath_move_arm(struct repath_reroute *r, struct repath_mo
 		/* By the device itself, as its peer has gone over, or it had no answer. */
 		if (repath_ah_is_there(&move->to, &attr.ah_attr)) {
 			repath_qp_query(move->rqp, qp, false);
-			return arrived(move);
+			return repath_move_arrived(move);
 		}
 		repath_move_begin_step(move, REPATH_STEP_START);
 		return REPATH_NEXT_WAIT;
@@ -380,6 +399,21 @@ enum repath_move_next repath_move_arm(struct repath_reroute *r, struct repath_mo
 	if (!move->go)
 		return repath_move_end(r, move, REPATH_MOVE_PREPARED, NULL);
 	return repath_move_next_way(r, move, false, "its peer has not armed the alternate path");
+}
+
+/**
+ * repath_move_is_armed - is the alternate path armed at last that was waited for in vain?
+ * @move: of the queue pair
+ * @qp: the same
+ *
+ * It stays loaded, and its peer may be told later than this end.
+ */
+bool repath_move_is_armed(struct repath_move *move, struct ib_qp *qp)
+{
+	struct ib_qp_attr attr;
+
+	return move->go && READ_ONCE(move->loaded) && repath_move_poll(move) && ask(qp, &attr) &&
+	       attr.path_mig_state == IB_MIG_ARMED && repath_ah_is_there(&move->to, &attr.alt_ah_attr);
 }
 
 /**

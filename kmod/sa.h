@@ -184,7 +184,7 @@ int repath_sa_relay(struct repath_sa_port *sp, const void *notice);
 /* sa_paths.c, for sa_heard.c. */
 void repath_sa_want_table(struct repath_sa_port *sp, bool news);
 void repath_sa_want_path(struct repath_sa_port *sp, u16 dlid);
-void repath_sa_learn(struct repath_sa_port *sp, const struct repath_learnt *path, bool news);
+bool repath_sa_learn(struct repath_sa_port *sp, const struct repath_learnt *path, bool news);
 void repath_sa_hand_over(struct repath_sa_port *sp, const struct repath_new_path *path);
 bool repath_sa_is_exception(struct repath_sa_port *sp, u16 slid, u16 dlid);
 bool repath_sa_is_own(const struct repath_sa_port *sp, u16 slid);

@@ -11,6 +11,7 @@
 #include "device.h"
 #include "event.h"
 #include "reroute.h"
+#include "reroute_shim.h"
 #include "sa.h"
 #include "sa_ask.h"
 #include "trace.h"
@@ -144,8 +145,8 @@ static void drop(struct repath_sa_port *sp, u64 before_ns, bool vague)
  * @sp: port, which has a way
  * @next: see sa.h
  *
- * A port of which no queue pair goes anywhere does not ask for all paths: nobody uses one. It
- * forgets what it would have to ask for.
+ * A port of which no queue pair goes anywhere, and no datagram that we could redirect, does not ask for
+ * all paths: nobody uses one. It forgets what it would have to ask for.
  */
 void repath_sa_query(struct repath_sa_port *sp, unsigned long *next)
 {
@@ -161,7 +162,8 @@ void repath_sa_query(struct repath_sa_port *sp, unsigned long *next)
 		clear_bit(REPATH_SA_TABLE, &sp->wants);
 		sp->ndlids = 0;
 		if (!test_and_clear_bit(REPATH_SA_FORCED, &sp->wants) &&
-		    !repath_qp_for_each(sp->dev, has_path, sp)) {
+		    !repath_qp_for_each(sp->dev, has_path, sp) &&
+		    !repath_shim_has_datagrams(sp->dev)) {
 			sp->changed |= sp->table_news;
 			sp->table_news = false;
 			drop(sp, U64_MAX, true);
@@ -220,22 +222,25 @@ void repath_sa_hand_over(struct repath_sa_port *sp, const struct repath_new_path
  * @sp: port
  * @path: what is known
  * @news: it has changed, even if it was not known before
+ *
+ * Return: true if it has changed.
  */
-void repath_sa_learn(struct repath_sa_port *sp, const struct repath_learnt *path, bool news)
+bool repath_sa_learn(struct repath_sa_port *sp, const struct repath_learnt *path, bool news)
 {
 	enum repath_learnt_change change = repath_learnt_put(&sp->paths, path);
 
 	if (change == REPATH_LEARNT_NO_ROOM) {
 		repath_stat_inc(sp->dev, REPATH_STAT_PATH_NO_ROOM);
-		return;
+		return news;
 	}
 	if (change == REPATH_LEARNT_SAME)
-		return;
+		return false;
 	repath_stat_inc(sp->dev, REPATH_STAT_PATH_LEARNT);
 	if (change == REPATH_LEARNT_CHANGED || news)
 		sp->changed = true;
 	repath_event_path(sp->dev, sp->port, path,
 			  change == REPATH_LEARNT_NEW ? REPATH_EV_NEW : REPATH_EV_CHANGE);
+	return change == REPATH_LEARNT_CHANGED || news;
 }
 
 /**
@@ -295,6 +300,7 @@ static void take_record(const void *record, void *arg)
 		.rate = learnt.rate,
 		.has = REPATH_PATH_SL | REPATH_PATH_MTU | REPATH_PATH_RATE,
 	};
+	bool changed;
 
 	if (!repath_sa_is_own(sp, learnt.slid) || !learnt.dlid || learnt.dlid >= MULTICAST_LID ||
 	    repath_sa_is_exception(sp, learnt.slid, learnt.dlid) ||
@@ -302,9 +308,10 @@ static void take_record(const void *record, void *arg)
 		return;
 	learnt.ns = answer->now;
 	memcpy(learnt.dgid, path->dgid, sizeof(learnt.dgid));
-	repath_sa_learn(sp, &learnt, answer->news);
+	changed = repath_sa_learn(sp, &learnt, answer->news);
 	repath_qp_walk_on_path(sp->dev, sp->port, learnt.dlid, NULL, differs, &users);
-	if (users.differ)
+	/* Nobody but its process knows where an address handle leads. */
+	if (users.differ || (changed && repath_shim_has_datagrams(sp->dev)))
 		repath_sa_hand_over(sp, &new);
 }
 

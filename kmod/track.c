@@ -123,6 +123,10 @@ static void qp_drop_locked(struct repath_qp *rqp)
 	xa_cmpxchg(&rqp->dev->by_qpn, rqp->key, rqp, NULL, GFP_NOWAIT | __GFP_NOWARN);
 	list_del(&rqp->user_node);
 	rqp->user->qp_count--;
+	if (rqp->type == IB_QPT_UD && !rqp->kernel) {
+		rqp->user->ud_count--;
+		rqp->dev->ud_count--;
+	}
 	repath_user_leave_locked(rqp->user);
 	repath_stat_inc(rqp->dev, REPATH_STAT_QP_DEL);
 	trace_it(rqp, REPATH_EV_DEL);
@@ -227,6 +231,10 @@ struct repath_qp *repath_track_qp_add(struct ib_qp *qp, struct task_struct *task
 		qp_drop_locked(old);
 
 	list_add_tail(&rqp->user_node, &rqp->user->qps);
+	if (rqp->type == IB_QPT_UD && !rqp->kernel) {
+		rqp->user->ud_count++;
+		dev->ud_count++;
+	}
 	dev->qp_count++;
 	repath_stat_inc(dev, rescan ? REPATH_STAT_QP_ADOPTED : REPATH_STAT_QP_NEW);
 	trace_it(rqp, REPATH_EV_NEW);

@@ -31,6 +31,7 @@ extern spinlock_t repath_track_lock;
  * @pid: the thread group; holds a reference. NULL: the kernel
  * @comm: name of the thread group's leader when it opened the device; the kernel's: of the module
  * @qp_count: entries of @qps; repath_track_lock
+ * @ud_count: of these, of UD; repath_track_lock
  * @ctx_count: open contexts; repath_track_lock
  * @note: pending news
  */
@@ -43,6 +44,7 @@ struct repath_user {
 	struct pid *pid;
 	char comm[TASK_COMM_LEN];
 	u32 qp_count;
+	u32 ud_count;
 	u32 ctx_count;
 	struct repath_note note;
 };

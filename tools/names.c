@@ -140,6 +140,8 @@ static const char *const stats[] = {
 	[REPATH_STAT_PATH_AMBIGUOUS] = "path-ambiguous",
 	[REPATH_STAT_PATH_KERNEL_TOLD] = "path-kernel-told",
 	[REPATH_STAT_NOTICE_RELAYED] = "notice-relayed",
+	[REPATH_STAT_MOVED_CYCLE] = "moved-cycle",
+	[REPATH_STAT_PATH_SHIM_TOLD] = "path-shim-told",
 };
 static const char *const path_sources[] = {
 	[REPATH_PATH_QUERY] = "query",

@@ -68,6 +68,7 @@
  *   RESOLVE   MSG_ID DEV_INDEX PORT QP_TYPE QPN SRC_QPN [SGID_INDEX DGID DLID SL]
  *                                        where is the queue pair that was at this address?
  *   UNRESOLVE MSG_ID                     a UD address is not used any more
+ *   CYCLED    CONN_ID ERRNO              the answer to EV_CYCLE
  *
  *   Events, unicast to the registered socket:
  *   EV_CHECK   OP_ID DEV_INDEX DEV_NAME TIMEOUT_MS FORCE?
@@ -82,6 +83,11 @@
  *   EV_CONN      CONN                    a connection of a process that has moved became READY
  *   EV_NUMBERS   COUNT                   so many queue pairs of this host are known by other
  *                                        numbers; when it becomes 0 or stops being 0
+ *   EV_CYCLE     CONN_ID DLID [NEW_DLID SL RATE PATH_MTU]
+ *                                        connect that queue pair anew, together with its peer, by
+ *                                        that path: its device can not change it in place
+ *   EV_REPATH    DEV_INDEX PORT DLID [SLID NEW_DLID SL RATE]
+ *                                        address handles of UD to DLID: that path from now on
  *
  * MULTICAST GROUP "monitor": EV_QP (QP nest and EV_ACTION), EV_PROCESS, EV_DEVICE, EV_PATH, EV_OP
  * (OP nest).
@@ -166,6 +172,9 @@ enum repath_cmd {
 
 	REPATH_CMD_RELAY,
 	REPATH_CMD_EV_NOTICE,
+	REPATH_CMD_EV_CYCLE,
+	REPATH_CMD_EV_REPATH,
+	REPATH_CMD_CYCLED,
 
 	__REPATH_CMD_MAX
 };
@@ -477,6 +486,9 @@ enum repath_stat {
 	REPATH_STAT_PATH_AMBIGUOUS,	/* a GID has moved, and a queue pair to its LID tells no GID */
 	REPATH_STAT_PATH_KERNEL_TOLD,	/* events to users in the kernel */
 	REPATH_STAT_NOTICE_RELAYED,	/* notices that the hypervisor has told */
+
+	REPATH_STAT_MOVED_CYCLE,	/* queue pairs whose path has changed: by the shims */
+	REPATH_STAT_PATH_SHIM_TOLD,	/* shims that were told of a path, for address handles */
 
 	__REPATH_STAT_MAX
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* kunit-cases: 4 */
-/* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o */
+/* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
 /*
  * Queue pairs moved to a new path beside the bare verbs that it takes, on a device whose verbs take
  * a given time. What it takes is told for tests/bench/reroute.py; nothing fails because of a time.

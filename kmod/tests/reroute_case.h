@@ -12,6 +12,7 @@
 #include "../lid.h"
 #include "../reroute.h"
 #include "../reroute_qp.h"
+#include "../reroute_shim.h"
 #include "track_fakes.h"
 #include "fake_ibdev.h"
 
@@ -52,6 +53,40 @@ static u32 fake_op;
 u32 repath_op_of_device(struct repath_device *dev)
 {
 	return READ_ONCE(fake_op);
+}
+
+/* The shims at both ends. */
+static struct {
+	bool there;		/* at both */
+	bool moving;		/* with something else */
+	bool deaf;
+	int asked;
+	struct repath_new_path to;	/* last */
+	int told;		/* of paths, for address handles */
+	struct repath_new_path tale;
+} shims;
+
+bool repath_shim_can_cycle(struct repath_qp *rqp)
+{
+	return shims.there;
+}
+
+bool repath_shim_is_moving(struct repath_qp *rqp)
+{
+	return READ_ONCE(shims.moving);
+}
+
+int repath_shim_cycle(struct repath_qp *rqp, const struct repath_new_path *to)
+{
+	shims.asked++;
+	shims.to = *to;
+	return shims.deaf ? -EAGAIN : 0;
+}
+
+void repath_shim_tell_path(struct repath_device *dev, u32 port, const struct repath_new_path *path)
+{
+	shims.told++;
+	shims.tale = *path;
 }
 
 static struct hw_qp *to_hw(struct ib_qp *qp)
@@ -141,7 +176,7 @@ static int owner_does(struct hw_qp *hw, struct ib_qp_attr *attr, int mask)
 	return ib_modify_qp(&hw->qp, attr, mask);
 }
 
-static int owner_sets(struct hw_qp *hw, enum ib_qp_state state)
+static __maybe_unused int owner_sets(struct hw_qp *hw, enum ib_qp_state state)
 {
 	struct ib_qp_attr attr = { .qp_state = state };
 
@@ -271,6 +306,7 @@ static int reroute_init(struct kunit *test)
 	memset(&told, 0, sizeof(told));
 	memset(&repath_stats, 0, sizeof(repath_stats));
 	memset(&hw_device, 0, sizeof(hw_device));
+	memset(&shims, 0, sizeof(shims));
 	fake_op = 0;
 	KUNIT_ASSERT_EQ(test, repath_track_init(), 0);
 	KUNIT_ASSERT_EQ(test, repath_note_init(), 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* kunit-cases: 25 */
-/* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o */
+/* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
 /* Queue pairs are moved to new paths: by what the device can do, whatever their owners do. */
 #include "reroute_case.h"
 
@@ -170,6 +170,27 @@ static void t_never_armed(struct kunit *test)
 }
 
 /* Its peer was told as well, and has gone first. */
+/* Its peer is told later: it need not wait for the next try. */
+static void t_armed_late(struct kunit *test)
+{
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+	struct repath_move *move;
+
+	hw_device.no_sqd = true;
+	reroute_to(test, NEW_SL);
+	let_begin(test);
+	move = xa_load(&the_device(test)->reroute->table, 21);
+	KUNIT_ASSERT_NOT_NULL(test, move);
+	WRITE_ONCE(move->until, jiffies - 1);
+	mod_delayed_work(system_unbound_wq, &the_device(test)->reroute->work, 0);
+	let_begin(test);
+	KUNIT_EXPECT_EQ(test, (int)move->step, (int)REPATH_STEP_LATER);
+	move->until = jiffies + 3600 * HZ;
+	hw->mig = IB_MIG_ARMED;
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_APM, NEW_SL, IB_QPS_RTS);
+}
+
 static void t_peer_is_first(struct kunit *test)
 {
 	struct hw_qp *hw = add_qp(test, 21, DLID, current);
@@ -502,6 +523,7 @@ static struct kunit_case reroute_cases[] = {
 	KUNIT_CASE(t_ready_for_peer),
 	KUNIT_CASE(t_followed_before),
 	KUNIT_CASE(t_never_armed),
+	KUNIT_CASE(t_armed_late),
 	KUNIT_CASE(t_peer_is_first),
 	KUNIT_CASE(t_prepared),
 	KUNIT_CASE(t_prepared_idle),

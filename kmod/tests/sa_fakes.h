@@ -16,6 +16,7 @@
 #include "../event.h"
 #include "../netlink.h"
 #include "../reroute.h"
+#include "../reroute_shim.h"
 #include "../sa.h"
 #include "../sa_ask.h"
 #include "../track.h"
@@ -41,6 +42,7 @@ static struct {
 	int handed;			/* events to hypervisors' tools */
 	struct repath_path qp_path;	/* of the only queue pair */
 	bool has_qp, kernel_qp;
+	bool datagrams;			/* sent by a process with a shim */
 } fake;
 
 /* --- ib_core --- */
@@ -225,6 +227,11 @@ int repath_reroute_repath(struct repath_device *dev, u32 port, const struct repa
 	fake.given = *path;
 	fake.ngiven++;
 	return 0;
+}
+
+bool repath_shim_has_datagrams(struct repath_device *dev)
+{
+	return fake.datagrams;
 }
 
 int repath_reroute_prepare(struct repath_device *dev, u32 port, const struct repath_new_path *path)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 18 */
+/* kunit-cases: 19 */
 /* kunit-objs: ../sa.o ../sa_ask.o ../sa_subscribe.o ../sa_paths.o ../sa_heard.o ../sa_relay.o ../notice.o ../learnt.o ../stat.o ../trace.o */
 /* A port and its subnet manager: who is believed, what is asked, and what is done about it. */
 #include "sa_case.h"
@@ -401,6 +401,30 @@ static void t_late(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.given.epoch, 6u);
 }
 
+/* Who sends datagrams has no path that could be looked at: what has changed is handed on. */
+static void t_datagrams(struct kunit *test)
+{
+	struct repath_sm_path paths[2];
+
+	fake.datagrams = true;
+	fake.qp_path.dlid = 0;
+	subscribe(test);
+	KUNIT_ASSERT_EQ(test, count_asked(IB_SA_ATTR_PATH_REC), 1);
+	fill_path(&paths[0], 20, 1);
+	fill_path(&paths[1], 21, 4);
+	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, paths, 2);
+	settle();
+	KUNIT_EXPECT_EQ(test, fake.ngiven, 0);
+	port_of()->table_at = jiffies;
+	report(test, REPATH_SM_REPATH, 0, 1, 0);
+	fill_path(&paths[1], 21, 5);
+	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, paths, 2);
+	settle();
+	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
+	KUNIT_EXPECT_EQ(test, fake.given.dlid, 21u);
+	KUNIT_EXPECT_EQ(test, fake.given.sl, 5);
+}
+
 /* The event that tells the kernel's users is not taken for another subnet manager. */
 static void t_kernel_users(struct kunit *test)
 {
@@ -433,6 +457,7 @@ static struct kunit_case sa_cases[] = {
 	KUNIT_CASE(t_does_not_break),
 	KUNIT_CASE(t_unanswered),
 	KUNIT_CASE(t_late),
+	KUNIT_CASE(t_datagrams),
 	KUNIT_CASE(t_kernel_users),
 	{}
 };

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Paths change: what the shims of processes do that the module can not do in their place. */
+#ifndef REPATH_REROUTE_SHIM_H
+#define REPATH_REROUTE_SHIM_H
+
+#include <linux/types.h>
+
+struct genl_info;
+struct repath_device;
+struct repath_new_path;
+struct repath_qp;
+struct sk_buff;
+
+/* All may sleep, and take repath_conn_mutex. */
+
+/* Can a queue pair be connected anew by the shims at both its ends? Is that, or a move, under way? */
+bool repath_shim_can_cycle(struct repath_qp *rqp);
+bool repath_shim_is_moving(struct repath_qp *rqp);
+/* Have that done, by a path. The answer goes to repath_reroute_cycled(). 0, -EOPNOTSUPP, -ENOMEM ... */
+int repath_shim_cycle(struct repath_qp *rqp, const struct repath_new_path *to);
+
+/* Has a process with a shim queue pairs of UD on a device? */
+bool repath_shim_has_datagrams(struct repath_device *dev);
+/* Tell each of them of a path. */
+void repath_shim_tell_path(struct repath_device *dev, u32 port, const struct repath_new_path *path);
+
+/* CYCLED */
+int repath_cycled_cmd(struct sk_buff *skb, struct genl_info *info);
+
+#endif /* REPATH_REROUTE_SHIM_H */

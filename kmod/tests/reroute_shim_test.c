@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0
+/* kunit-cases: 8 */
+/* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
+/* Queue pairs that their devices can not move are connected anew by the shims; datagrams follow by them. */
+#include "reroute_case.h"
+
+static void answer(struct hw_qp *hw, struct kunit *test, int err)
+{
+	struct repath_qp *rqp = repath_qp_find(the_device(test), hw->qp.qp_num);
+
+	KUNIT_ASSERT_NOT_NULL(test, rqp);
+	repath_reroute_cycled(rqp, err);
+	repath_qp_put(rqp);
+}
+
+static void shim_sets(struct hw_qp *hw, enum ib_qp_state state)
+{
+	struct ib_qp_attr attr = { .qp_state = state };
+
+	hw->state = state;
+	repath_track_qp_modified(&hw->qp, &attr, IB_QP_STATE);
+}
+
+/* RESET has been: what a shim sets by the path that it was told last. */
+static void shim_connects(struct hw_qp *hw, enum ib_mtu mtu)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_RTR,
+		.dest_qp_num = 77,
+		.path_mtu = mtu,
+		.ah_attr = { .type = RDMA_AH_ATTR_TYPE_IB, .port_num = 1, .sl = shims.to.sl },
+	};
+
+	rdma_ah_set_dlid(&attr.ah_attr, shims.to.new_dlid ?: shims.to.dlid);
+	shim_sets(hw, IB_QPS_INIT);
+	hw->ah = attr.ah_attr;
+	hw->state = IB_QPS_RTR;
+	repath_track_qp_modified(&hw->qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_DEST_QPN |
+				 IB_QP_PATH_MTU);
+	shim_sets(hw, IB_QPS_RTS);
+}
+
+static void can_neither(void)
+{
+	hw_device.no_sqd = true;
+	hw_device.no_alt = true;
+	shims.there = true;
+}
+
+static void t_by_cycle(struct kunit *test)
+{
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+
+	can_neither();
+	reroute_to(test, NEW_SL);
+	let_begin(test);
+	KUNIT_EXPECT_EQ(test, shims.asked, 1);
+	KUNIT_EXPECT_EQ(test, (int)shims.to.sl, NEW_SL);
+	KUNIT_EXPECT_EQ(test, hw->modified, 0);
+	shim_sets(hw, IB_QPS_RESET);
+	let_begin(test);
+	shim_connects(hw, IB_MTU_2048);
+	answer(hw, test, 0);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_CYCLE, NEW_SL, IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_MOVED_CYCLE), 1ull);
+	KUNIT_EXPECT_EQ(test, shims.asked, 1);
+	KUNIT_EXPECT_EQ(test, hw->modified, 0);
+}
+
+/* It is asked again and again, and then no more. */
+static void t_refused(struct kunit *test)
+{
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+	int i;
+
+	can_neither();
+	reroute_to(test, NEW_SL);
+	for (i = 0; i < 100 && !list_empty(&the_device(test)->reroute->moves); i++) {
+		struct repath_move *move = xa_load(&the_device(test)->reroute->table, 21);
+
+		KUNIT_ASSERT_NOT_NULL(test, move);
+		answer(hw, test, EOPNOTSUPP);
+		let_begin(test);
+		WRITE_ONCE(move->until, jiffies - 1);
+	}
+	settle(test, true);
+	expect(test, hw, REPATH_MOVE_FAILED, REPATH_BY_NONE, OLD_SL, IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, shims.asked, 6);
+
+	/* Nobody is left to ask. */
+	shims.there = false;
+	reroute_to(test, NEW_SL);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_NO_WAY, REPATH_BY_NONE, OLD_SL, IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, shims.asked, 6);
+}
+
+/* While it is nowhere, too. */
+static void t_another_path(struct kunit *test)
+{
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+
+	can_neither();
+	reroute_to(test, NEW_SL);
+	let_begin(test);
+	shim_sets(hw, IB_QPS_RESET);
+	reroute_to(test, NEW_SL + 1);
+	let_begin(test);
+	KUNIT_EXPECT_EQ(test, shims.asked, 2);
+	KUNIT_EXPECT_EQ(test, (int)shims.to.sl, NEW_SL + 1);
+	shim_connects(hw, IB_MTU_2048);
+	/* Told when it was too late for it: it is told again. */
+	reroute_to(test, NEW_SL + 2);
+	let_begin(test);
+	KUNIT_EXPECT_EQ(test, shims.asked, 3);
+	answer(hw, test, 0);
+	let_begin(test);
+	KUNIT_EXPECT_EQ(test, shims.asked, 4);
+	shim_sets(hw, IB_QPS_RESET);
+	shim_connects(hw, IB_MTU_2048);
+	answer(hw, test, 0);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_CYCLE, NEW_SL + 2, IB_QPS_RTS);
+}
+
+/* No answer, and yet it is there; no answer, and it is not. */
+static void t_silent(struct kunit *test)
+{
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+
+	can_neither();
+	reroute_to(test, NEW_SL);
+	let_begin(test);
+	shim_sets(hw, IB_QPS_RESET);
+	shim_connects(hw, IB_MTU_2048);
+	settle(test, true);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_CYCLE, NEW_SL, IB_QPS_RTS);
+	shims.deaf = true;
+	reroute_to(test, OLD_SL);
+	settle(test, true);
+	expect(test, hw, REPATH_MOVE_FAILED, REPATH_BY_CYCLE, NEW_SL, IB_QPS_RTS);
+}
+
+/* What the module can not do where it is, whatever the device can. */
+static void t_not_in_place(struct kunit *test)
+{
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+	struct repath_new_path path = {
+		.dlid = DLID, .sl = NEW_SL, .mtu = IB_MTU_1024,
+		.has = REPATH_PATH_SL | REPATH_PATH_MTU,
+	};
+
+	shims.there = true;
+	repath_reroute_repath(the_device(test), 1, &path);
+	let_begin(test);
+	KUNIT_EXPECT_EQ(test, shims.asked, 1);
+	shim_sets(hw, IB_QPS_RESET);
+	shim_connects(hw, IB_MTU_1024);
+	answer(hw, test, 0);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_CYCLE, NEW_SL, IB_QPS_RTS);
+
+	/* One that only receives. */
+	shim_sets(hw, IB_QPS_RESET);
+	shims.to.sl = OLD_SL;
+	shim_connects(hw, IB_MTU_1024);
+	shim_sets(hw, IB_QPS_RTR);
+	reroute_to(test, NEW_SL);
+	let_begin(test);
+	KUNIT_EXPECT_EQ(test, shims.asked, 2);
+	KUNIT_EXPECT_EQ(test, hw->modified, 0);
+	shim_sets(hw, IB_QPS_RESET);
+	shim_connects(hw, IB_MTU_1024);
+	shim_sets(hw, IB_QPS_RTR);
+	answer(hw, test, 0);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_CYCLE, NEW_SL, IB_QPS_RTR);
+}
+
+/* Its peer, or its own process, is on a move: its states are the shims'. */
+static void t_waits_for_move(struct kunit *test)
+{
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+
+	shims.there = true;
+	shims.moving = true;
+	shim_sets(hw, IB_QPS_ERR);
+	reroute_to(test, NEW_SL);
+	let_begin(test);
+	shim_sets(hw, IB_QPS_RESET);
+	let_begin(test);
+	KUNIT_EXPECT_EQ(test, hw->modified, 0);
+	shims.to = (struct repath_new_path){ .dlid = DLID, .sl = OLD_SL };
+	shim_connects(hw, IB_MTU_2048);
+	WRITE_ONCE(shims.moving, false);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, shims.asked, 0);
+}
+
+/* Nobody sends: the alternate path is not armed, and its owner's shim helps. */
+static void t_idle(struct kunit *test)
+{
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+	struct repath_move *move;
+
+	hw_device.no_sqd = true;
+	shims.there = true;
+	reroute_to(test, NEW_SL);
+	let_begin(test);
+	KUNIT_EXPECT_EQ(test, (int)hw->mig, (int)IB_MIG_REARM);
+	KUNIT_EXPECT_EQ(test, shims.asked, 0);
+	move = xa_load(&the_device(test)->reroute->table, 21);
+	KUNIT_ASSERT_NOT_NULL(test, move);
+	WRITE_ONCE(move->until, jiffies - 1);
+	mod_delayed_work(system_unbound_wq, &the_device(test)->reroute->work, 0);
+	let_begin(test);
+	KUNIT_EXPECT_EQ(test, shims.asked, 1);
+	shim_sets(hw, IB_QPS_RESET);
+	shim_connects(hw, IB_MTU_2048);
+	answer(hw, test, 0);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_CYCLE, NEW_SL, IB_QPS_RTS);
+}
+
+static void t_datagrams(struct kunit *test)
+{
+	struct repath_new_path path = { .dlid = DLID, .sl = NEW_SL, .has = REPATH_PATH_SL };
+
+	/* A new path only, and whether queue pairs that are connected use it or not. */
+	repath_reroute_prepare(the_device(test), 1, &path);
+	repath_reroute_unpath(the_device(test), 1, DLID, REPATH_UNPATH_BREAKS, true);
+	settle(test, false);
+	KUNIT_EXPECT_EQ(test, shims.told, 0);
+	repath_reroute_repath(the_device(test), 1, &path);
+	settle(test, false);
+	KUNIT_EXPECT_EQ(test, shims.told, 1);
+	KUNIT_EXPECT_EQ(test, (int)shims.tale.dlid, DLID);
+	KUNIT_EXPECT_EQ(test, (int)shims.tale.sl, NEW_SL);
+}
+
+static struct kunit_case reroute_shim_cases[] = {
+	KUNIT_CASE(t_by_cycle),
+	KUNIT_CASE(t_refused),
+	KUNIT_CASE(t_another_path),
+	KUNIT_CASE(t_silent),
+	KUNIT_CASE(t_not_in_place),
+	KUNIT_CASE(t_waits_for_move),
+	KUNIT_CASE(t_idle),
+	KUNIT_CASE(t_datagrams),
+	{}
+};
+
+static struct kunit_suite reroute_shim_suite = {
+	.name = "repath_reroute_shim",
+	.init = reroute_init,
+	.exit = reroute_exit,
+	.test_cases = reroute_shim_cases,
+};
+
+kunit_test_suite(reroute_shim_suite);
+MODULE_LICENSE("GPL");
