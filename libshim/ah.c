@@ -9,14 +9,21 @@
 #include "resolve.h"
 #include "ud.h"
 
-/* With the numbers of the device that is there now. */
-static struct ibv_ah *make(struct rp_context *ctx, struct ibv_pd *pd,
-			   const struct ibv_ah_attr *attr)
+static struct ibv_ah_attr with_real_sgid(struct rp_context *ctx, const struct ibv_ah_attr *attr)
 {
 	struct ibv_ah_attr a = *attr;
 
 	if (a.is_global)
 		a.grh.sgid_index = rp_real_sgid(ctx, a.port_num, a.grh.sgid_index);
+	return a;
+}
+
+/* With the numbers of the device that is there now. */
+static struct ibv_ah *make(struct rp_context *ctx, struct ibv_pd *pd,
+			   const struct ibv_ah_attr *attr)
+{
+	struct ibv_ah_attr a = with_real_sgid(ctx, attr);
+
 	return RP_REAL(rp_real.ibv_create_ah(real_pd(pd), &a));
 }
 
@@ -37,6 +44,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	rp_verbs_enter(ctx);
 	ah->real = make(ctx, pd, attr);
 	ah->own.ah = ah->real;
+	ah->own.attr = with_real_sgid(ctx, attr);
 	if (ah->real) {
 		ah->ah.context = pd->context;
 		ah->ah.pd = pd;
@@ -65,41 +73,55 @@ struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struc
 	return ibv_create_ah(pd, &attr);
 }
 
+static void forget_real(struct rp_ah_real **list)
+{
+	while (*list) {
+		struct rp_ah_real *next = (*list)->next;
+
+		free(*list);
+		*list = next;
+	}
+}
+
 /* Of all that was sent to by @ah. */
 static void forget(struct rp_ah *ah)
 {
 	unsigned int i;
 
+	forget_real(&ah->own.next);
 	for (i = 0; i < RP_AH_ROWS; i++)
 		while (ah->to[i]) {
 			struct rp_ah_to *t = ah->to[i];
 
 			ah->to[i] = t->next;
-			while (t->real) {
-				struct rp_ah_real *next = t->real->next;
-
-				free(t->real);
-				t->real = next;
-			}
+			forget_real(&t->real);
 			rp_dest_put(t->dest);
 			free(t);
 		}
 }
 
+static int destroy_list(struct rp_ah_real *r)
+{
+	int ret = 0;
+
+	for (; r && !ret; r = r->next) {
+		if (r->ah)
+			ret = RP_REAL(rp_real.ibv_destroy_ah(r->ah));
+		if (!ret)
+			r->ah = NULL;
+	}
+	return ret;
+}
+
 static int destroy_real(struct rp_ah *ah)
 {
-	struct rp_ah_real *r;
 	struct rp_ah_to *t;
-	int ret = 0, i;
+	int ret, i;
 
+	ret = destroy_list(ah->own.next);
 	for (i = 0; i < RP_AH_ROWS; i++)
-		for (t = ah->to[i]; t; t = t->next)
-			for (r = t->real; r && !ret; r = r->next) {
-				if (r->ah)
-					ret = RP_REAL(rp_real.ibv_destroy_ah(r->ah));
-				if (!ret)
-					r->ah = NULL;
-			}
+		for (t = ah->to[i]; t && !ret; t = t->next)
+			ret = destroy_list(t->real);
 	if (!ret)
 		ret = RP_REAL(rp_real.ibv_destroy_ah(ah->real));
 	if (!ret)
@@ -117,9 +139,10 @@ int ibv_destroy_ah(struct ibv_ah *ibah)
 		return rp_real.ibv_destroy_ah(ibah);
 	ctx = to_rp_context(ibah->context);
 	rp_verbs_enter(ctx);
+	rp_unlink(ctx, &ah->node);	/* so that the control thread finds it no more */
 	ret = destroy_real(ah);
-	if (!ret)
-		rp_unlink(ctx, &ah->node);
+	if (ret)
+		rp_link(ctx, &ctx->ahs, &ah->node);
 	rp_verbs_leave(ctx);
 	if (ret)
 		return ret;
@@ -137,6 +160,7 @@ void rp_ahs_free(struct rp_context *ctx)
 		forget(ah);
 		free(ah);
 	}
+	rp_ah_eras_free(ctx);
 }
 
 struct ibv_ah *rp_ah_to_self(struct rp_context *ctx, struct ibv_pd *pd,
@@ -177,6 +201,7 @@ static int make_or_lose(struct rp_ah *ah, const struct ibv_ah_attr *real_attr, s
 	struct rp_context *ctx = to_rp_context(ah->ah.context);
 	struct ibv_ah_attr a = *real_attr;
 
+	r->attr = a;
 	r->ah = RP_REAL(rp_real.ibv_create_ah(real_pd(ah->ah.pd), &a));
 	r->nowhere = !r->ah;
 	if (r->ah)
@@ -208,6 +233,7 @@ static int follow(struct rp_ah *ah, struct rp_ah_to *t)
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return ENOMEM;
+	rp_ah_redirect(t->path.dlid == want.dlid ? &t->path : &ah->path, &want);
 	r->next = t->real;
 	t->real = r;
 	rp_log(RP_LOG_INFO, "UD QP 0x%x is now 0x%x, at another address", t->qpn, t->real_qpn);
@@ -217,24 +243,19 @@ static int follow(struct rp_ah *ah, struct rp_ah_to *t)
 int rp_ah_recreate(struct rp_ah *ah)
 {
 	struct rp_context *ctx = to_rp_context(ah->ah.context);
-	struct ibv_ah_attr a = ah->attr;
+	struct ibv_ah_attr a = with_real_sgid(ctx, &ah->attr);
 	struct rp_ah_to *t;
 	int ret, i;
 
-	if (a.is_global)
-		a.grh.sgid_index = rp_real_sgid(ctx, a.port_num, a.grh.sgid_index);
+	rp_ah_redirect(&ah->path, &a);
 	rp_lock(&ah->lock);
+	forget_real(&ah->own.next);
 	ret = make_or_lose(ah, &a, &ah->own);
 	ah->real = ah->own.ah;
 	for (i = 0; i < RP_AH_ROWS; i++)
 		for (t = ah->to[i]; t && !ret; t = t->next) {
 			/* Nothing is on its way by the old ones. */
-			while (t->real) {
-				struct rp_ah_real *next = t->real->next;
-
-				free(t->real);
-				t->real = next;
-			}
+			forget_real(&t->real);
 			ret = follow(ah, t);
 		}
 	rp_unlock(&ah->lock);

@@ -9,9 +9,6 @@
 #include "mw.h"
 #include "ud.h"
 
-/* How often the MAC of a peer that has told its place is looked for: each takes up to a second. */
-#define LOOKUPS	3
-
 /*
  * The marker is an RDMA WRITE of no bytes. The responder looks at no key for it (IBA 1.2.1 vol 1,
  * 9.4.4, C9-88) but at the queue pair's access flags.
@@ -72,7 +69,7 @@ void rp_conn_begin(struct rp_conn *c, bool mover)
 	c->moving = true;
 	c->round++;
 	c->mover = mover;
-	c->peer_mover = c->peer_gated = c->drained = c->stuck = c->peer_drained = false;
+	c->peer_mover = c->peer_moved = c->peer_gated = c->drained = c->stuck = c->peer_drained = false;
 	c->quiet = c->peer_quiet = c->flushing = c->reset = c->usable = false;
 	c->inited = c->psn_chosen = c->told = c->early = c->informed = c->in_rts = false;
 	c->connected = c->peer_connected = c->aborting = c->dead = c->given_up = false;
@@ -107,6 +104,7 @@ static void conn_end(struct rp_conn *c)
 	if (c->control)
 		pthread_mutex_unlock(&c->qp->control);
 	c->mover = c->peer_mover = c->control = false;
+	rp_cycle_ended(c);
 }
 
 void rp_qp_open_gate(struct rp_qp *qp)
@@ -130,13 +128,6 @@ void rp_qp_open_gate(struct rp_qp *qp)
 	}
 }
 
-static int to_state(struct rp_qp *qp, enum ibv_qp_state state)
-{
-	struct ibv_qp_attr attr = { .qp_state = state };
-
-	return rp_qp_modify_real(qp, &attr, IBV_QP_STATE);
-}
-
 /* What the device has of this queue pair. */
 static void harvest(struct rp_qp *qp)
 {
@@ -158,7 +149,7 @@ void rp_conn_reset(struct rp_conn *c)
 	qp->recv_gate = true;
 	rp_unlock(&qp->lock);
 	harvest(qp);
-	ret = to_state(qp, IBV_QPS_RESET);
+	ret = rp_qp_to_state(qp, IBV_QPS_RESET);
 	if (ret)
 		rp_log(RP_LOG_ERR, "QP 0x%x: RESET: %s", qp->qp.qp_num, strerror(-ret));
 	/* Some providers leave completions of the old life behind: take them while they mean us. */
@@ -236,145 +227,6 @@ void rp_conn_unusable(struct rp_conn *c)
 	rp_message_forget(c, REPATH_MSG_INFO);
 }
 
-int rp_qp_replay_recvs(struct rp_qp *qp)
-{
-	int ret;
-
-	rp_lock(&qp->lock);
-	if (rp_counters)
-		rp_counters->replayed_recvs += qp->rq.head - qp->rq.submitted;
-	ret = -rp_qp_submit_recvs(qp);
-	if (!ret)
-		qp->recv_gate = false;
-	rp_unlock(&qp->lock);
-	return ret;
-}
-
-static int to_init(struct rp_qp *qp)
-{
-	struct ibv_qp_attr attr = qp->attr;
-	int ret;
-
-	attr.qp_state = IBV_QPS_INIT;
-	ret = rp_qp_modify_real(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				IBV_QP_ACCESS_FLAGS);
-	return ret ? ret : rp_qp_replay_recvs(qp);
-}
-
-static enum ibv_mtu min_mtu(enum ibv_mtu a, enum ibv_mtu b)
-{
-	return b && b < a ? b : a;
-}
-
-static int to_rtr(struct rp_conn *c)
-{
-	struct rp_qp *qp = c->qp;
-	struct ibv_qp_attr attr = qp->attr;
-	int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-
-	if (qp->qp.qp_type == IBV_QPT_RC)
-		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	attr.qp_state = IBV_QPS_RTR;
-	attr.dest_qp_num = c->peer_qpn;
-	attr.rq_psn = c->peer_psn;
-	attr.path_mtu = min_mtu(min_mtu(attr.path_mtu, c->peer_mtu), c->mtu);
-	if (attr.ah_attr.is_global)
-		attr.ah_attr.grh.dgid = c->peer_gid;
-	if (c->peer_lid)
-		attr.ah_attr.dlid = c->peer_lid;
-	if (c->has_sl)
-		attr.ah_attr.sl = c->sl;
-	return rp_qp_modify_real(qp, &attr, mask);
-}
-
-static int to_rts(struct rp_conn *c)
-{
-	struct rp_qp *qp = c->qp;
-	struct ibv_qp_attr attr = qp->attr;
-	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-
-	if (qp->qp.state == IBV_QPS_RTR)
-		return 0;	/* it only ever received */
-	if (qp->qp.qp_type == IBV_QPT_RC)
-		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			IBV_QP_MAX_QP_RD_ATOMIC;
-	attr.qp_state = IBV_QPS_RTS;
-	attr.sq_psn = c->psn;
-	return rp_qp_modify_real(qp, &attr, mask);
-}
-
-/* A datagram that the neighbour table needs may be lost. */
-static bool look_again(struct rp_conn *c, int err)
-{
-	return (err == -ETIMEDOUT || err == -EHOSTUNREACH) && ++c->lookups < LOOKUPS;
-}
-
-static void conn_connect(struct rp_conn *c)
-{
-	int ret;
-
-	ret = c->inited ? 0 : to_init(c->qp);
-	if (!ret)
-		ret = to_rtr(c);
-	if (!ret)
-		ret = to_rts(c);
-	/* It may have left the place that its READY told: its INFO will say. */
-	if (ret && (!c->informed || look_again(c, ret))) {
-		rp_log(RP_LOG_INFO, "QP 0x%x: QP 0x%x is not reached: %s", c->qp->qp.qp_num,
-		       c->peer_qpn, strerror(-ret));
-		rp_conn_reset(c);
-		c->early = false;
-		return;
-	}
-	if (ret) {
-		rp_log(RP_LOG_ERR, "QP 0x%x: can not be connected to QP 0x%x again: %s",
-		       c->qp->qp.qp_num, c->peer_qpn, strerror(-ret));
-		c->due |= 1u << REPATH_MSG_GONE;
-		rp_conn_kill(c);
-		return;
-	}
-	c->in_rts = true;
-	rp_log(RP_LOG_INFO, "QP 0x%x is now 0x%x, connected to 0x%x, PSN 0x%x/0x%x",
-	       c->qp->qp.qp_num, c->qp->real->qp_num, c->peer_qpn, c->psn, c->peer_psn);
-}
-
-/* From RESET ERR is reached by way of INIT only (ib_modify_qp_is_ok()). */
-static int to_error(struct rp_qp *qp)
-{
-	struct ibv_qp_attr attr = qp->attr;
-
-	if (!to_state(qp, IBV_QPS_ERR))
-		return 0;
-	attr.qp_state = IBV_QPS_INIT;
-	rp_qp_modify_real(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			  IBV_QP_ACCESS_FLAGS);
-	return to_state(qp, IBV_QPS_ERR);
-}
-
-int rp_qp_restore(struct rp_qp *qp)
-{
-	enum ibv_qp_state state = qp->qp.state;
-	int ret = 0;
-
-	if (qp->qp.qp_type == IBV_QPT_UD)
-		return rp_ud_restore(qp);
-	if (state == IBV_QPS_INIT)
-		return to_init(qp);
-	if (state == IBV_QPS_ERR || state == IBV_QPS_SQE) {
-		qp->swallow = true;	/* what the device tells of it was told when it happened */
-		ret = to_error(qp);
-		rp_async_take(rp_qp_context(qp));
-		qp->swallow = false;
-	}
-	rp_lock(&qp->lock);
-	/* Of one in RESET there is nothing; one in ERR flushes it. */
-	if (!ret)
-		ret = -rp_qp_submit_recvs(qp);
-	qp->recv_gate = false;
-	rp_unlock(&qp->lock);
-	return ret;
-}
-
 /* A queue pair whose peer has vanished fails as it would have without us: retries exceeded. */
 static void conn_bury(struct rp_conn *c)
 {
@@ -386,7 +238,7 @@ static void conn_bury(struct rp_conn *c)
 	 */
 	if (c->stuck || c->reset)
 		rp_conn_reset(c);
-	if (to_error(qp))
+	if (rp_qp_to_error(qp))
 		rp_log(RP_LOG_ERR, "QP 0x%x does not go to ERR", qp->qp.qp_num);
 	if (c->reset)
 		rp_drain_fail_all(qp, IBV_WC_RETRY_EXC_ERR);
@@ -475,11 +327,12 @@ void rp_conn_step(struct rp_conn *c)
 	}
 	if (c->drained && !c->quiet && (!c->stuck || (c->peer_drained && rp_drain_flush(c))))
 		be_quiet(c);
-	if (c->reset && c->informed && !c->mover)
+	/* Of two that stay the one that has begun says first where it is. */
+	if (c->reset && (c->informed || c->cycle == RP_CYCLE_RUNS) && !c->mover)
 		rp_conn_usable(c);
 	/* An end that stays is bound to its queue pair: INFO can say that it is connected already. */
 	if (c->usable && c->informed && !c->in_rts && !c->mover)
-		conn_connect(c);
+		rp_conn_connect(c);
 	/* The peer may use the windows when it has heard this. */
 	if (c->in_rts && !c->connected && rp_mw_rebound(c->qp)) {
 		c->connected = true;
@@ -501,7 +354,7 @@ bool rp_conn_work(struct rp_conn *c)
 		return false;
 	if (c->quiet && c->peer_quiet && !c->reset && !c->mover) {
 		rp_conn_reset(c);
-		c->inited = !to_init(c->qp);	/* else it fails again when it is connected */
+		c->inited = !rp_qp_to_init(c->qp);	/* else it fails again when it is connected */
 		return true;
 	}
 	/*
@@ -513,7 +366,7 @@ bool rp_conn_work(struct rp_conn *c)
 	 */
 	if (c->usable && !c->in_rts && !(c->due & 1u << REPATH_MSG_INFO) &&
 	    (c->informed || (c->told && c->early && list_empty(&c->ctx->mws)))) {
-		conn_connect(c);
+		rp_conn_connect(c);
 		return true;
 	}
 	return false;

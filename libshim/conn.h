@@ -27,12 +27,20 @@ struct rp_peer {
 	struct list_node node;
 };
 
+/* Connecting a queue pair anew by another path (cycle.c). */
+enum rp_cycle {
+	RP_CYCLE_NONE,
+	RP_CYCLE_WANTED,
+	RP_CYCLE_ASKED,		/* the peer is */
+	RP_CYCLE_RUNS,
+};
+
 /**
  * struct rp_conn - one end of a connection
  * @id: the module's number
  * @known: what the module says of the peer, enum repath_conn_state
  * @moving: gate closed; all that follows is about this move
- * @mover: the own device is going away; @peer_mover: the peer's is, until its INFO
+ * @mover: the own device is going away; @peer_mover: the peer's is, until its INFO; @peer_moved: it was
  * @peer_gated: the peer takes our marker
  * @marker_out: the marker is on its way
  * @marker_old: since a move that was aborted: it tells nothing of what was posted since
@@ -59,6 +67,9 @@ struct rp_peer {
  * @abort_round: the peer's round whose ABORT is to be answered
  * @control: qp->control is held
  * @keys_epoch: 1 + the move whose key table the peer uses for it; 0: none
+ * @cycle: it stays, and is to be connected anew by the path @to; @cycle_again: by one that was told too
+ *	late for this time
+ * @cycle_ask: number of the PREPARE; @cycle_until: when it has taken too long
  * @due: 1 << enum repath_msg, to be sent
  * @progress, @progress_ns: what of the send ring was retired when, to see that it is stuck
  */
@@ -69,7 +80,7 @@ struct rp_conn {
 	uint32_t id;
 	enum repath_conn_state known;
 
-	bool moving, mover, peer_mover, peer_gated, marker_out, marker_old;
+	bool moving, mover, peer_mover, peer_moved, peer_gated, marker_out, marker_old;
 	bool drained, stuck, peer_drained;
 	bool has_sl;
 	uint8_t sl;
@@ -78,6 +89,11 @@ struct rp_conn {
 	bool aborting, dead, given_up, control;
 	unsigned int keys_epoch, lookups;
 	uint16_t round, peer_round, peer_over, abort_round;
+	enum rp_cycle cycle;
+	bool cycle_again;
+	uint32_t cycle_ask;
+	uint64_t cycle_until;
+	struct rp_ctl_path to;
 	unsigned int due;
 
 	uint32_t psn, peer_psn, peer_qpn, peer_lid;
@@ -150,12 +166,27 @@ bool rp_conn_work(struct rp_conn *c);
 /* From now on an end that keeps its queue pair, for a move of the peer. */
 void rp_conn_stay(struct rp_conn *c);
 void rp_conn_kill(struct rp_conn *c);		/* the peer is gone */
-/* Gives kept receives to the device and lets new ones through; 0 or -errno. */
-int rp_qp_replay_recvs(struct rp_qp *qp);
 /* Gives kept sends to the device and lets new ones through. */
 void rp_qp_open_gate(struct rp_qp *qp);
+
+/* cycle.c */
+void rp_cycle_tick(void);		/* before messages are sent */
+int rp_cycle_wait_ms(void);		/* until it wants to be called again; -1: not at all */
+/* The peer's answer to PREPARE @id, NULL: yes; false: it was not asked for that. */
+bool rp_cycle_prepared(struct rp_peer *peer, uint32_t id, const char *reason);
+void rp_cycle_ended(struct rp_conn *c);	/* the gate is open, or the queue pair in error */
+void rp_cycle_lost_module(void);
+
+/* connect.c; 0 or -errno */
+int rp_qp_to_state(struct rp_qp *qp, enum ibv_qp_state state);
+int rp_qp_to_init(struct rp_qp *qp);		/* and posts receives */
+int rp_qp_to_error(struct rp_qp *qp);
+/* Gives kept receives to the device and lets new ones through. */
+int rp_qp_replay_recvs(struct rp_qp *qp);
 /* Puts a recreated queue pair without a connection into the state that it had. */
 int rp_qp_restore(struct rp_qp *qp);
+/* To the peer's place; if that fails it is looked for again, or the connection is dead. */
+void rp_conn_connect(struct rp_conn *c);
 
 /* drain.c */
 void rp_drain_harvest(struct rp_context *ctx);

@@ -53,6 +53,21 @@ struct rp_place {
 	bool moved;
 };
 
+/**
+ * struct rp_ctl_path - a path that takes the place of another one
+ * @dlid: of that one
+ * @slid: own LID of it; 0: any of the port's
+ * @new_dlid: 0: as before
+ * @sl: -1: as before
+ * @rate: enum ibv_rate; 0: as before
+ * @mtu: enum ibv_mtu that it carries; 0: as before
+ */
+struct rp_ctl_path {
+	uint32_t dlid, slid, new_dlid;
+	int sl;
+	uint8_t rate, mtu;
+};
+
 /* Set in every number of a RESOLVE, so that they are never those of messages. */
 #define RP_RESOLVE_ID	0x80000000u
 
@@ -84,6 +99,7 @@ int rp_ctl_numbers(uint32_t dev_index, const struct repath_number *rows, unsigne
 		   const struct repath_gid_change *gids, unsigned int ngids);
 /* -EADDRINUSE: others know another queue pair by this number */
 int rp_ctl_number_check(uint32_t dev_index, uint32_t qpn);
+int rp_ctl_cycled(uint32_t conn_id, int err);	/* @err: positive */
 
 /**
  * rp_ctl_call() - run a function on the control thread and wait until it has returned
@@ -106,6 +122,10 @@ int rp_move_tick(void);
 void rp_peer_msg_in(const struct rp_ctl_peer_msg *m);
 void rp_peer_sent(uint64_t msg_id, int err);
 void rp_peer_resend(void);	/* events were lost: rp_peer_sent() may not be called any more */
+
+/* ah_path.c, cycle.c: a path has changed */
+void rp_ahs_repath(uint32_t dev_index, uint32_t port, const struct rp_ctl_path *to);
+void rp_cycle_event(uint32_t conn_id, const struct rp_ctl_path *to);
 
 /* resolve.c, keys_stream.c, numbers.c. @place: NULL with an error. */
 void rp_resolved(uint32_t id, int err, const struct rp_place *place);

@@ -9,12 +9,30 @@
 #include "ctl_socket.h"
 #include "shim.h"
 
+static struct rp_ctl_path read_path(struct nlattr *const *tb)
+{
+	struct rp_ctl_path path = { .dlid = nla_get_u32(tb[REPATH_A_DLID]), .sl = -1 };
+
+	if (tb[REPATH_A_SLID])
+		path.slid = nla_get_u32(tb[REPATH_A_SLID]);
+	if (tb[REPATH_A_NEW_DLID])
+		path.new_dlid = nla_get_u32(tb[REPATH_A_NEW_DLID]);
+	if (tb[REPATH_A_SL])
+		path.sl = nla_get_u8(tb[REPATH_A_SL]);
+	if (tb[REPATH_A_RATE])
+		path.rate = nla_get_u8(tb[REPATH_A_RATE]);
+	if (tb[REPATH_A_PATH_MTU])
+		path.mtu = nla_get_u8(tb[REPATH_A_PATH_MTU]);
+	return path;
+}
+
 int rp_ctl_event_in(struct nl_msg *msg, void *arg)
 {
 	struct genlmsghdr *g = nlmsg_data(nlmsg_hdr(msg));
 	struct nlattr *tb[REPATH_A_MAX + 1];
 	struct rp_ctl_peer_msg m = { 0 };
 	struct rp_place place = { 0 };
+	struct rp_ctl_path path;
 	struct rp_ctl_conn conn;
 	char dev[64] = "";
 
@@ -76,6 +94,19 @@ int rp_ctl_event_in(struct nl_msg *msg, void *arg)
 	case REPATH_CMD_EV_CONN:
 		if (rp_ctl_parse_conn(tb[REPATH_A_CONN], &conn))
 			rp_conn_ready(&conn);
+		break;
+	case REPATH_CMD_EV_CYCLE:
+		if (!tb[REPATH_A_CONN_ID] || !tb[REPATH_A_DLID])
+			return NL_SKIP;
+		path = read_path(tb);
+		rp_cycle_event(nla_get_u32(tb[REPATH_A_CONN_ID]), &path);
+		break;
+	case REPATH_CMD_EV_REPATH:
+		if (!tb[REPATH_A_DEV_INDEX] || !tb[REPATH_A_PORT] || !tb[REPATH_A_DLID])
+			return NL_SKIP;
+		path = read_path(tb);
+		rp_ahs_repath(nla_get_u32(tb[REPATH_A_DEV_INDEX]),
+			      nla_get_u32(tb[REPATH_A_PORT]), &path);
 		break;
 	case REPATH_CMD_EV_NUMBERS:
 		if (tb[REPATH_A_COUNT])

@@ -210,6 +210,17 @@ int rp_ctl_numbers(uint32_t dev_index, const struct repath_number *rows, unsigne
 	return send_msg(msg);
 }
 
+int rp_ctl_cycled(uint32_t conn_id, int err)
+{
+	struct nl_msg *msg = new_msg(REPATH_CMD_CYCLED, NL_AUTO_SEQ);
+
+	if (!msg)
+		return -ENOTCONN;
+	nla_put_u32(msg, REPATH_A_CONN_ID, conn_id);
+	nla_put_u32(msg, REPATH_A_ERRNO, err);
+	return send_msg(msg);
+}
+
 int rp_ctl_resolve(uint32_t id, const struct rp_ctl_address *a)
 {
 	struct nl_msg *msg = new_msg(REPATH_CMD_RESOLVE, id);

@@ -124,9 +124,12 @@ static void send_due(struct rp_peer *peer, enum repath_msg type)
 				continue;
 			r = &m->recs[m->nrecs++];
 			rp_message_record(r, c, type);
-			r->flags |= mtu << REPATH_REC_MTU_SHIFT;
-			if (mtu)
+			if (mtu) {
 				c->mtu = mtu;
+				if (c->cycle == RP_CYCLE_RUNS && c->to.mtu && c->to.mtu < c->mtu)
+					c->mtu = c->to.mtu;
+				r->flags |= c->mtu << REPATH_REC_MTU_SHIFT;
+			}
 			if (type == REPATH_MSG_INFO)
 				c->keys_epoch = c->ctx->epoch + 1;
 			c->due &= ~bit;

@@ -253,7 +253,7 @@ static void give_up(struct rp_message *m, int err)
 	       strerror(err));
 	if (m->type == REPATH_MSG_PREPARE) {
 		snprintf(why, sizeof(why), "its peer's host does not answer (%s)", strerror(err));
-		asked = rp_message_answered(peer, m->id);
+		asked = !rp_cycle_prepared(peer, m->id, why) && rp_message_answered(peer, m->id);
 		rp_message_free(m);
 		if (asked)
 			rp_move_prepared(why);

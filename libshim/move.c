@@ -369,6 +369,7 @@ void rp_move_lost_module(void)
 		open_gates(m);
 		rp_move_end(m);
 	}
+	rp_cycle_lost_module();
 	/* The ends of others' moves. */
 	list_for_each(c, &rp_conns, node)
 		if (c->moving && !c->ctx->move)
@@ -492,6 +493,7 @@ int rp_move_tick(void)
 		move_step(m);
 	}
 	rp_counters = NULL;
+	rp_cycle_tick();
 	list_for_each(m, &rp_moves, node)
 		busy |= m->state == MOVE_LOCK || (m->state == MOVE_DRAIN && m->datagrams);
 	rp_peer_flush();
@@ -503,5 +505,6 @@ int rp_move_tick(void)
 	if (more)
 		return 0;
 	ms = sooner(rp_peer_wait_ms(), rp_keys_wait_ms());
+	ms = sooner(ms, sooner(rp_cycle_wait_ms(), rp_ahs_tick()));
 	return busy && (ms < 0 || ms > 1) ? 1 : ms;
 }

@@ -48,8 +48,10 @@ static void prepared_in(struct rp_peer *peer, const struct rp_ctl_peer_msg *in)
 {
 	char why[REPATH_REASON_MAX] = "";
 
-	if (!in->nrecs || !rp_message_answered(peer, (uint32_t)in->recs[0].count))
-		return;		/* of a check that is over */
+	if (!in->nrecs ||
+	    rp_cycle_prepared(peer, in->recs[0].count, in->blob_len ? "it refuses" : NULL) ||
+	    !rp_message_answered(peer, (uint32_t)in->recs[0].count))
+		return;		/* or of a check that is over */
 	if (in->blob_len) {
 		unsigned int n = in->blob_len < sizeof(why) ? in->blob_len : sizeof(why) - 1;
 
@@ -133,7 +135,13 @@ static void cancelled(struct rp_conn *c, uint16_t ended)
 	c->peer_gated = true;
 	c->peer_drained = drained;
 	c->peer_quiet = quiet;
-	c->peer_mover = mover;
+	c->peer_mover = c->peer_moved = mover;
+}
+
+static void note_mover(struct rp_conn *c, const struct repath_conn_rec *r)
+{
+	if (r->flags & REPATH_REC_MOVER)
+		c->peer_mover = c->peer_moved = true;
 }
 
 /* A message says also all that must have come before it: they can overtake each other. */
@@ -146,17 +154,17 @@ static void rec_in(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
 	case REPATH_MSG_GATE:
 		rp_conn_begin(c, false);
 		c->peer_gated = true;
-		c->peer_mover |= !!(r->flags & REPATH_REC_MOVER);
+		note_mover(c, r);
 		break;
 	case REPATH_MSG_DRAINED:
 		rp_conn_begin(c, false);
 		c->peer_gated = c->peer_drained = true;
-		c->peer_mover |= !!(r->flags & REPATH_REC_MOVER);
+		note_mover(c, r);
 		break;
 	case REPATH_MSG_READY:
 		rp_conn_begin(c, false);
 		c->peer_gated = c->peer_drained = c->peer_quiet = true;
-		c->peer_mover |= !!(r->flags & REPATH_REC_MOVER);
+		note_mover(c, r);
 		if (c->peer_mover && !c->in_rts)
 			c->early = false;	/* it has left, or will, what it told as one that stays */
 		else if (r->flags & REPATH_REC_STAYS)

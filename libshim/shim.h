@@ -156,6 +156,7 @@ struct rp_context {
 	struct list_head mws;
 	struct rp_lock objects;		/* the lists below */
 	struct list_head tds, pds, mrs, channels, cqs, qps, srqs, ahs;
+	struct list_head ah_eras;	/* struct rp_ah_era (ah_path.c) */
 
 	struct rp_evfd async;
 	pthread_mutex_t async_lock;	/* soft_async, and unacknowledged counts of objects */

@@ -10,13 +10,27 @@
 
 /**
  * struct rp_ah_real - what the device has for an address
+ * @attr: as the device was given it
  * @nowhere: the address can not be made: goes to nobody
+ * @era: of one that another has taken the place of, for another path: it goes when that is over
  * @next: an older one, which requests on their way may name
  */
 struct rp_ah_real {
 	struct ibv_ah *ah;
+	struct ibv_ah_attr attr;
 	bool nowhere;
+	struct rp_ah_era *era;
 	struct rp_ah_real *next;
+};
+
+/**
+ * struct rp_ah_path - another path than that of the application's address
+ * @dlid: of the address; 0: there is none
+ * @to_dlid, @sl, @rate: instead
+ */
+struct rp_ah_path {
+	uint16_t dlid, to_dlid;
+	uint8_t sl, rate;
 };
 
 /**
@@ -25,12 +39,14 @@ struct rp_ah_real {
  * @dest: where it is, kept up to date
  * @seen: dest->changes when the rest was made of it
  * @real: where it is not at the handle's own address (any more)
+ * @path: to there
  */
 struct rp_ah_to {
 	uint32_t qpn, real_qpn;
 	struct rp_dest *dest;
 	unsigned int seen;
 	struct rp_ah_real *real;
+	struct rp_ah_path path;
 	struct rp_ah_to *next;
 };
 
@@ -39,7 +55,7 @@ struct rp_ah_to {
 /**
  * struct rp_ah - an address handle
  * @attr: as the application gave it
- * @own: the device's for @attr
+ * @own: the device's for @attr; @path: to there
  * @lock: of all that follows
  * @to: by number
  */
@@ -47,6 +63,7 @@ struct rp_ah {
 	struct ibv_ah ah;
 	struct ibv_ah_attr attr;
 	struct rp_ah_real own;
+	struct rp_ah_path path;
 	struct rp_lock lock;
 	struct rp_ah_to *to[RP_AH_ROWS];
 	struct ibv_ah *real;		/* own.ah; NULL while released */
@@ -66,6 +83,12 @@ int rp_ah_recreate(struct rp_ah *ah);
 void rp_ah_prepare(const struct ibv_send_wr *wr);
 /* Puts the device's handle and number into a request; caller holds the queue pair's lock. */
 void rp_ah_real(struct ibv_send_wr *wr);
+
+/* ah_path.c: the subnet manager has changed paths (rp_ahs_repath()). The first on the control thread. */
+/* Destroys what nothing on its way names any more; milliseconds until it wants to be called again, or -1. */
+int rp_ahs_tick(void);
+void rp_ah_redirect(const struct rp_ah_path *path, struct ibv_ah_attr *attr);
+void rp_ah_eras_free(struct rp_context *ctx);
 
 /* ud.c */
 /* Has all that was given to the UD queue pairs of @ctx been sent? To be asked until it has. */

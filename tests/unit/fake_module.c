@@ -41,6 +41,13 @@ static struct {
 	_Atomic uint32_t unready_qpn;	/* whose peer can not be moved with */
 	_Atomic int unready;
 	int refuse;		/* what the next connection is refused with */
+	struct {
+		uint32_t conn_id;
+		bool waits;
+		int err;
+	} cycle[64];
+	unsigned int ncycles;
+	bool repathed;
 } fake = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.wake = PTHREAD_COND_INITIALIZER,
@@ -553,6 +560,16 @@ static void run(struct work *w)
 	case W_RESOLVE:
 		resolve(w->op, &w->address);
 		break;
+	case W_CYCLE:
+		rp_cycle_event(w->op, &w->path);
+		break;
+	case W_REPATH:
+		rp_ahs_repath(w->dev_index, 1, &w->path);
+		pthread_mutex_lock(&fake.lock);
+		fake.repathed = true;
+		pthread_cond_broadcast(&fake.answered);
+		pthread_mutex_unlock(&fake.lock);
+		break;
 	case W_CALL:
 		w->fn(w->arg);
 		pthread_mutex_lock(&fake.lock);
@@ -850,6 +867,89 @@ int fake_settled(void)
 		ret = pthread_cond_timedwait(&fake.answered, &fake.lock, &end);
 	pthread_mutex_unlock(&fake.lock);
 	return ret;
+}
+
+static struct rp_ctl_path real_path(const struct fake_path *p)
+{
+	return (struct rp_ctl_path){
+		.dlid = p->dlid, .slid = p->slid, .new_dlid = p->new_dlid, .sl = p->sl,
+		.rate = p->rate, .mtu = p->mtu,
+	};
+}
+
+int rp_ctl_cycled(uint32_t id, int err)
+{
+	unsigned int i;
+
+	pthread_mutex_lock(&fake.lock);
+	for (i = 0; i < fake.ncycles; i++)
+		if (fake.cycle[i].conn_id == id) {
+			fake.cycle[i].waits = false;
+			fake.cycle[i].err = err;
+		}
+	pthread_cond_broadcast(&fake.answered);
+	pthread_mutex_unlock(&fake.lock);
+	return 0;
+}
+
+void fake_cycle_start(uint32_t qpn, const struct fake_path *path)
+{
+	struct work *w = fake_work_new(W_CYCLE);
+	unsigned int i;
+
+	w->op = qpn + 1000000;
+	w->path = real_path(path);
+	pthread_mutex_lock(&fake.lock);
+	for (i = 0; i < fake.ncycles && fake.cycle[i].conn_id != w->op; i++)
+		;
+	if (i == 64)
+		abort();
+	fake.cycle[i].conn_id = w->op;
+	fake.cycle[i].waits = true;
+	if (i == fake.ncycles)
+		fake.ncycles++;
+	fake_enqueue(w, 0);
+	pthread_mutex_unlock(&fake.lock);
+}
+
+int fake_cycle_wait(uint32_t qpn)
+{
+	struct timespec end;
+	int ret = 0, err = ENOENT;
+	unsigned int i;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 2 * WAIT_S;
+	pthread_mutex_lock(&fake.lock);
+	for (i = 0; i < fake.ncycles; i++) {
+		if (fake.cycle[i].conn_id != qpn + 1000000)
+			continue;
+		while (fake.cycle[i].waits && !ret)
+			ret = pthread_cond_timedwait(&fake.answered, &fake.lock, &end);
+		err = ret ? ret : fake.cycle[i].err;
+	}
+	pthread_mutex_unlock(&fake.lock);
+	return err;
+}
+
+int fake_cycle(uint32_t qpn, const struct fake_path *path)
+{
+	fake_cycle_start(qpn, path);
+	return fake_cycle_wait(qpn);
+}
+
+void fake_repath(const char *dev, const struct fake_path *path)
+{
+	struct work *w = fake_work_new(W_REPATH);
+
+	w->dev_index = index_of(dev);
+	w->path = real_path(path);
+	pthread_mutex_lock(&fake.lock);
+	fake.repathed = false;
+	fake_enqueue(w, 0);
+	while (!fake.repathed)
+		pthread_cond_wait(&fake.answered, &fake.lock);
+	pthread_mutex_unlock(&fake.lock);
 }
 
 void fake_number_known(uint32_t qpn)

@@ -92,6 +92,23 @@ void fake_unload(void);
 /* Waits until no connection is moving: the peers' ends finish a little later than the mover's. */
 int fake_settled(void);
 
+/**
+ * struct fake_path - a path that has changed; zero: as before
+ * @dlid: it leads there, from @slid, 0: any of the port's
+ */
+struct fake_path {
+	uint32_t dlid, slid, new_dlid;
+	int sl;
+	uint8_t rate, mtu;
+};
+
+/* A queue pair, by the number that its application has, shall be connected anew by a path. */
+void fake_cycle_start(uint32_t qpn, const struct fake_path *path);
+int fake_cycle_wait(uint32_t qpn);	/* at most 20 s: what the shim answered, or ETIMEDOUT */
+int fake_cycle(uint32_t qpn, const struct fake_path *path);
+/* A path from a device's port 1 has changed; returns when the shim has heard it. */
+void fake_repath(const char *dev, const struct fake_path *path);
+
 /* Others know another queue pair by this number; 0: none. */
 void fake_number_known(uint32_t qpn);
 /* The next queue pair that goes to RTR is refused with this. */

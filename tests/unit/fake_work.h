@@ -9,7 +9,8 @@
 struct work {
 	struct list_node node;
 	uint64_t at_ns;
-	enum { W_EVENT, W_SEND, W_MSG, W_SENT, W_CALL, W_GONE, W_UNLOAD, W_RESOLVE } kind;
+	enum { W_EVENT, W_SEND, W_MSG, W_SENT, W_CALL, W_GONE, W_UNLOAD, W_RESOLVE, W_CYCLE,
+	       W_REPATH } kind;
 	int cmd;
 	bool force;
 	unsigned int op;
@@ -29,6 +30,7 @@ struct work {
 	void *arg;
 	bool *done;
 	struct rp_ctl_address address;
+	struct rp_ctl_path path;
 	uint32_t forged;	/* who is said to have sent it; 0: who has */
 };
 

@@ -64,6 +64,9 @@ unsigned int mock_strays(void);
 uint64_t mock_executed(void);
 /* The GID index of the last queue pair of a device that went to RTR. */
 int mock_last_sgid_index(const char *device);
+/* What a device sends on a queue pair, in packets of at most: enum ibv_mtu. */
+int mock_path_mtu(uint32_t qpn);
+int mock_path_sl(uint32_t qpn);
 /* As a CQ was asked for last, by ibv_modify_cq(). */
 void mock_last_moderation(unsigned int *count, unsigned int *period);
 /* What a device was asked for, of the queue pair that was created last. */

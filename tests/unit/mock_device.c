@@ -156,6 +156,32 @@ int mock_last_sgid_index(const char *name)
 	return ret;
 }
 
+int mock_path_mtu(uint32_t qpn)
+{
+	struct mock_qp *qp;
+	int ret = -1;
+
+	mock_lock();
+	qp = mock_find_qp(qpn);
+	if (qp)
+		ret = qp->attr.path_mtu;
+	mock_unlock();
+	return ret;
+}
+
+int mock_path_sl(uint32_t qpn)
+{
+	struct mock_qp *qp;
+	int ret = -1;
+
+	mock_lock();
+	qp = mock_find_qp(qpn);
+	if (qp)
+		ret = qp->attr.ah_attr.sl;
+	mock_unlock();
+	return ret;
+}
+
 void mock_async_event(const char *name, int type)
 {
 	struct mock_context *c;

@@ -73,7 +73,8 @@ static int keep(struct mock_qp *qp, const struct ibv_send_wr *wr)
 	if (qp->qp.qp_type == IBV_QPT_UD) {
 		w->dest_qpn = wr->wr.ud.remote_qpn;
 		w->qkey = wr->wr.ud.remote_qkey;
-		w->dgid = ((struct mock_ah *)wr->wr.ud.ah)->attr.grh.dgid;
+		w->ah = (struct mock_ah *)wr->wr.ud.ah;
+		w->dgid = w->ah->attr.grh.dgid;
 	}
 	if (wr->opcode == IBV_WR_BIND_MW)
 		w->window_key = wr->bind_mw.mw->rkey;

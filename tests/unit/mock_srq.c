@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Shared receive queues and address handles. */
+#include <stdio.h>
+
 #include "mock_state.h"
 
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a)
@@ -160,7 +162,16 @@ struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struc
 
 int ibv_destroy_ah(struct ibv_ah *ibah)
 {
+	struct mock_qp *qp;
+	uint64_t i;
+
 	mock_lock();
+	for (qp = mock.qps; qp; qp = qp->next)
+		for (i = qp->sq.exec; i < qp->sq.head; i++)
+			if (qp->sq.ring[i % qp->sq.size].ah == (struct mock_ah *)ibah) {
+				fprintf(stderr, "an address handle is destroyed that a request names\n");
+				abort();
+			}
 	((struct mock_pd *)ibah->pd)->users--;
 	mock.live[MOCK_AH]--;
 	mock_unlock();

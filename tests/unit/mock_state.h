@@ -130,6 +130,7 @@ struct mock_wqe {
 	uint64_t at_ns;
 	uint32_t dest_qpn, qkey;
 	union ibv_gid dgid;
+	struct mock_ah *ah;
 	uint32_t window_key;		/* the handle's, before it is bound */
 	uint32_t bytes;
 	char data[MOCK_INLINE];

@@ -179,6 +179,7 @@ static bool deliver(struct mock_qp *qp, struct mock_qp *d, const struct mock_wqe
 		.opcode = write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
 		.byte_len = len,
 		.src_qp = qp->qp.qp_num,
+		.sl = w->ah ? w->ah->attr.sl : qp->attr.ah_attr.sl,
 	};
 	int i;
 

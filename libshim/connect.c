@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Queue pairs from RESET to the states that they had, connected or not. */
+#include <errno.h>
+#include <string.h>
+
+#include "conn.h"
+#include "ud.h"
+
+/* How often the MAC of a peer that has told its place is looked for: each takes up to a second. */
+#define LOOKUPS	3
+
+int rp_qp_to_state(struct rp_qp *qp, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = { .qp_state = state };
+
+	return rp_qp_modify_real(qp, &attr, IBV_QP_STATE);
+}
+
+int rp_qp_replay_recvs(struct rp_qp *qp)
+{
+	int ret;
+
+	rp_lock(&qp->lock);
+	if (rp_counters)
+		rp_counters->replayed_recvs += qp->rq.head - qp->rq.submitted;
+	ret = -rp_qp_submit_recvs(qp);
+	if (!ret)
+		qp->recv_gate = false;
+	rp_unlock(&qp->lock);
+	return ret;
+}
+
+int rp_qp_to_init(struct rp_qp *qp)
+{
+	struct ibv_qp_attr attr = qp->attr;
+	int ret;
+
+	attr.qp_state = IBV_QPS_INIT;
+	ret = rp_qp_modify_real(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				IBV_QP_ACCESS_FLAGS);
+	return ret ? ret : rp_qp_replay_recvs(qp);
+}
+
+static enum ibv_mtu min_mtu(enum ibv_mtu a, enum ibv_mtu b)
+{
+	return b && b < a ? b : a;
+}
+
+static void by_path(const struct rp_ctl_path *to, struct ibv_ah_attr *av)
+{
+	av->dlid = to->new_dlid ? to->new_dlid : to->dlid;
+	if (to->sl >= 0)
+		av->sl = to->sl;
+	/* 0 is the port's own, and stays that. */
+	if (to->rate && av->static_rate)
+		av->static_rate = to->rate;
+}
+
+static int to_rtr(struct rp_conn *c)
+{
+	struct rp_qp *qp = c->qp;
+	struct ibv_qp_attr attr = qp->attr;
+	int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+
+	if (qp->qp.qp_type == IBV_QPT_RC)
+		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	attr.qp_state = IBV_QPS_RTR;
+	attr.dest_qp_num = c->peer_qpn;
+	attr.rq_psn = c->peer_psn;
+	attr.path_mtu = min_mtu(min_mtu(attr.path_mtu, c->peer_mtu), c->mtu);
+	if (attr.ah_attr.is_global)
+		attr.ah_attr.grh.dgid = c->peer_gid;
+	if (c->peer_lid)
+		attr.ah_attr.dlid = c->peer_lid;
+	if (c->has_sl)
+		attr.ah_attr.sl = c->sl;
+	if (c->cycle == RP_CYCLE_RUNS)
+		by_path(&c->to, &attr.ah_attr);
+	return rp_qp_modify_real(qp, &attr, mask);
+}
+
+static int to_rts(struct rp_conn *c)
+{
+	struct rp_qp *qp = c->qp;
+	struct ibv_qp_attr attr = qp->attr;
+	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+
+	if (qp->qp.state == IBV_QPS_RTR)
+		return 0;	/* it only ever received */
+	if (qp->qp.qp_type == IBV_QPT_RC)
+		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			IBV_QP_MAX_QP_RD_ATOMIC;
+	attr.qp_state = IBV_QPS_RTS;
+	attr.sq_psn = c->psn;
+	return rp_qp_modify_real(qp, &attr, mask);
+}
+
+/* A datagram that the neighbour table needs may be lost. */
+static bool look_again(struct rp_conn *c, int err)
+{
+	return (err == -ETIMEDOUT || err == -EHOSTUNREACH) && ++c->lookups < LOOKUPS;
+}
+
+void rp_conn_connect(struct rp_conn *c)
+{
+	int ret;
+
+	ret = c->inited ? 0 : rp_qp_to_init(c->qp);
+	if (!ret)
+		ret = to_rtr(c);
+	if (!ret)
+		ret = to_rts(c);
+	/* It may have left the place that its READY told: its INFO will say. */
+	if (ret && (!c->informed || look_again(c, ret))) {
+		rp_log(RP_LOG_INFO, "QP 0x%x: QP 0x%x is not reached: %s", c->qp->qp.qp_num,
+		       c->peer_qpn, strerror(-ret));
+		rp_conn_reset(c);
+		c->early = false;
+		return;
+	}
+	if (ret) {
+		rp_log(RP_LOG_ERR, "QP 0x%x: can not be connected to QP 0x%x again: %s",
+		       c->qp->qp.qp_num, c->peer_qpn, strerror(-ret));
+		c->due |= 1u << REPATH_MSG_GONE;
+		rp_conn_kill(c);
+		return;
+	}
+	c->in_rts = true;
+	rp_log(RP_LOG_INFO, "QP 0x%x is now 0x%x, connected to 0x%x, PSN 0x%x/0x%x",
+	       c->qp->qp.qp_num, c->qp->real->qp_num, c->peer_qpn, c->psn, c->peer_psn);
+}
+
+/* From RESET ERR is reached by way of INIT only (ib_modify_qp_is_ok()). */
+int rp_qp_to_error(struct rp_qp *qp)
+{
+	struct ibv_qp_attr attr = qp->attr;
+
+	if (!rp_qp_to_state(qp, IBV_QPS_ERR))
+		return 0;
+	attr.qp_state = IBV_QPS_INIT;
+	rp_qp_modify_real(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			  IBV_QP_ACCESS_FLAGS);
+	return rp_qp_to_state(qp, IBV_QPS_ERR);
+}
+
+int rp_qp_restore(struct rp_qp *qp)
+{
+	enum ibv_qp_state state = qp->qp.state;
+	int ret = 0;
+
+	if (qp->qp.qp_type == IBV_QPT_UD)
+		return rp_ud_restore(qp);
+	if (state == IBV_QPS_INIT)
+		return rp_qp_to_init(qp);
+	if (state == IBV_QPS_ERR || state == IBV_QPS_SQE) {
+		qp->swallow = true;	/* what the device tells of it was told when it happened */
+		ret = rp_qp_to_error(qp);
+		rp_async_take(rp_qp_context(qp));
+		qp->swallow = false;
+	}
+	rp_lock(&qp->lock);
+	/* Of one in RESET there is nothing; one in ERR flushes it. */
+	if (!ret)
+		ret = -rp_qp_submit_recvs(qp);
+	qp->recv_gate = false;
+	rp_unlock(&qp->lock);
+	return ret;
+}

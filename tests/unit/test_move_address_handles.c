@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Paths change for UD: what is posted afterwards goes the new way by the handles that the application
+ * has, what was posted before goes the old one, and nothing of the device's is left over.
+ */
+#include "check.h"
+#include "move_cycle.h"
+#include "pair.h"
+
+#define QKEY 0x11111111
+
+static struct end e[2];
+
+static struct ibv_ah *address_of(struct end *from, struct end *to, uint16_t dlid, uint8_t sl)
+{
+	struct ibv_ah_attr aa = { .is_global = 1, .port_num = 1, .dlid = dlid, .sl = sl };
+	struct ibv_ah *ah;
+
+	CHECK_EQ(ibv_query_gid(to->ctx, 1, 0, &aa.grh.dgid), 0);
+	ah = ibv_create_ah(from->pd, &aa);
+	CHECK(ah, "%s", strerror(errno));
+	return ah;
+}
+
+static void send_by(struct ibv_ah *ah, uint64_t wr_id, int flags)
+{
+	struct ibv_sge sge = { (uintptr_t)e[0].buf + 8192, 8, e[0].mr->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+		.send_flags = flags,
+		.wr.ud = { .ah = ah, .remote_qpn = e[1].qp->qp_num, .remote_qkey = QKEY },
+	}, *bad;
+
+	CHECK_EQ(post_recv(&e[1], wr_id, 64 * (wr_id % 32), 64), 0);
+	CHECK_EQ(ibv_post_send(e[0].qp, &wr, &bad), 0);
+}
+
+static void goes_by(struct ibv_ah *ah, int sl)
+{
+	send_by(ah, 1, IBV_SEND_SIGNALED);
+	CHECK_EQ(expect(&e[1], 1, IBV_WC_SUCCESS).sl, sl);
+	expect(&e[0], 1, IBV_WC_SUCCESS);
+}
+
+/* Those that were replaced are destroyed soon after nothing names them any more, and not before. */
+static void are_left(unsigned int n)
+{
+	int i;
+
+	for (i = 0; i < 2000 && mock_live(MOCK_AH) != n; i++)
+		usleep(5000);
+	CHECK_EQ(mock_live(MOCK_AH), n);
+}
+
+static void repath(uint32_t dlid, int sl)
+{
+	const struct fake_path path = { .dlid = dlid, .sl = sl };
+
+	fake_repath("mock0", &path);
+}
+
+static void follows(void)
+{
+	const struct fake_path elsewhere = { .dlid = 9, .new_dlid = 10, .sl = 6 };
+	struct ibv_ah *ah, *other;
+	int i;
+
+	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD });
+	ah = address_of(&e[0], &e[1], 9, 1);
+	other = address_of(&e[0], &e[1], 8, 1);
+	goes_by(ah, 1);
+	goes_by(other, 1);
+	repath(9, 4);
+	goes_by(ah, 4);
+	goes_by(other, 1);
+	are_left(2);
+	/* Told again: nothing is made anew. */
+	mock_fail("ibv_create_ah", ENOMEM, 0, 100);
+	repath(9, 4);
+	goes_by(ah, 4);
+	/* It can not be made: it goes on as it did. */
+	repath(9, 5);
+	goes_by(ah, 4);
+	mock_fail("ibv_create_ah", 0, 0, 0);
+	/* To another LID of the same host, and from there. */
+	fake_repath("mock0", &elsewhere);
+	goes_by(ah, 6);
+	repath(9, 2);
+	goes_by(ah, 6);
+	repath(10, 7);
+	goes_by(ah, 7);
+	are_left(2);
+	for (i = 0; i < 40; i++) {
+		repath(10, i % 8);
+		goes_by(ah, i % 8);
+	}
+	are_left(2);
+	CHECK_EQ(ibv_destroy_ah(ah), 0);
+	CHECK_EQ(ibv_destroy_ah(other), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+/* The mock takes it ill when a handle goes that a request names. */
+static void on_their_way(void)
+{
+	struct ibv_ah *ah;
+	int i, k;
+
+	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD });
+	ah = address_of(&e[0], &e[1], 9, 0);
+	for (k = 0; k < 3; k++) {
+		mock_delay_us(20000);
+		for (i = 0; i < 10; i++) {
+			send_by(ah, i, i % 3 ? 0 : IBV_SEND_SIGNALED);
+			repath(9, (i + 1) % 8);
+		}
+		CHECK(mock_live(MOCK_AH) > 1);
+		for (i = 0; i < 10; i++)
+			CHECK_EQ(expect(&e[1], i, IBV_WC_SUCCESS).sl, i % 8);
+		for (i = 0; i < 10; i += 3)
+			expect(&e[0], i, IBV_WC_SUCCESS);
+		mock_delay_us(0);
+		are_left(1);
+		repath(9, 0);
+	}
+	/* Nobody asks whether the last ones were sent: they may be on their way for ever. */
+	send_by(ah, 20, 0);
+	expect(&e[1], 20, IBV_WC_SUCCESS);
+	repath(9, 3);
+	CHECK_EQ(mock_live(MOCK_AH), 2);
+	goes_by(ah, 3);
+	are_left(1);
+	/* As long as the handle at most, and the queue pair. */
+	send_by(ah, 20, 0);
+	expect(&e[1], 20, IBV_WC_SUCCESS);
+	repath(9, 4);
+	CHECK_EQ(ibv_destroy_ah(ah), 0);
+	CHECK_EQ(mock_live(MOCK_AH), 0);
+	ah = address_of(&e[0], &e[1], 9, 0);
+	send_by(ah, 20, 0);
+	expect(&e[1], 20, IBV_WC_SUCCESS);
+	repath(9, 4);
+	CHECK_EQ(ibv_destroy_qp(e[0].qp), 0);
+	e[0].qp = NULL;
+	are_left(1);
+	CHECK_EQ(ibv_destroy_ah(ah), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+/* The device moves, and then the receiver. */
+static void and_a_move(void)
+{
+	struct ibv_ah *ah;
+	int i;
+
+	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD });
+	ah = address_of(&e[0], &e[1], 9, 0);
+	goes_by(ah, 0);
+	repath(9, 3);
+	for (i = 0; i < 2; i++) {
+		move_away("mock0");
+		move_back("mock0");
+		goes_by(ah, 3);
+		move_away("mock1");
+		repath(9, 4);
+		move_back("mock1");
+		for (int tries = 0; tries < 1000; tries++) {
+			send_by(ah, 1, IBV_SEND_SIGNALED);
+			expect(&e[0], 1, IBV_WC_SUCCESS);
+			struct ibv_wc wc;
+
+			usleep(5000);
+			if (ibv_poll_cq(e[1].cq, 1, &wc) == 1) {
+				CHECK_EQ(wc.sl, 4);
+				break;
+			}
+		}
+		repath(9, 3);
+		goes_by(ah, 3);
+	}
+	CHECK_EQ(ibv_destroy_ah(ah), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+int main(void)
+{
+	alarm(100);
+	follows();
+	on_their_way();
+	and_a_move();
+	return 0;
+}
