@@ -4,7 +4,7 @@
  * Each line of standard input is a command; the first that fails ends it, with status 1. Q is a
  * queue pair's name.
  *
- *	open Q DEVICE PORT [uc]		a queue pair, and all it needs
+ *	open Q DEVICE PORT [uc|ud] [srq]	a queue pair, and all it needs
  *	connect Q R [sl=N] [timeout=N] [retry=N] [alt=PORT] [altsl=N] [rnr=N]
  *					both to RTS; alt: the alternate path, port of both
  *	recv Q COUNT			post receives
@@ -21,6 +21,7 @@
  *	rts Q				go on
  *	reset Q				take it to RESET; connect takes it on
  *	sl Q N				in SQD: another service level
+ *	came Q SL			the last message has come by that service level
  *	is Q mig|state|port|sl|draining VALUE [MS]	wait until ibv_query_qp says so
  *	fails COMMAND...		the command that follows must fail
  *	!COMMAND			a shell command
@@ -30,33 +31,16 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <infiniband/verbs.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#define ROOM (1 << 20)
-#define DEPTH 1024
-#define ROOM_STATUS (2 * DEPTH)
-#define QPS 8
-#define PATIENCE 60000
+#include "qpscript.h"
 
-struct queue {
-	char name[16];
-	struct ibv_context *context;
-	struct ibv_cq *cq;
-	struct ibv_qp *qp;
-	struct ibv_mr *mr;
-	struct queue *peer;
-	unsigned int seen[2], taken[2];	/* completions of sends and receives; those of done */
-	enum ibv_wc_status status[2][ROOM_STATUS];
-	int type, port;
-	char *memory;
-};
+#define PATIENCE 60000
 
 static struct queue queues[QPS];
 static int count;
@@ -92,7 +76,7 @@ static struct queue *find(const char *name)
 	errx(2, "no queue pair called %s", name);
 }
 
-static int number(const char *text, int otherwise)
+int number(const char *text, int otherwise)
 {
 	return text ? atoi(text) : otherwise;
 }
@@ -101,136 +85,6 @@ static int number(const char *text, int otherwise)
 static double end_of_wait(const char *ms)
 {
 	return now() + (double)number(ms, PATIENCE) * slowness;
-}
-
-/* The value of key=value among the words, or a default. */
-static int option(char **words, const char *key, int otherwise)
-{
-	size_t n = strlen(key);
-
-	for (; *words; words++)
-		if (!strncmp(*words, key, n) && (*words)[n] == '=')
-			return atoi(*words + n + 1);
-	return otherwise;
-}
-
-static uint16_t lid_of(const struct queue *q, int port)
-{
-	struct ibv_port_attr attr;
-
-	if (ibv_query_port(q->context, port, &attr))
-		err(2, "query port %d", port);
-	return attr.lid;
-}
-
-static int open_queue(char **w)
-{
-	struct ibv_qp_init_attr init = {
-		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 1,
-			 .max_recv_sge = 1 },
-	};
-	struct queue *q = &queues[count];
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_pd *pd;
-
-	if (count == QPS || !w[0] || !w[1])
-		return -1;
-	count++;
-	snprintf(q->name, sizeof(q->name), "%s", w[0]);
-	q->port = number(w[2], 1);
-	q->type = w[2] && w[3] && !strcmp(w[3], "uc") ? IBV_QPT_UC : IBV_QPT_RC;
-	for (int i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), w[1]))
-			q->context = ibv_open_device(list[i]);
-	pd = q->context ? ibv_alloc_pd(q->context) : NULL;
-	q->cq = pd ? ibv_create_cq(q->context, 2 * DEPTH, NULL, NULL, 0) : NULL;
-	q->memory = aligned_alloc(4096, ROOM);
-	q->mr = pd ? ibv_reg_mr(pd, q->memory, ROOM, IBV_ACCESS_LOCAL_WRITE |
-				IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ) : NULL;
-	init.send_cq = q->cq;
-	init.recv_cq = q->cq;
-	init.qp_type = q->type;
-	q->qp = q->mr && q->cq ? ibv_create_qp(pd, &init) : NULL;
-	if (!q->qp)
-		err(2, "open %s", w[1]);
-	fcntl(q->context->async_fd, F_SETFL, O_NONBLOCK);
-	return 0;
-}
-
-static void set_path(struct ibv_ah_attr *ah, const struct queue *to, int port, int sl)
-{
-	ah->dlid = lid_of(to, port);
-	ah->sl = sl;
-	ah->port_num = port;
-}
-
-static int to_rts(struct queue *q, char **w)
-{
-	int alt = option(w, "alt", 0), rc = q->type == IBV_QPT_RC ? -1 : 0;
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = q->port,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
-			(rc & IBV_ACCESS_REMOTE_READ) };
-
-	if (ibv_modify_qp(q->qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			  IBV_QP_ACCESS_FLAGS))
-		return -1;
-	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_2048,
-		.dest_qp_num = q->peer->qp->qp_num, .rq_psn = 0xfffff0, .max_dest_rd_atomic = 4,
-		.min_rnr_timer = 12, .alt_port_num = alt, .alt_timeout = option(w, "timeout", 14) };
-	set_path(&a.ah_attr, q->peer, q->peer->port, option(w, "sl", 0));
-	a.ah_attr.port_num = q->port;
-	if (alt)
-		set_path(&a.alt_ah_attr, q->peer, alt, option(w, "altsl", 0));
-	if (ibv_modify_qp(q->qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-			  IBV_QP_RQ_PSN | (alt ? IBV_QP_ALT_PATH : 0) |
-			  (rc & (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))))
-		return -1;
-	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = option(w, "timeout", 14),
-		.retry_cnt = option(w, "retry", 7), .rnr_retry = option(w, "rnr", 7),
-		.sq_psn = 0xfffff0, .max_rd_atomic = 4, .path_mig_state = IBV_MIG_REARM };
-	return ibv_modify_qp(q->qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN |
-			     (alt ? IBV_QP_PATH_MIG_STATE : 0) |
-			     (rc & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				    IBV_QP_MAX_QP_RD_ATOMIC)));
-}
-
-static int connect_queues(char **w)
-{
-	struct queue *q = find(w[0]), *r = find(w[1]);
-
-	q->peer = r;
-	r->peer = q;
-	return to_rts(q, w) || to_rts(r, w);
-}
-
-static int post_recv(struct queue *q, int n)
-{
-	struct ibv_sge sge = { (uintptr_t)q->memory, ROOM, q->mr->lkey };
-	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
-
-	while (n--)
-		if (ibv_post_recv(q->qp, &wr, &bad))
-			return -1;
-	return 0;
-}
-
-static int post_send(char **w, enum ibv_wr_opcode opcode)
-{
-	struct queue *q = find(w[0]);
-	int n = number(w[1], 1), bytes = w[1] ? number(w[2], 64) : 64;
-	bool bad_key = w[1] && w[2] && w[3] && !strcmp(w[3], "badkey");
-	struct ibv_sge sge = { (uintptr_t)q->memory, bytes, q->mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = opcode,
-		.send_flags = IBV_SEND_SIGNALED, .wr_id = 1 }, *bad;
-
-	if (opcode != IBV_WR_SEND) {
-		wr.wr.rdma.remote_addr = (uintptr_t)q->peer->memory;
-		wr.wr.rdma.rkey = q->peer->mr->rkey ^ (bad_key ? 0x55 : 0);
-	}
-	while (n--)
-		if (ibv_post_send(q->qp, &wr, &bad))
-			return -1;
-	return 0;
 }
 
 /* Sorts what has come; returns how many. */
@@ -243,6 +97,8 @@ static int look(struct queue *q)
 		int receive = !wc.wr_id;
 
 		q->status[receive][q->seen[receive]++ % ROOM_STATUS] = wc.status;
+		if (receive)
+			q->sl = wc.sl;
 		n++;
 	}
 	return n;
@@ -417,6 +273,15 @@ static int is(char **w)
 	return 0;
 }
 
+static int came(char **w)
+{
+	int sl = find(w[0])->sl;
+
+	if (sl != number(w[1], 0))
+		fprintf(stderr, "it came by %d\n", sl);
+	return sl != number(w[1], 0);
+}
+
 static int run(char **w)
 {
 	const char *c = w[0];
@@ -425,17 +290,17 @@ static int run(char **w)
 		return !run(w + 1);
 	w++;
 	if (!strcmp(c, "open"))
-		return open_queue(w);
+		return count < QPS && w[0] && w[1] ? open_queue(&queues[count++], w) : -1;
 	if (!strcmp(c, "connect"))
-		return connect_queues(w);
+		return connect_queues(find(w[0]), find(w[1]), w);
 	if (!strcmp(c, "recv"))
 		return post_recv(find(w[0]), number(w[1], 1));
 	if (!strcmp(c, "send"))
-		return post_send(w, IBV_WR_SEND);
+		return post_send(find(w[0]), w, IBV_WR_SEND);
 	if (!strcmp(c, "read"))
-		return post_send(w, IBV_WR_RDMA_READ);
+		return post_send(find(w[0]), w, IBV_WR_RDMA_READ);
 	if (!strcmp(c, "write"))
-		return post_send(w, IBV_WR_RDMA_WRITE);
+		return post_send(find(w[0]), w, IBV_WR_RDMA_WRITE);
 	if (!strcmp(c, "done"))
 		return done(w);
 	if (!strcmp(c, "quiet"))
@@ -454,6 +319,8 @@ static int run(char **w)
 		return reset(find(w[0]));
 	if (!strcmp(c, "sl"))
 		return set_sl(w);
+	if (!strcmp(c, "came"))
+		return came(w);
 	if (!strcmp(c, "is"))
 		return is(w);
 	errx(2, "no command %s", c);

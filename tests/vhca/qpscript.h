@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The queue pairs of qpscript: what they are, how they are connected, and what is posted. */
+#ifndef QPSCRIPT_H
+#define QPSCRIPT_H
+
+#include <infiniband/verbs.h>
+
+#define ROOM (1 << 20)
+#define DEPTH 1024
+#define ROOM_STATUS (2 * DEPTH)
+#define QPS 8
+
+struct queue {
+	char name[16];
+	struct ibv_context *context;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	struct queue *peer;
+	unsigned int seen[2], taken[2];	/* completions of sends and receives; those of done */
+	enum ibv_wc_status status[2][ROOM_STATUS];
+	int type, port;
+	int sl;				/* by which the last message has come */
+	char *memory;
+	struct ibv_srq *srq;
+	struct ibv_ah *ah;		/* to the peer: UD */
+};
+
+int number(const char *text, int otherwise);
+
+/* qpscript_queue.c; 0, or not. @w are the command's words. */
+int open_queue(struct queue *q, char **w);
+int connect_queues(struct queue *q, struct queue *r, char **w);
+int post_recv(struct queue *q, int n);
+int post_send(struct queue *q, char **w, enum ibv_wr_opcode opcode);
+/* An address at the queue pair's side of a port. */
+void set_path(struct ibv_ah_attr *ah, const struct queue *to, int port, int sl);
+
+#endif /* QPSCRIPT_H */
