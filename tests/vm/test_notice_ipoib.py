@@ -6,8 +6,6 @@ import re
 
 from test_notice_heard import Manager, count, wait_count, wait_subscribed
 
-PENDING = "too new to run with all"
-
 # The fabric is as busy as a guest: alone.
 GUESTS = 2
 

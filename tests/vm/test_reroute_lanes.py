@@ -162,14 +162,14 @@ def stats(guest, dev):
     return next(one["counts"] for one in found if one.get("dev") == dev)
 
 
-def load(fabric, parameters=""):
+def load(fabric, parameters="", opensm=""):
     for host in list(fabric.hosts):
         fabric.remove(host)
     fabric.guest.run("rmmod ib_vhca")
     fabric.load(parameters)
     for host in ("H1", "H2"):
         fabric.add(host)
-    fabric.start_opensm()
+    fabric.start_opensm(opensm)
     fabric.wait_active()
 
 
