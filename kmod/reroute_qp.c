@@ -255,6 +255,13 @@ static enum repath_move_next step(struct repath_reroute *r, struct repath_move *
 	u8 state;
 
 	repath_qp_snapshot(move->rqp, &state, &path);
+	/* From now on it is the shim that says where it goes; then it is looked at again. */
+	if ((move->step == REPATH_STEP_DRAINING || move->step == REPATH_STEP_ARMING) &&
+	    repath_shim_is_moving(move->rqp)) {
+		if (repath_move_leave_sqd(move, qp))
+			repath_move_begin_step(move, REPATH_STEP_START);
+		return REPATH_NEXT_WAIT;
+	}
 	switch (move->step) {
 	case REPATH_STEP_DRAINING:
 		return repath_move_drain(r, move, qp, &path);

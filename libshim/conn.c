@@ -300,6 +300,19 @@ void rp_conn_give_up(struct rp_conn *c)
 	rp_log(RP_LOG_ERR, "QP 0x%x: its connection is given up by force", c->qp->qp.qp_num);
 }
 
+/* The module may have moved it to another lane since the move began to be asked for. */
+static void look_at_lane(struct rp_conn *c)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	if (RP_REAL(rp_real.ibv_query_qp(c->qp->real, &attr, IBV_QP_STATE | IBV_QP_AV, &init)) ||
+	    attr.qp_state < IBV_QPS_RTR || attr.qp_state > IBV_QPS_SQD || !attr.ah_attr.dlid)
+		return;
+	c->has_sl = true;
+	c->sl = attr.ah_attr.sl;
+}
+
 /* Nothing comes from here any more: the device has nothing, and the gate is closed. */
 static void be_quiet(struct rp_conn *c)
 {
@@ -353,6 +366,7 @@ bool rp_conn_work(struct rp_conn *c)
 	if (!c->moving || c->aborting || c->dead)
 		return false;
 	if (c->quiet && c->peer_quiet && !c->reset && !c->mover) {
+		look_at_lane(c);
 		rp_conn_reset(c);
 		c->inited = !rp_qp_to_init(c->qp);	/* else it fails again when it is connected */
 		return true;

@@ -182,6 +182,19 @@ int mock_path_sl(uint32_t qpn)
 	return ret;
 }
 
+void mock_set_path(uint32_t qpn, uint16_t dlid, uint8_t sl)
+{
+	struct mock_qp *qp;
+
+	mock_lock();
+	qp = mock_find_qp(qpn);
+	if (qp) {
+		qp->attr.ah_attr.dlid = dlid;
+		qp->attr.ah_attr.sl = sl;
+	}
+	mock_unlock();
+}
+
 void mock_async_event(const char *name, int type)
 {
 	struct mock_context *c;

@@ -179,6 +179,25 @@ static void under_traffic(const struct pair_how *how, const struct fake_faults *
 	fake_faults_set(&(struct fake_faults){ .seed = 1 });
 }
 
+/* The peer is moved in place by its module, after it was asked and before it stops. */
+static void peer_is_moved(void)
+{
+	const struct fake_path path = lane(3);
+
+	pair_open(e, &(struct pair_how){ 0 });
+	mock_delay_us(300000);
+	CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED, 0, 8), 0);
+	fake_cycle_start(e[0].qp->qp_num, &path);
+	usleep(100000);
+	mock_set_path(e[1].qp->qp_num, 1, 5);
+	mock_delay_us(0);
+	CHECK_EQ(fake_cycle_wait(e[0].qp->qp_num), 0);
+	expect(&e[0], 1, IBV_WC_SUCCESS);
+	CHECK_EQ(mock_path_sl(e[0].qp->qp_num), 3);
+	CHECK_EQ(mock_path_sl(e[1].qp->qp_num), 5);
+	pair_close(e);
+}
+
 /* Another path while it is on its way to one: it ends on the last. */
 static void last_path_wins(void)
 {
@@ -264,6 +283,7 @@ int main(void)
 	under_traffic(&(struct pair_how){ .srq = true, .events = true },
 		      &(struct fake_faults){ .seed = 4, .late_us = 5000, .twice = 20, .lost = 10 });
 	last_path_wins();
+	peer_is_moved();
 	with_a_move();
 	destroyed();
 	return 0;
