@@ -12,7 +12,7 @@ from traffic import Pair
 
 # The fabric is as busy as a guest: alone.
 GUESTS = 2
-PENDING = "too new to run with all"
+PENDING = "it has not passed as a whole yet; its first device mode has"
 
 # One of each kind; all idle when their paths change.
 KINDS = """
