@@ -45,6 +45,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->real = make(ctx, pd, attr);
 	ah->own.ah = ah->real;
 	ah->own.attr = with_real_sgid(ctx, attr);
+	ah->own.lid = attr->dlid;
 	if (ah->real) {
 		ah->ah.context = pd->context;
 		ah->ah.pd = pd;
@@ -233,6 +234,7 @@ static int follow(struct rp_ah *ah, struct rp_ah_to *t)
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return ENOMEM;
+	r->lid = want.dlid;
 	rp_ah_redirect(t->path.dlid == want.dlid ? &t->path : &ah->path, &want);
 	r->next = t->real;
 	t->real = r;

@@ -40,8 +40,8 @@ void rp_ah_redirect(const struct rp_ah_path *path, struct ibv_ah_attr *attr)
 	attr->static_rate = path->rate;
 }
 
-/* Caller holds ah->lock. True: another one has taken its place, of an address whose DLID was @dlid. */
-static bool replace(struct rp_ah *ah, struct rp_ah_real *r, struct rp_ah_path *path, uint16_t dlid,
+/* Caller holds ah->lock. True: another one has taken its place. */
+static bool replace(struct rp_ah *ah, struct rp_ah_real *r, struct rp_ah_path *path,
 		    const struct rp_ctl_path *to, struct rp_ah_era *era)
 {
 	struct ibv_ah_attr want = r->attr, given;
@@ -74,7 +74,7 @@ static bool replace(struct rp_ah *ah, struct rp_ah_real *r, struct rp_ah_path *p
 	r->next = old;
 	r->ah = made;
 	r->attr = want;
-	*path = (struct rp_ah_path){ dlid, want.dlid, want.sl, want.static_rate };
+	*path = (struct rp_ah_path){ r->lid, want.dlid, want.sl, want.static_rate };
 	return true;
 }
 
@@ -85,12 +85,11 @@ static bool repath(struct rp_ah *ah, const struct rp_ctl_path *to, struct rp_ah_
 	int i;
 
 	rp_lock(&ah->lock);
-	any = replace(ah, &ah->own, &ah->path, ah->attr.dlid, to, era);
+	any = replace(ah, &ah->own, &ah->path, to, era);
 	ah->real = ah->own.ah;
 	for (i = 0; i < RP_AH_ROWS; i++)
 		for (t = ah->to[i]; t; t = t->next)
-			any |= t->real && replace(ah, t->real, &t->path,
-						  rp_dest_now(t->dest).lid, to, era);
+			any |= t->real && replace(ah, t->real, &t->path, to, era);
 	rp_unlock(&ah->lock);
 	return any;
 }

@@ -48,6 +48,7 @@ static struct {
 	} cycle[64];
 	unsigned int ncycles;
 	bool repathed;
+	_Atomic uint32_t moved_lid;
 } fake = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.wake = PTHREAD_COND_INITIALIZER,
@@ -464,6 +465,8 @@ static void resolve(uint32_t id, const struct rp_ctl_address *a)
 		place.moved = s.row[i].epoch;
 		if (a->qp_type == IBV_QPT_UD && s.row[i].epoch)
 			address_now(s.row[i].qp, place.gid);
+		if (a->qp_type == IBV_QPT_UD && s.row[i].epoch && fake.moved_lid)
+			place.lid = fake.moved_lid;
 	}
 	free(s.row);
 	if (a->qp_type == IBV_QPT_UD)
@@ -950,6 +953,11 @@ void fake_repath(const char *dev, const struct fake_path *path)
 	while (!fake.repathed)
 		pthread_cond_wait(&fake.answered, &fake.lock);
 	pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_moved_lid(uint32_t lid)
+{
+	fake.moved_lid = lid;
 }
 
 void fake_number_known(uint32_t qpn)

@@ -109,6 +109,9 @@ int fake_cycle(uint32_t qpn, const struct fake_path *path);
 /* A path from a device's port 1 has changed; returns when the shim has heard it. */
 void fake_repath(const char *dev, const struct fake_path *path);
 
+/* UD queue pairs that have moved are at this LID; 0: at the one that they had. */
+void fake_moved_lid(uint32_t lid);
+
 /* Others know another queue pair by this number; 0: none. */
 void fake_number_known(uint32_t qpn);
 /* The next queue pair that goes to RTR is refused with this. */

@@ -185,11 +185,43 @@ static void and_a_move(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+static void receiver_moves_to(uint32_t lid)
+{
+	fake_moved_lid(lid);
+	move_away("mock1");
+	move_back("mock1");
+}
+
+/*
+ * The receiver moves twice. A path to where it was changes before anything is sent to where it is now: that
+ * is another path.
+ */
+static void and_a_move_since(void)
+{
+	struct ibv_ah *ah;
+
+	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD });
+	ah = address_of(&e[0], &e[1], 9, 0);
+	goes_by(ah, 0);
+	receiver_moves_to(20);
+	goes_by(ah, 0);
+	receiver_moves_to(30);
+	repath(20, 4);
+	goes_by(ah, 0);
+	repath(30, 5);
+	goes_by(ah, 5);
+	fake_moved_lid(0);
+	CHECK_EQ(ibv_destroy_ah(ah), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
 	alarm(100);
 	follows();
 	on_their_way();
 	and_a_move();
+	and_a_move_since();
 	return 0;
 }
