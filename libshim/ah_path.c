@@ -127,28 +127,26 @@ static void begin_era(struct rp_context *ctx, struct rp_ah_era *era)
 	atomic_fetch_add(&eras, 1);
 }
 
-static bool is_by(struct rp_context *ctx, const struct rp_ah *ah, uint32_t port, uint32_t slid)
+/* @lid: the port's first */
+static bool is_by(const struct rp_ah *ah, uint32_t port, uint16_t lid, uint32_t slid)
 {
-	struct ibv_port_attr attr = { 0 };
-
-	if (ah->attr.port_num != port)
-		return false;
-	if (!slid)
-		return true;
-	return !RP_REAL(rp_real.ibv_query_port(ctx->real, port, (void *)&attr)) &&
-	       (attr.lid | ah->attr.src_path_bits) == slid;
+	return ah->attr.port_num == port && (!slid || (lid | ah->attr.src_path_bits) == slid);
 }
 
 static void repath_all(struct rp_context *ctx, uint32_t port, const struct rp_ctl_path *to)
 {
+	struct ibv_port_attr attr = { 0 };
 	struct rp_ah_era *era;
 	bool any = false;
 	struct rp_ah *ah;
 
+	/* Asked once: some devices take longer to answer than all the rest does. */
+	if (to->slid && RP_REAL(rp_real.ibv_query_port(ctx->real, port, (void *)&attr)))
+		return;
 	rp_lock(&ctx->objects);
 	era = calloc(1, sizeof(*era) + count_qps(ctx) * sizeof(era->use[0]));
 	list_for_each(ah, &ctx->ahs, node)
-		if (era && is_by(ctx, ah, port, to->slid))
+		if (era && is_by(ah, port, attr.lid, to->slid))
 			any |= repath(ah, to, era);
 	if (any)
 		begin_era(ctx, era);
