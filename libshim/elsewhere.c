@@ -25,6 +25,8 @@ void rp_elsewhere_resume(struct rp_move *m, uint32_t dev_index, const char *name
 /* true: nothing more comes to, or goes from, the queue pair that it has. */
 static bool has_stopped(struct rp_conn *c)
 {
+	if (c->aborting)	/* another path, which it helps the peer to: the answer opens the gate */
+		return false;
 	if (c->usable && !c->dead) {
 		/* About to be connected, here or as the end of a peer's move: not to be taken back. */
 		if (c->informed || !c->mover)

@@ -155,8 +155,11 @@ static bool all_conns(struct rp_move *m, bool (*done)(const struct rp_conn *c))
 static bool conn_gated(const struct rp_conn *c) { return c->peer_gated; }
 static bool conn_quiet(const struct rp_conn *c) { return c->quiet && c->peer_quiet; }
 static bool conn_connected(const struct rp_conn *c) { return c->connected && c->peer_connected; }
-/* The end of a peer's move is near, and it has been told the queue pair that we are to leave. */
-static bool conn_not_ending(const struct rp_conn *c) { return !c->usable; }
+/*
+ * The end of a peer's move is near, and it has been told the queue pair that we are to leave; or the answer
+ * to ABORT of another path is near, which would open the gate.
+ */
+static bool conn_not_ending(const struct rp_conn *c) { return !c->usable && !c->aborting; }
 /* What has become a peer's end does not hold up the end of this move. */
 static bool conn_never(const struct rp_conn *c) { return !c->mover; }
 
