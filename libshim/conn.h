@@ -69,6 +69,7 @@ enum rp_cycle {
  * @keys_epoch: 1 + the move whose key table the peer uses for it; 0: none
  * @cycle: it stays, and is to be connected anew by the path @to; @cycle_again: by one that was told too
  *	late for this time
+ * @wrong_path: @to does not lead to where the peer is
  * @cycle_ask: number of the PREPARE; @cycle_until: when it has taken too long
  * @due: 1 << enum repath_msg, to be sent
  * @progress, @progress_ns: what of the send ring was retired when, to see that it is stuck
@@ -90,7 +91,7 @@ struct rp_conn {
 	unsigned int keys_epoch, lookups;
 	uint16_t round, peer_round, peer_over, abort_round;
 	enum rp_cycle cycle;
-	bool cycle_again;
+	bool cycle_again, wrong_path;
 	uint32_t cycle_ask;
 	uint64_t cycle_until;
 	struct rp_ctl_path to;

@@ -56,6 +56,17 @@ static void by_path(const struct rp_ctl_path *to, struct ibv_ah_attr *av)
 		av->static_rate = to->rate;
 }
 
+/* One of them may have moved after the path was told: then it leads to where the peer was. */
+static bool leads_to_peer(const struct rp_conn *c)
+{
+	const uint32_t dlid = c->to.new_dlid ? c->to.new_dlid : c->to.dlid;
+	struct ibv_port_attr port = { 0 };
+
+	return !c->peer_lid ||
+	       (!RP_REAL(rp_real.ibv_query_port(c->ctx->real, c->qp->attr.port_num, (void *)&port)) &&
+		dlid >> port.lmc == c->peer_lid >> port.lmc);
+}
+
 static int to_rtr(struct rp_conn *c)
 {
 	struct rp_qp *qp = c->qp;
@@ -74,8 +85,11 @@ static int to_rtr(struct rp_conn *c)
 		attr.ah_attr.dlid = c->peer_lid;
 	if (c->has_sl)
 		attr.ah_attr.sl = c->sl;
-	if (c->cycle == RP_CYCLE_RUNS)
-		by_path(&c->to, &attr.ah_attr);
+	if (c->cycle == RP_CYCLE_RUNS) {
+		c->wrong_path = !leads_to_peer(c);
+		if (!c->wrong_path)
+			by_path(&c->to, &attr.ah_attr);
+	}
 	return rp_qp_modify_real(qp, &attr, mask);
 }
 

@@ -222,7 +222,7 @@ void rp_cycle_ended(struct rp_conn *c)
 	else if (c->cycle_again)
 		want(c);
 	else
-		end(c, 0);
+		end(c, c->wrong_path ? EADDRNOTAVAIL : 0);
 }
 
 /* Nobody waits for an answer any more; those that run end as others' moves do. */

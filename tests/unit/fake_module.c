@@ -48,7 +48,7 @@ static struct {
 	} cycle[64];
 	unsigned int ncycles;
 	bool repathed;
-	_Atomic uint32_t moved_lid;
+	_Atomic uint32_t moved_lid, peer_lid;
 } fake = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.wake = PTHREAD_COND_INITIALIZER,
@@ -330,6 +330,7 @@ int rp_ctl_peer_send(uint32_t peer_id, enum repath_msg type, uint64_t msg_id,
 		w->end[n++].dest = qp->attr.dest_qp_num;
 		w->from = rp_qp_context(qp);
 		address_now(qp, w->msg.gid);
+		w->msg.lid = fake.peer_lid;
 	}
 	w->unplugged = w->from && !is_plugged(w->from->name);
 	w->peer_id = peer_id;
@@ -958,6 +959,11 @@ void fake_repath(const char *dev, const struct fake_path *path)
 void fake_moved_lid(uint32_t lid)
 {
 	fake.moved_lid = lid;
+}
+
+void fake_peer_lid(uint32_t lid)
+{
+	fake.peer_lid = lid;
 }
 
 void fake_number_known(uint32_t qpn)

@@ -112,6 +112,9 @@ void fake_repath(const char *dev, const struct fake_path *path);
 /* UD queue pairs that have moved are at this LID; 0: at the one that they had. */
 void fake_moved_lid(uint32_t lid);
 
+/* All senders of messages are at this LID. */
+void fake_peer_lid(uint32_t lid);
+
 /* Others know another queue pair by this number; 0: none. */
 void fake_number_known(uint32_t qpn);
 /* The next queue pair that goes to RTR is refused with this. */

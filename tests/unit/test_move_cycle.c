@@ -198,6 +198,21 @@ static void peer_is_moved(void)
 	pair_close(e);
 }
 
+/* The peer has moved since the path was told, which leads to where it was. */
+static void to_where_it_was(void)
+{
+	const struct fake_path now = { .dlid = 20, .sl = 4 };
+
+	fake_peer_lid(20);
+	pair_open(e, &(struct pair_how){ 0 });
+	CHECK_EQ(cycle(&e[0], 3), EADDRNOTAVAIL);
+	goes_by(&e[0], &e[1], 0);
+	CHECK_EQ(fake_cycle(e[0].qp->qp_num, &now), 0);
+	goes_by(&e[0], &e[1], 4);
+	pair_close(e);
+	fake_peer_lid(0);
+}
+
 /* Another path while it is on its way to one: it ends on the last. */
 static void last_path_wins(void)
 {
@@ -284,6 +299,7 @@ int main(void)
 		      &(struct fake_faults){ .seed = 4, .late_us = 5000, .twice = 20, .lost = 10 });
 	last_path_wins();
 	peer_is_moved();
+	to_where_it_was();
 	with_a_move();
 	destroyed();
 	return 0;
