@@ -53,6 +53,7 @@ enum rp_cycle {
  * @usable: there is a queue pair in RESET that may be connected
  * @psn_chosen: @psn is that of this move
  * @told: the peer's module has this end's INFO
+ * @telling: its INFO is on its way there, also of a move that has ended
  * @early: the peer's READY has told @peer_qpn ... @peer_gid; its INFO confirms them, or not
  * @informed: the peer's INFO is in @peer_qpn ... @peer_count
  * @in_rts: with the peer's address; @connected: and with all memory windows; @peer_connected
@@ -86,7 +87,7 @@ struct rp_conn {
 	bool has_sl;
 	uint8_t sl;
 	bool quiet, peer_quiet, flushing, was_error, reset, inited, usable, psn_chosen;
-	bool told, early, informed, in_rts, connected, peer_connected;
+	bool told, telling, early, informed, in_rts, connected, peer_connected;
 	bool aborting, dead, given_up, control;
 	unsigned int keys_epoch, lookups;
 	uint16_t round, peer_round, peer_over, abort_round;

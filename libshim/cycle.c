@@ -76,9 +76,10 @@ static bool joins(const struct rp_conn *c)
 	return c->moving && !c->mover && !c->peer_moved && !c->in_rts && !c->aborting && !c->dead;
 }
 
+/* A peer that has connected by READY is not through before it has INFO: it would not know a new GATE. */
 static bool is_busy(const struct rp_conn *c)
 {
-	return c->moving || c->ctx->move || !c->ctx->real;
+	return c->moving || c->telling || c->ctx->move || !c->ctx->real;
 }
 
 static void begin(struct rp_conn *c)

@@ -130,8 +130,10 @@ static void send_due(struct rp_peer *peer, enum repath_msg type)
 					c->mtu = c->to.mtu;
 				r->flags |= c->mtu << REPATH_REC_MTU_SHIFT;
 			}
-			if (type == REPATH_MSG_INFO)
+			if (type == REPATH_MSG_INFO) {
 				c->keys_epoch = c->ctx->epoch + 1;
+				c->telling = true;
+			}
 			c->due &= ~bit;
 			if (type == REPATH_MSG_INFO && c->connected && c->informed) {
 				r->flags |= REPATH_REC_CONNECTED |

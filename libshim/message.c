@@ -35,6 +35,14 @@ static uint64_t patience_ns(enum repath_msg type)
 
 void rp_message_free(struct rp_message *m)
 {
+	struct rp_conn *c;
+	unsigned int i;
+
+	for (i = 0; m->type == REPATH_MSG_INFO && i < m->nrecs; i++) {
+		c = rp_conn_find(m->recs[i].conn_id);
+		if (c)
+			c->telling = false;
+	}
 	list_del(&m->node);
 	free(m->recs);
 	free(m->blob);

@@ -65,12 +65,14 @@ static void prepared_in(struct rp_peer *peer, const struct rp_ctl_peer_msg *in)
 
 /*
  * The peer has begun anew while this end waits for the end of the round before: it lost the last
- * word. The peer has had ours, else it would not be so far.
+ * word. The peer has had ours, else it would not be so far. What its READY told was right, then; but
+ * how many of the requests that were stuck it has had only its INFO says.
  */
 static void finish_round_before(struct rp_conn *c)
 {
 	if (c->connected) {
 		c->peer_connected = true;
+		c->informed |= c->early && !c->stuck;
 		rp_conn_step(c);
 	} else if (!c->reset && !c->flushing && !c->mover) {
 		rp_conn_cancel(c);

@@ -8,6 +8,7 @@
 #include "pair.h"
 #include "traffic.h"
 
+#include "../../include/repath_peer.h"
 #include "../../include/uapi/ib_repath.h"
 
 #define AS_BEFORE { .dlid = 1, .sl = -1 }
@@ -213,6 +214,28 @@ static void to_where_it_was(void)
 	fake_peer_lid(0);
 }
 
+/* The peer begins anew as soon as it is through, before this end has heard that. */
+static void one_after_the_other(void)
+{
+	const struct fake_path path[2] = { lane(3), lane(5) };
+	int i;
+
+	fake_faults_set(&(struct fake_faults){
+		.seed = 1, .slow = REPATH_MSG_INFO, .slow_us = 200000,
+	});
+	pair_open(e, &(struct pair_how){ 0 });
+	for (i = 0; i < 2; i++) {
+		fake_cycle_start(e[i].qp->qp_num, &path[i]);
+		usleep(300000);
+	}
+	for (i = 0; i < 2; i++)
+		CHECK_EQ(fake_cycle_wait(e[i].qp->qp_num), 0);
+	goes_by(&e[0], &e[1], 3);
+	goes_by(&e[1], &e[0], 5);
+	pair_close(e);
+	fake_faults_set(&(struct fake_faults){ .seed = 1 });
+}
+
 /* Another path while it is on its way to one: it ends on the last. */
 static void last_path_wins(void)
 {
@@ -300,6 +323,7 @@ int main(void)
 	last_path_wins();
 	peer_is_moved();
 	to_where_it_was();
+	one_after_the_other();
 	with_a_move();
 	destroyed();
 	return 0;
