@@ -4,6 +4,8 @@
  * path is connected anew, by the shims at both ends; and address handles of UD are known to their
  * process only.
  */
+#include <linux/string.h>
+
 #include "conn.h"
 #include "device.h"
 #include "netlink.h"
@@ -142,7 +144,9 @@ static int tell(struct repath_user *user, void *arg)
 		goto out;
 	if (nla_put_u32(skb, REPATH_A_DEV_INDEX, tale->dev->index) ||
 	    nla_put_u32(skb, REPATH_A_PORT, tale->port) || put_path(skb, tale->path) ||
-	    (tale->path->slid && nla_put_u32(skb, REPATH_A_SLID, tale->path->slid)))
+	    (tale->path->slid && nla_put_u32(skb, REPATH_A_SLID, tale->path->slid)) ||
+	    (memchr_inv(tale->path->dgid, 0, sizeof(tale->path->dgid)) &&
+	     nla_put(skb, REPATH_A_DGID, sizeof(tale->path->dgid), tale->path->dgid)))
 		nlmsg_free(skb);
 	else if (!repath_proc_send(proc, skb, hdr))
 		repath_stat_inc(tale->dev, REPATH_STAT_PATH_SHIM_TOLD);

@@ -6,6 +6,7 @@
 #include "device.h"
 #include "range.h"
 #include "reroute.h"
+#include "reroute_shim.h"
 #include "sa.h"
 #include "trace.h"
 #include "track.h"
@@ -152,6 +153,18 @@ static int leads_nowhere(struct repath_qp *rqp, void *arg)
 	return !path.has_grh;
 }
 
+static void hand_over_moved(struct repath_sa_port *sp, const struct repath_notice *notice, u16 from)
+{
+	struct repath_new_path path;
+
+	new_path(notice, &path);
+	memcpy(path.dgid, notice->dgid, sizeof(path.dgid));
+	path.dlid = from;
+	path.new_dlid = notice->dlid;
+	path.serial = 0;
+	repath_sa_hand_over(sp, &path);
+}
+
 /*
  * A LID may be shared by several GIDs, of which one has moved: only queue pairs that go to that one
  * are moved. Where one does not say where it goes, it is left alone, and counted.
@@ -159,7 +172,6 @@ static int leads_nowhere(struct repath_qp *rqp, void *arg)
 static void heard_moved(struct repath_sa_port *sp, const struct repath_notice *notice)
 {
 	struct moved moved = { .notice = notice };
-	struct repath_new_path path;
 	unsigned int i;
 
 	learn_notice(sp, notice, REPATH_PATH_REPORT, false);
@@ -169,13 +181,11 @@ static void heard_moved(struct repath_sa_port *sp, const struct repath_notice *n
 		if (repath_qp_walk_on_path(sp->dev, sp->port, moved.from[i], NULL, leads_nowhere,
 					   NULL))
 			repath_stat_inc(sp->dev, REPATH_STAT_PATH_AMBIGUOUS);
-		new_path(notice, &path);
-		memcpy(path.dgid, notice->dgid, sizeof(path.dgid));
-		path.dlid = moved.from[i];
-		path.new_dlid = notice->dlid;
-		path.serial = 0;
-		repath_sa_hand_over(sp, &path);
+		hand_over_moved(sp, notice, moved.from[i]);
 	}
+	/* Address handles are known by that GID, whatever LID they have. */
+	if (!moved.n && repath_shim_has_datagrams(sp->dev))
+		hand_over_moved(sp, notice, notice->dlid);
 }
 
 /**

@@ -40,15 +40,23 @@ void rp_ah_redirect(const struct rp_ah_path *path, struct ibv_ah_attr *attr)
 	attr->static_rate = path->rate;
 }
 
+/* Several GIDs may have a LID, and one of them may have moved. */
+static bool leads_there(const struct ibv_ah_attr *attr, const uint8_t *gid, uint16_t dlid)
+{
+	if (gid)
+		return attr->is_global && !memcmp(&attr->grh.dgid, gid, sizeof(attr->grh.dgid));
+	return attr->dlid == dlid;
+}
+
 /* Caller holds ah->lock. True: another one has taken its place. */
 static bool replace(struct rp_ah *ah, struct rp_ah_real *r, struct rp_ah_path *path,
-		    const struct rp_ctl_path *to, struct rp_ah_era *era)
+		    const uint8_t *gid, const struct rp_ctl_path *to, struct rp_ah_era *era)
 {
 	struct ibv_ah_attr want = r->attr, given;
 	struct rp_ah_real *old;
 	struct ibv_ah *made;
 
-	if (!r->ah || r->nowhere || want.dlid != to->dlid)
+	if (!r->ah || r->nowhere || !leads_there(&want, gid, to->dlid))
 		return false;
 	if (to->new_dlid)
 		want.dlid = to->new_dlid;
@@ -78,18 +86,19 @@ static bool replace(struct rp_ah *ah, struct rp_ah_real *r, struct rp_ah_path *p
 	return true;
 }
 
-static bool repath(struct rp_ah *ah, const struct rp_ctl_path *to, struct rp_ah_era *era)
+static bool repath(struct rp_ah *ah, const uint8_t *gid, const struct rp_ctl_path *to,
+		   struct rp_ah_era *era)
 {
 	struct rp_ah_to *t;
 	bool any;
 	int i;
 
 	rp_lock(&ah->lock);
-	any = replace(ah, &ah->own, &ah->path, to, era);
+	any = replace(ah, &ah->own, &ah->path, gid, to, era);
 	ah->real = ah->own.ah;
 	for (i = 0; i < RP_AH_ROWS; i++)
 		for (t = ah->to[i]; t; t = t->next)
-			any |= t->real && replace(ah, t->real, &t->path, to, era);
+			any |= t->real && replace(ah, t->real, &t->path, gid, to, era);
 	rp_unlock(&ah->lock);
 	return any;
 }
@@ -133,7 +142,8 @@ static bool is_by(const struct rp_ah *ah, uint32_t port, uint16_t lid, uint32_t 
 	return ah->attr.port_num == port && (!slid || (lid | ah->attr.src_path_bits) == slid);
 }
 
-static void repath_all(struct rp_context *ctx, uint32_t port, const struct rp_ctl_path *to)
+static void repath_all(struct rp_context *ctx, uint32_t port, const uint8_t *gid,
+		       const struct rp_ctl_path *to)
 {
 	struct ibv_port_attr attr = { 0 };
 	struct rp_ah_era *era;
@@ -147,7 +157,7 @@ static void repath_all(struct rp_context *ctx, uint32_t port, const struct rp_ct
 	era = calloc(1, sizeof(*era) + count_qps(ctx) * sizeof(era->use[0]));
 	list_for_each(ah, &ctx->ahs, node)
 		if (era && is_by(ah, port, attr.lid, to->slid))
-			any |= repath(ah, to, era);
+			any |= repath(ah, gid, to, era);
 	if (any)
 		begin_era(ctx, era);
 	else
@@ -155,7 +165,8 @@ static void repath_all(struct rp_context *ctx, uint32_t port, const struct rp_ct
 	rp_unlock(&ctx->objects);
 }
 
-void rp_ahs_repath(uint32_t dev_index, uint32_t port, const struct rp_ctl_path *to)
+void rp_ahs_repath(uint32_t dev_index, uint32_t port, const uint8_t *gid,
+		   const struct rp_ctl_path *to)
 {
 	struct rp_context *ctx;
 
@@ -164,7 +175,7 @@ void rp_ahs_repath(uint32_t dev_index, uint32_t port, const struct rp_ctl_path *
 	rp_lock(&rp_contexts_lock);
 	list_for_each(ctx, &rp_contexts, node)
 		if (ctx->real && ctx->dev_index == (int)dev_index)
-			repath_all(ctx, port, to);
+			repath_all(ctx, port, gid, to);
 	rp_unlock(&rp_contexts_lock);
 }
 

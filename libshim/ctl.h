@@ -124,7 +124,9 @@ void rp_peer_sent(uint64_t msg_id, int err);
 void rp_peer_resend(void);	/* events were lost: rp_peer_sent() may not be called any more */
 
 /* ah_path.c, cycle.c: a path has changed */
-void rp_ahs_repath(uint32_t dev_index, uint32_t port, const struct rp_ctl_path *to);
+/* @gid: NULL: those to @to->dlid; else those to that GID, whatever LID they go to */
+void rp_ahs_repath(uint32_t dev_index, uint32_t port, const uint8_t *gid,
+		   const struct rp_ctl_path *to);
 void rp_cycle_event(uint32_t conn_id, const struct rp_ctl_path *to);
 
 /* resolve.c, keys_stream.c, numbers.c. @place: NULL with an error. */

@@ -102,11 +102,13 @@ int rp_ctl_event_in(struct nl_msg *msg, void *arg)
 		rp_cycle_event(nla_get_u32(tb[REPATH_A_CONN_ID]), &path);
 		break;
 	case REPATH_CMD_EV_REPATH:
-		if (!tb[REPATH_A_DEV_INDEX] || !tb[REPATH_A_PORT] || !tb[REPATH_A_DLID])
+		if (!tb[REPATH_A_DEV_INDEX] || !tb[REPATH_A_PORT] || !tb[REPATH_A_DLID] ||
+		    (tb[REPATH_A_DGID] && nla_len(tb[REPATH_A_DGID]) != sizeof(m.gid)))
 			return NL_SKIP;
 		path = read_path(tb);
 		rp_ahs_repath(nla_get_u32(tb[REPATH_A_DEV_INDEX]),
-			      nla_get_u32(tb[REPATH_A_PORT]), &path);
+			      nla_get_u32(tb[REPATH_A_PORT]),
+			      tb[REPATH_A_DGID] ? nla_data(tb[REPATH_A_DGID]) : NULL, &path);
 		break;
 	case REPATH_CMD_EV_NUMBERS:
 		if (tb[REPATH_A_COUNT])

@@ -86,8 +86,9 @@
  *   EV_CYCLE     CONN_ID DLID [NEW_DLID SL RATE PATH_MTU]
  *                                        connect that queue pair anew, together with its peer, by
  *                                        that path: its device can not change it in place
- *   EV_REPATH    DEV_INDEX PORT DLID [SLID NEW_DLID SL RATE]
- *                                        address handles of UD to DLID: that path from now on
+ *   EV_REPATH    DEV_INDEX PORT DLID [SLID DGID NEW_DLID SL RATE]
+ *                                        address handles of UD to DLID: that path from now on;
+ *                                        with DGID those to that GID, whatever DLID they have
  *
  * MULTICAST GROUP "monitor": EV_QP (QP nest and EV_ACTION), EV_PROCESS, EV_DEVICE, EV_PATH, EV_OP
  * (OP nest).

@@ -103,6 +103,18 @@ static void t_one_gid_moved(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.given.new_dlid, 21u);
 	KUNIT_EXPECT_EQ(test, memcmp(fake.given.dgid, moved.dgid, sizeof(moved.dgid)), 0);
 	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_PATH_AMBIGUOUS), 0ull);
+
+	/* By address handles only, of which nobody here knows from where. */
+	fake.has_qp = false;
+	moved.number = 2;
+	hear(&moved);
+	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
+	fake.datagrams = true;
+	moved.number = 3;
+	hear(&moved);
+	KUNIT_EXPECT_EQ(test, fake.ngiven, 2);
+	KUNIT_EXPECT_EQ(test, fake.given.new_dlid, 21u);
+	KUNIT_EXPECT_EQ(test, memcmp(fake.given.dgid, moved.dgid, sizeof(moved.dgid)), 0);
 }
 
 static struct kunit_case relay_cases[] = {

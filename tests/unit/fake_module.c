@@ -568,7 +568,7 @@ static void run(struct work *w)
 		rp_cycle_event(w->op, &w->path);
 		break;
 	case W_REPATH:
-		rp_ahs_repath(w->dev_index, 1, &w->path);
+		rp_ahs_repath(w->dev_index, 1, w->gid, &w->path);
 		pthread_mutex_lock(&fake.lock);
 		fake.repathed = true;
 		pthread_cond_broadcast(&fake.answered);
@@ -942,10 +942,11 @@ int fake_cycle(uint32_t qpn, const struct fake_path *path)
 	return fake_cycle_wait(qpn);
 }
 
-void fake_repath(const char *dev, const struct fake_path *path)
+void fake_repath(const char *dev, const uint8_t *gid, const struct fake_path *path)
 {
 	struct work *w = fake_work_new(W_REPATH);
 
+	w->gid = gid;
 	w->dev_index = index_of(dev);
 	w->path = real_path(path);
 	pthread_mutex_lock(&fake.lock);

@@ -106,8 +106,8 @@ struct fake_path {
 void fake_cycle_start(uint32_t qpn, const struct fake_path *path);
 int fake_cycle_wait(uint32_t qpn);	/* at most 20 s: what the shim answered, or ETIMEDOUT */
 int fake_cycle(uint32_t qpn, const struct fake_path *path);
-/* A path from a device's port 1 has changed; returns when the shim has heard it. */
-void fake_repath(const char *dev, const struct fake_path *path);
+/* A path from a device's port 1 has changed; returns when the shim has heard it. @gid: or NULL */
+void fake_repath(const char *dev, const uint8_t *gid, const struct fake_path *path);
 
 /* UD queue pairs that have moved are at this LID; 0: at the one that they had. */
 void fake_moved_lid(uint32_t lid);

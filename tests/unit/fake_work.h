@@ -31,6 +31,7 @@ struct work {
 	bool *done;
 	struct rp_ctl_address address;
 	struct rp_ctl_path path;
+	const uint8_t *gid;
 	uint32_t forged;	/* who is said to have sent it; 0: who has */
 };
 

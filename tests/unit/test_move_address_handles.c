@@ -56,7 +56,7 @@ static void repath(uint32_t dlid, int sl)
 {
 	const struct fake_path path = { .dlid = dlid, .sl = sl };
 
-	fake_repath("mock0", &path);
+	fake_repath("mock0", NULL, &path);
 }
 
 static void follows(void)
@@ -83,7 +83,7 @@ static void follows(void)
 	goes_by(ah, 4);
 	mock_fail("ibv_create_ah", 0, 0, 0);
 	/* To another LID of the same host, and from there. */
-	fake_repath("mock0", &elsewhere);
+	fake_repath("mock0", NULL, &elsewhere);
 	goes_by(ah, 6);
 	repath(9, 2);
 	goes_by(ah, 6);
@@ -97,6 +97,38 @@ static void follows(void)
 	are_left(2);
 	CHECK_EQ(ibv_destroy_ah(ah), 0);
 	CHECK_EQ(ibv_destroy_ah(other), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+/* One of the GIDs that a LID has goes to another one. */
+static void one_gid(void)
+{
+	struct fake_path moved = { .dlid = 9, .new_dlid = 10, .sl = 6 };
+	struct ibv_ah_attr aa = { .port_num = 1, .dlid = 9, .sl = 1 };
+	struct ibv_ah *ah, *nameless;
+	union ibv_gid gid;
+
+	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD });
+	ah = address_of(&e[0], &e[1], 9, 1);
+	nameless = ibv_create_ah(e[0].pd, &aa);
+	CHECK(nameless, "%s", strerror(errno));
+	/* Another one's, and then this one's, from wherever it was. */
+	memset(&gid, 0x55, sizeof(gid));
+	fake_repath("mock0", gid.raw, &moved);
+	goes_by(ah, 1);
+	CHECK_EQ(ibv_query_gid(e[1].ctx, 1, 0, &gid), 0);
+	moved.dlid = 77;
+	/* One handle is made, not two. */
+	mock_fail("ibv_create_ah", ENOMEM, 1, 100);
+	fake_repath("mock0", gid.raw, &moved);
+	mock_fail("ibv_create_ah", 0, 0, 0);
+	goes_by(ah, 6);
+	are_left(2);
+	repath(9, 3);
+	goes_by(ah, 6);
+	CHECK_EQ(ibv_destroy_ah(ah), 0);
+	CHECK_EQ(ibv_destroy_ah(nameless), 0);
 	pair_close(e);
 	CHECK_EQ(mock_live_total(), 0);
 }
@@ -220,6 +252,7 @@ int main(void)
 {
 	alarm(100);
 	follows();
+	one_gid();
 	on_their_way();
 	and_a_move();
 	and_a_move_since();
