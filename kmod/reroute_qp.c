@@ -331,7 +331,7 @@ static bool is_older(const struct repath_new_path *a, const struct repath_new_pa
  */
 bool repath_move_want(struct repath_move *move, const struct repath_new_path *to, bool go)
 {
-	bool was_same = is_same(&move->to, to);
+	bool was_same = is_same(&move->to, to), had_gone = move->go;
 
 	if (is_older(to, &move->to))
 		return false;
@@ -343,6 +343,8 @@ bool repath_move_want(struct repath_move *move, const struct repath_new_path *to
 	/* What is draining gets the address when it is drained. */
 	if (move->step == REPATH_STEP_DRAINING)
 		repath_move_begin_step(move, REPATH_STEP_DRAINING);
+	else if (move->step == REPATH_STEP_CYCLING && was_same && had_gone)
+		;	/* the shims know it, and would connect it once more */
 	else if (move->step == REPATH_STEP_CYCLING)
 		repath_move_cycle_anew(move);
 	else if (move->step == REPATH_STEP_VERIFY && was_same)

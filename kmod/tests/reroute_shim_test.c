@@ -59,7 +59,12 @@ static void t_by_cycle(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, hw->modified, 0);
 	shim_sets(hw, IB_QPS_RESET);
 	let_begin(test);
+	/* The same again: by the table after the report. */
+	reroute_to(test, NEW_SL);
+	let_begin(test);
 	shim_connects(hw, IB_MTU_2048);
+	reroute_to(test, NEW_SL);
+	let_begin(test);
 	answer(hw, test, 0);
 	settle(test, false);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_CYCLE, NEW_SL, IB_QPS_RTS);
