@@ -184,8 +184,7 @@ void repath_sa_query(struct repath_sa_port *sp, unsigned long *next)
 /* --- what is learnt --- */
 
 struct users {
-	const struct repath_sm_path *path;
-	u16 slid;
+	const struct repath_learnt *path;
 	u16 slid_mask;
 	bool differ;
 };
@@ -193,15 +192,14 @@ struct users {
 static int differs(struct repath_qp *rqp, void *arg)
 {
 	struct users *users = arg;
+	const struct repath_learnt *learnt = users->path;
 	struct repath_path path;
 
 	repath_qp_snapshot(rqp, NULL, &path);
-	if (path.dlid != be16_to_cpu(users->path->dlid) ||
-	    path.path_bits != (users->slid & users->slid_mask))
+	if (path.dlid != learnt->dlid || path.path_bits != (learnt->slid & users->slid_mask))
 		return 0;
-	if (path.sl != (be16_to_cpu(users->path->qos_class_sl) & 0xf) ||
-	    path.mtu > (users->path->mtu & 0x3f) ||
-	    ib_rate_to_mbps(path.rate) > ib_rate_to_mbps(users->path->rate & 0x3f))
+	if (path.sl != learnt->sl || (learnt->mtu && path.mtu > learnt->mtu) ||
+	    (learnt->rate && ib_rate_to_mbps(path.rate) > ib_rate_to_mbps(learnt->rate)))
 		users->differ = true;
 	return users->differ;
 }
@@ -276,6 +274,17 @@ static bool is_overtaken(struct answer *answer, u16 slid, u16 dlid)
 	       old.source != REPATH_PATH_QUERY && old.ns > answer->asked_ns;
 }
 
+/* 0, as if it had not been told: an MTU that there is not, or a rate that this kernel does not know. */
+static u8 known_mtu(u8 mtu)
+{
+	return mtu >= IB_MTU_256 && mtu <= IB_MTU_4096 ? mtu : 0;
+}
+
+static u8 known_rate(u8 rate)
+{
+	return ib_rate_to_mbps(rate) > 0 ? rate : 0;
+}
+
 static void take_record(const void *record, void *arg)
 {
 	const struct repath_sm_path *path = record;
@@ -284,13 +293,13 @@ static void take_record(const void *record, void *arg)
 		.dlid = be16_to_cpu(path->dlid),
 		.pkey = be16_to_cpu(path->pkey),
 		.sl = be16_to_cpu(path->qos_class_sl) & 0xf,
-		.mtu = path->mtu & 0x3f,
-		.rate = path->rate & 0x3f,
+		.mtu = known_mtu(path->mtu & 0x3f),
+		.rate = known_rate(path->rate & 0x3f),
 		.source = REPATH_PATH_QUERY,
 	};
 	struct answer *answer = arg;
 	struct repath_sa_port *sp = answer->sp;
-	struct users users = { path, learnt.slid, lid_mask(sp) };
+	struct users users = { &learnt, lid_mask(sp) };
 	struct repath_new_path new = {
 		.dlid = learnt.dlid,
 		.slid = learnt.slid,
@@ -298,7 +307,8 @@ static void take_record(const void *record, void *arg)
 		.sl = learnt.sl,
 		.mtu = learnt.mtu,
 		.rate = learnt.rate,
-		.has = REPATH_PATH_SL | REPATH_PATH_MTU | REPATH_PATH_RATE,
+		.has = REPATH_PATH_SL | (learnt.mtu ? REPATH_PATH_MTU : 0) |
+		       (learnt.rate ? REPATH_PATH_RATE : 0),
 	};
 	bool changed;
 

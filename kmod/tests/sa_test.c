@@ -146,9 +146,14 @@ static void t_table(struct kunit *test)
 	struct repath_learnt found;
 
 	fake.has_qp = true;
+	fake.qp_path.mtu = IB_MTU_2048;
+	fake.qp_path.rate = IB_RATE_10_GBPS;
 	subscribe(test);
 	KUNIT_ASSERT_EQ(test, count_asked(IB_SA_ATTR_PATH_REC), 1);
 	fill_path(&paths[0], 20, 1);
+	/* Such an MTU there is not, and such a rate is not known. */
+	paths[0].mtu = REPATH_SM_EXACTLY;
+	paths[0].rate = 0xff;
 	fill_path(&paths[1], 21, 4);
 	fill_path(&paths[2], 22, 5);
 	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, paths, 3);
@@ -169,6 +174,7 @@ static void t_table(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
 	KUNIT_EXPECT_EQ(test, fake.given.dlid, 20u);
 	KUNIT_EXPECT_EQ(test, fake.given.sl, 2);
+	KUNIT_EXPECT_EQ(test, fake.given.mtu, (u8)IB_MTU_4096);
 	/* What was not in the answer has gone. */
 	KUNIT_EXPECT_FALSE(test, repath_learnt_find(&port_of()->paths, OWN_LID, 22, &found));
 	port_of()->table_at = jiffies;
