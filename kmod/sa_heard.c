@@ -16,6 +16,10 @@ REPATH_RANGE_PARAM(unpath_ms, 1000, 600000, 0644);
 MODULE_PARM_DESC(unpath_ms,
 		 "when to ask for a path that was to break, if nothing was told, in ms (30000; 1000 to 600000)");
 
+/*
+ * Without the P_Key, which is that of one of the partitions that the two ports share: in which one a
+ * queue pair is its owner says, and to its peer.
+ */
 static void new_path(const struct repath_notice *notice, struct repath_new_path *path)
 {
 	*path = (struct repath_new_path) {
@@ -23,7 +27,6 @@ static void new_path(const struct repath_notice *notice, struct repath_new_path 
 		.slid = notice->slid,
 		.serial = notice->serial,
 		.epoch = notice->epoch,
-		.pkey = notice->pkey,
 		.sl = notice->sl,
 		.mtu = notice->mtu,
 		.rate = notice->rate,
@@ -34,8 +37,6 @@ static void new_path(const struct repath_notice *notice, struct repath_new_path 
 		path->has |= REPATH_PATH_MTU;
 	if (notice->mask & REPATH_SM_MASK_RATE)
 		path->has |= REPATH_PATH_RATE;
-	if (notice->mask & REPATH_SM_MASK_PKEY)
-		path->has |= REPATH_PATH_PKEY;
 }
 
 /* What the notice says of the path takes the place of what was known. */

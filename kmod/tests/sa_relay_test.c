@@ -90,7 +90,8 @@ static void t_one_gid_moved(struct kunit *test)
 {
 	struct repath_notice moved = {
 		.repath = true, .kind = REPATH_SM_MOVED, .dlid = 21, .number = 1,
-		.mask = REPATH_SM_MASK_DGID | REPATH_SM_MASK_DLID, .dgid = { [15] = 9 },
+		.mask = REPATH_SM_MASK_DGID | REPATH_SM_MASK_DLID | REPATH_SM_MASK_PKEY,
+		.dgid = { [15] = 9 }, .pkey = 0x8001,
 	};
 
 	fake.has_qp = true;
@@ -101,6 +102,8 @@ static void t_one_gid_moved(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
 	KUNIT_EXPECT_EQ(test, fake.given.dlid, 20u);
 	KUNIT_EXPECT_EQ(test, fake.given.new_dlid, 21u);
+	/* The one that the subnet manager has found first. */
+	KUNIT_EXPECT_FALSE(test, fake.given.has & REPATH_PATH_PKEY);
 	KUNIT_EXPECT_EQ(test, memcmp(fake.given.dgid, moved.dgid, sizeof(moved.dgid)), 0);
 	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_PATH_AMBIGUOUS), 0ull);
 
