@@ -326,6 +326,8 @@ static void go_on(struct rsm *rsm, uint64_t now)
 	struct job **at = &rsm->vms->jobs;
 	unsigned int n = 0;
 
+	if (is_sweeping(rsm->vms, now))
+		return;
 	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
 	while (*at) {
 		struct job *job = *at;
@@ -337,6 +339,7 @@ static void go_on(struct rsm *rsm, uint64_t now)
 				finish(rsm, at);
 				continue;
 			}
+			rsm->vms->again |= job->move.state == RSM_VM_QUEUED;
 			if (now > job->since + PATIENCE_MS) {
 				refuse(rsm, job->who, "some switches give no answer: OpenSM will sweep");
 				free_job(rsm, at);
@@ -378,6 +381,7 @@ static void vm_event(struct rsm *rsm, osm_epi_event_id_t id, void *data)
 	switch (id) {
 	case OSM_EVENT_ID_HEAVY_SWEEP_START:
 		__atomic_store_n(&vms->sweeping, rsm_now(), __ATOMIC_RELEASE);
+		rsm_vm_fabric_changed();
 		break;
 	case OSM_EVENT_ID_UCAST_ROUTING_DONE:
 		rsm_vm_fabric_changed();

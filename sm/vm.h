@@ -49,6 +49,7 @@ struct rsm_vm_counts {
  * @limited: see struct rsm_move
  * @closing: what is for the VM is dropped first
  * @state: see enum rsm_vm_state
+ * @looked: number of the look at the fabric that the plan is of
  * @began: microseconds
  * @plan: what to write
  * @counts: SMPs
@@ -58,6 +59,7 @@ struct rsm_vm_move {
 	struct rsm_place from, to;
 	bool carried, limited, closing;
 	enum rsm_vm_state state;
+	unsigned int looked;
 	uint64_t began;
 	struct rsm_move_plan plan;
 	struct rsm_vm_counts counts;

@@ -24,6 +24,7 @@
 static struct rsm_topo fabric;
 static uint64_t *guids;
 static bool stale = true;
+static unsigned int looked; /* how often */
 
 /** rsm_vm_fabric_changed - look at it again; in any thread */
 void rsm_vm_fabric_changed(void)
@@ -44,6 +45,7 @@ static int look(struct rsm *rsm)
 {
 	if (!__atomic_exchange_n(&stale, false, __ATOMIC_ACQUIRE))
 		return 0;
+	looked++;
 	rsm_topo_free(&fabric);
 	free(guids);
 	guids = NULL;
@@ -163,6 +165,7 @@ int rsm_vm_plan(struct rsm *rsm, struct rsm_vm_move *move, char *why, size_t siz
 
 	snprintf(why, size, "no memory");
 	rsm_move_plan_free(&move->plan);
+	move->looked = looked;
 	/* Who comes with its HCA takes nobody's LID away: a port that is there is unplugged first. */
 	move->other = there && !move->carried ? cl_ntoh16(osm_port_get_base_lid(there)) : 0;
 	if (is_own(rsm, there) || is_own(rsm, rsm_place_port(rsm, &move->from))) {
@@ -243,6 +246,12 @@ static void write_all(struct rsm *rsm, struct rsm_vm_move *move)
 		rsm_slots_expect(move->lid, &move->to, false);
 }
 
+/* Whether a sweep has begun since: indices are other switches', or switches are gone. */
+static bool is_crossed(const struct rsm_vm_move *move)
+{
+	return move->looked != looked || __atomic_load_n(&stale, __ATOMIC_ACQUIRE);
+}
+
 /* Whether switches have said that they have what they were told. */
 static bool is_written(struct rsm *rsm, const struct rsm_vm_move *move)
 {
@@ -279,10 +288,19 @@ void rsm_vm_start(struct rsm *rsm, struct rsm_vm_move *move)
  * @rsm: the plugin
  * @move: a started one
  *
+ * A sweep sets the tables as they are after the move, or, if these were only closed, as they were
+ * before it: then the move is RSM_VM_QUEUED again.
+ *
  * Return: whether it is through.
  */
 bool rsm_vm_go_on(struct rsm *rsm, struct rsm_vm_move *move)
 {
+	if (is_crossed(move)) {
+		if (move->state == RSM_VM_WRITING)
+			return !rsm_smp_outstanding(rsm);
+		move->state = RSM_VM_QUEUED;
+		return false;
+	}
 	if (!is_written(rsm, move))
 		return false;
 	if (move->state == RSM_VM_WRITING)
