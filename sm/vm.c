@@ -104,6 +104,17 @@ static void free_job(struct rsm *rsm, struct job **at)
 	rsm->vms->again = true;
 }
 
+/* Whoever goes along with its HCA, and has not gone yet, is routed to where it is again. */
+static void give_up(struct rsm *rsm, struct job **at, const char *why)
+{
+	const struct job *job = *at;
+
+	if (job->move.carried && job->move.state != RSM_VM_WRITING)
+		rsm_slots_forget(job->move.lid);
+	refuse(rsm, job->who, why);
+	free_job(rsm, at);
+}
+
 static struct job **job_of(struct rsm *rsm, uint16_t lid)
 {
 	struct job **at = &rsm->vms->jobs;
@@ -157,8 +168,10 @@ static void ask_move(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *w
 	}
 	/* It goes away before it is told that it is there. */
 	if (job->begun && job->move.carried &&
-	    !rsm_slots_expect(job->move.lid, &job->move.from, true))
+	    !rsm_slots_expect(job->move.lid, &job->move.from, true)) {
+		snprintf(why, sizeof(why), "too many VFs are on their way");
 		goto err;
+	}
 	if (job->begun)
 		tell_move(who, "begun", job, 0);
 	for (at = &vms->jobs; *at; at = &(*at)->next)
@@ -293,8 +306,7 @@ static void start_some(struct rsm *rsm, uint64_t now)
 			continue;
 		}
 		if (rsm_vm_plan(rsm, &job->move, why, sizeof(why))) {
-			refuse(rsm, job->who, why);
-			free_job(rsm, at);
+			give_up(rsm, at, why);
 			continue;
 		}
 		if (may_start(vms, job)) {
@@ -341,8 +353,7 @@ static void go_on(struct rsm *rsm, uint64_t now)
 			}
 			rsm->vms->again |= job->move.state == RSM_VM_QUEUED;
 			if (now > job->since + PATIENCE_MS) {
-				refuse(rsm, job->who, "some switches give no answer: OpenSM will sweep");
-				free_job(rsm, at);
+				give_up(rsm, at, "some switches give no answer: OpenSM will sweep");
 				continue;
 			}
 		}
