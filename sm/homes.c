@@ -62,7 +62,9 @@ static bool look(struct rsm *rsm, struct rsm_homes *homes)
 			osm_port_t *port = (osm_port_t *)i;
 			struct rsm_slot *slot;
 
+			/* OpenSM takes a LID as it is from the answer to a Set. */
 			if (!osm_port_get_base_lid(port) || osm_port_get_lmc(port) ||
+			    cl_ntoh16(osm_port_get_base_lid(port)) >= RSM_N_LIDS ||
 			    !rsm_place_of(port, &place))
 				continue;
 			slot = bsearch(&place, homes->slots, round ? homes->n : known,
@@ -87,9 +89,12 @@ static void mark_switches(struct rsm *rsm, uint32_t *holder)
 {
 	cl_qmap_t *map = &rsm->osm->subn.sw_guid_tbl;
 
-	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i))
-		holder[cl_ntoh16(osm_node_get_base_lid(((osm_switch_t *)i)->p_node, 0))] =
-			UINT32_MAX;
+	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i)) {
+		uint16_t lid = cl_ntoh16(osm_node_get_base_lid(((osm_switch_t *)i)->p_node, 0));
+
+		if (lid < RSM_N_LIDS)
+			holder[lid] = UINT32_MAX;
+	}
 }
 
 /*

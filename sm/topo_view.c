@@ -73,16 +73,19 @@ static int fill_switches(osm_subn_t *subn, struct rsm_topo *topo)
 	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i)) {
 		osm_switch_t *sw = (osm_switch_t *)i;
 		struct rsm_topo_switch *to = &topo->switches[topo->n_switches++];
+		uint16_t lid = cl_ntoh16(osm_node_get_base_lid(sw->p_node, 0));
 
 		*to = (struct rsm_topo_switch) {
 			.guid = cl_ntoh64(osm_node_get_node_guid(sw->p_node)),
 			.name = sw->p_node->print_desc,
-			.lid = cl_ntoh16(osm_node_get_base_lid(sw->p_node, 0)),
 			.n_ports = sw->num_ports,
 			.ports = calloc(sw->num_ports, sizeof(*to->ports)),
 		};
 		if (!to->ports)
 			return -ENOMEM;
+		/* OpenSM takes it as it is from the answer to a Set. */
+		if (lid <= IB_LID_UCAST_END_HO)
+			to->lid = lid;
 		if (to->lid > topo->max_lid)
 			topo->max_lid = to->lid;
 	}
