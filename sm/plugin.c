@@ -152,10 +152,13 @@ static void *create(osm_opensm_t *osm)
 		rsm_log(rsm, OSM_LOG_ERROR, "not loaded: %s", why);
 		goto err;
 	}
-	if (rsm_routers_register(rsm) || start(rsm)) {
+	if (start(rsm)) {
 		rsm_log(rsm, OSM_LOG_ERROR, "not loaded");
 		goto err;
 	}
+	/* OpenSM keeps those that it knows, and unloads who gives up: from here on there is no way back. */
+	if (rsm_routers_register(rsm))
+		rsm_log(rsm, OSM_LOG_ERROR, "no memory: not all routing engines are there");
 	rsm_log(rsm, OSM_LOG_INFO, "loaded into %s: method %s%s", osm->osm_version,
 		rsm_method_name(rsm->opt.method), rsm->opt.dry_run ? ", dry run" : "");
 	return rsm;

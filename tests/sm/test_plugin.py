@@ -27,8 +27,17 @@ def refused(why, **options):
         expect(fabric.all_active(), "OpenSM runs without the plugin")
 
 
+def cannot_start():
+    """OpenSM, which then unloads it, has none of its engines left either."""
+    with Managed(MESH, "-R updown", vswitch="dynamic", vswitch_socket="/dev/null/none") as fabric:
+        expect(any("cannot start vms" in line for line in fabric.plugin_log()),
+               *fabric.plugin_log())
+        expect(fabric.all_active(), "OpenSM runs without the plugin")
+
+
 def main():
     loads()
+    cannot_start()
     refused("version mismatch", plugin=f"{TOP}/build/sm/wrong")
     refused("repath.conf:2: no such option: colour", colour="red")
     refused("repath.conf:2: no value for window: 0 (1 to 512)", window=0)
