@@ -189,13 +189,15 @@ static int by_place(const void *a, const void *b)
 	return (one->out > other->out) - (one->out < other->out);
 }
 
-/** rsm_turns_have - whether this turn is one of them */
-bool rsm_turns_have(const struct rsm_turns *turns, uint64_t guid, uint8_t in, uint8_t out)
+/** rsm_turns_index - which of them this turn is, or -1 */
+int64_t rsm_turns_index(const struct rsm_turns *turns, uint64_t guid, uint8_t in, uint8_t out)
 {
 	struct rsm_turn wanted = { guid, in, out };
+	const struct rsm_turn *found = NULL;
 
-	return turns->n &&
-	       bsearch(&wanted, turns->turns, turns->n, sizeof(wanted), by_place);
+	if (turns->n)
+		found = bsearch(&wanted, turns->turns, turns->n, sizeof(wanted), by_place);
+	return found ? found - turns->turns : -1;
 }
 
 /** rsm_turns_free - all that hangs on them */

@@ -51,7 +51,14 @@ bool rsm_direction_up(const struct rsm_topo *topo, const struct rsm_direction *d
 		      uint32_t sw, uint8_t port);
 int rsm_direction_turns(const struct rsm_topo *topo, const struct rsm_direction *direction,
 			struct rsm_turns *turns);
-bool rsm_turns_have(const struct rsm_turns *turns, uint64_t guid, uint8_t in, uint8_t out);
+int64_t rsm_turns_index(const struct rsm_turns *turns, uint64_t guid, uint8_t in, uint8_t out);
 void rsm_turns_free(struct rsm_turns *turns);
+
+/** rsm_turns_have - whether this turn is one of them */
+static inline bool rsm_turns_have(const struct rsm_turns *turns, uint64_t guid, uint8_t in,
+				  uint8_t out)
+{
+	return rsm_turns_index(turns, guid, in, out) >= 0;
+}
 
 #endif

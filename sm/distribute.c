@@ -109,15 +109,6 @@ static int job_tables(struct job *job)
 	return 0;
 }
 
-static int32_t turn_index(const struct rsm_turns *turns, uint64_t guid, uint8_t in, uint8_t out)
-{
-	for (uint32_t i = 0; i < turns->n; i++)
-		if (turns->turns[i].guid == guid && turns->turns[i].in == in &&
-		    turns->turns[i].out == out)
-			return i;
-	return -1;
-}
-
 /* What a turn's table was before it was discarded: now, or at the time when that was done. */
 static int job_saved(struct job *job)
 {
@@ -128,7 +119,7 @@ static int job_saved(struct job *job)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < job->turns.n; i++) {
 		const struct rsm_turn *turn = &job->turns.turns[i];
-		int32_t had = turn_index(&d->turns, turn->guid, turn->in, turn->out);
+		int64_t had = rsm_turns_index(&d->turns, turn->guid, turn->in, turn->out);
 		osm_switch_t *sw = osm_get_switch_by_guid(&job->rsm->osm->subn,
 							  cl_hton64(turn->guid));
 
@@ -172,8 +163,8 @@ static void send_turn(struct job *job, const struct rsm_step *step)
 
 	memset(&table, 0xff, sizeof(table));
 	if (step->kind == RSM_STEP_RESTORE)
-		table = d->tables[turn_index(&d->turns, job->topo.switches[step->sw].guid, step->in,
-					     step->out)];
+		table = d->tables[rsm_turns_index(&d->turns, job->topo.switches[step->sw].guid,
+						  step->in, step->out)];
 	send_set(job, node, NULL, &table, sizeof(table), IB_MAD_ATTR_SLVL_TABLE,
 	     step->in << 8 | step->out, &context);
 }
