@@ -91,4 +91,19 @@ static inline bool rsm_ft_above(const struct rsm_fat_tree *tree, uint32_t sw, ui
 	       tree->switches[sw].level - tree->switches[tree->leaves[leaf]].level;
 }
 
+/**
+ * rsm_ft_nearer - whether a neighbour is the next on a shortest way to a leaf, up and then down
+ *
+ * One that is below a switch from which the leaf is reached by going up may be as near.
+ */
+static inline bool rsm_ft_nearer(const struct rsm_fat_tree *tree, uint32_t sw, uint32_t peer,
+				 uint32_t leaf)
+{
+	const uint8_t *hops = rsm_ft_hops(tree, leaf);
+
+	return hops[peer] + 1 == hops[sw] &&
+	       (tree->switches[peer].level < tree->switches[sw].level) ==
+		       rsm_ft_above(tree, sw, leaf);
+}
+
 #endif

@@ -69,7 +69,6 @@ static uint8_t choose(const struct planner *m, const struct pftree_demand *deman
 		      unsigned int nth)
 {
 	const struct pftree *p = m->p;
-	const uint8_t *hops = rsm_ft_hops(&p->tree, p->trees[demand->tree].leaf);
 	const struct rsm_topo_switch *sw = &p->topo->switches[at];
 	struct option options[256];
 	unsigned int n = 0;
@@ -78,7 +77,7 @@ static uint8_t choose(const struct planner *m, const struct pftree_demand *deman
 		const struct pftree_link *link = pftree_link_at(p, at, port);
 		int32_t peer = sw->ports[port].peer;
 
-		if (peer < 0 || hops[peer] + 1 != hops[at] ||
+		if (peer < 0 || !rsm_ft_nearer(&p->tree, at, peer, p->trees[demand->tree].leaf) ||
 		    !pftree_may_use(p, link, demand->part))
 			continue;
 		options[n++] = (struct option) { cost_of(p, link, peer, demand->part), port };

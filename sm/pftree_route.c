@@ -241,7 +241,6 @@ static void go_down(struct router *r, const struct target *t, uint32_t at)
 static void go_aside(struct router *r, const struct target *t, uint32_t at)
 {
 	const struct pftree *p = r->p;
-	const uint8_t *hops = rsm_ft_hops(&p->tree, t->tree->leaf);
 	const struct rsm_topo_switch *sw = &p->topo->switches[at];
 	struct candidate all[256];
 	uint32_t n = 0;
@@ -250,7 +249,8 @@ static void go_aside(struct router *r, const struct target *t, uint32_t at)
 		int32_t peer = sw->ports[port].peer;
 		const struct pftree_link *link = pftree_link_at(p, at, port);
 
-		if (peer >= 0 && hops[peer] + 1 == hops[at] && r->done[peer] && may_use(r, t, link))
+		if (peer >= 0 && rsm_ft_nearer(&p->tree, at, peer, t->tree->leaf) && r->done[peer] &&
+		    may_use(r, t, link))
 			all[n++] = (struct candidate) {
 				.link = link, .peer = peer, .port = port,
 			};

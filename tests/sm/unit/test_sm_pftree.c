@@ -339,6 +339,54 @@ static void random_sets(unsigned int from, unsigned int to)
 	CHECK(kept > (to - from) / 3 && refused > (to - from) / 20 && kept + refused >= 1000);
 }
 
+/*
+ * Two hosts of a partition that shares nothing take the only way over the top from one half to the
+ * other. What is left for the others leads down by a leaf and up again: that is no way.
+ *
+ *	      P
+ *	     / \
+ *	    A   S
+ *	   /|\ /|\
+ *	  Y Q X T Z	a host each; X hangs at both
+ */
+static void no_way_down_and_up(void)
+{
+	static const char cables[] = "AP SP YA QA XA XS TS ZS yY qQ xX tT zZ";
+	uint8_t used[128] = { 0 };
+	int32_t end[128] = { 0 };
+	struct fabric f = { .opt = { .pftree_isolation = 100, .pftree_lanes = 15 } };
+	uint32_t part;
+
+	net_init(&f.net);
+	for (const char *c = "PASYQXTZyqxtz"; *c; c++) {
+		char id[] = { *c, '\0' };
+
+		CHECK(net_add(&f.net, *c < 'a' ? NET_SWITCH : NET_HCA, id, id, *c < 'a' ? 6 : 1) !=
+		      NET_NONE);
+	}
+	for (const char *c = cables; *c; c += c[2] ? 3 : 2) {
+		char a[] = { c[0], '\0' }, b[] = { c[1], '\0' };
+
+		CHECK_EQ(net_plug(&f.net, net_find(&f.net, a), ++used[(int)c[0]],
+				  net_find(&f.net, b), ++used[(int)c[1]]), 0);
+	}
+	bed_topo(&f, 0, 8);
+	for (uint32_t i = 0; i < f.topo.n_ends; i++)
+		end[(int)*f.topo.ends[i].name] = i;
+	part = bed_partition(&f, PHY);
+	bed_member(&f, part, end['y'], true);
+	bed_member(&f, part, end['z'], true);
+	part = bed_partition(&f, DEF);
+	bed_member(&f, part, end['q'], true);
+	bed_member(&f, part, end['t'], true);
+	bed_member(&f, part, end['x'], true);
+	CHECK(bed_route(&f, true));
+	CHECK_EQ(bed_route(&f, false), 0);
+	CHECK(f.why[0]);
+	all_arrive(&f);
+	bed_close(&f);
+}
+
 int main(void)
 {
 	figures_4_and_12();
@@ -348,6 +396,7 @@ int main(void)
 	two_partitions();
 	all_spines();
 	bad_policies();
+	no_way_down_and_up();
 	random_sets(0, 1200);
 	return 0;
 }
