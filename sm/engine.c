@@ -11,6 +11,7 @@
 #include "distribute.h"
 #include "engine.h"
 #include "plugin.h"
+#include "router.h"
 #include "slots.h"
 
 #include <opensm/osm_ucast_mgr.h>
@@ -114,7 +115,8 @@ static int matrices(int number, void *context)
 	int rc;
 
 	known = plugin->opt.vswitch != RSM_VSWITCH_OFF &&
-		rsm_slots_begin(plugin, hook->engine, !sweeping);
+		rsm_slots_begin(plugin, hook->engine,
+				!sweeping || rsm_router_again(hook->engine));
 	sweeping = false;
 	if (known && !counts_hops_only(hook->engine))
 		return osm_ucast_mgr_build_lid_matrices(&plugin->osm->sm.ucast_mgr);

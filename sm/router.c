@@ -34,7 +34,7 @@ static struct router {
 	const struct rsm_router *router;
 	struct rsm_topo *topo;
 	struct rsm_routes routes;
-	bool routed;
+	bool routed, failed;
 } state[sizeof(routers) / sizeof(routers[0])];
 
 static void routes_free(struct rsm_routes *routes)
@@ -110,6 +110,7 @@ static int build(void *context)
 				 topo->max_lid);
 	}
 	rc = rc ?: r->router->route(topo, &r->rsm->opt, &routes, why, sizeof(why));
+	r->failed = rc;
 	if (!rc) {
 		routes_free(&r->routes);
 		topo_free(r->topo);
@@ -197,6 +198,19 @@ bool rsm_router_by_switch(const struct osm_routing_engine *engine)
 	const struct router *r = engine->context;
 
 	return engine->path_sl == path_sl && r->router->by_switch;
+}
+
+/**
+ * rsm_router_again - whether tables can be others though the fabric is as it was
+ *
+ * It is one of ours, and could not route then, or goes by more.
+ */
+bool rsm_router_again(const struct osm_routing_engine *engine)
+{
+	for (size_t i = 0; routers[i]; i++)
+		if (engine->context == &state[i])
+			return state[i].failed || routers[i]->by_more;
+	return false;
 }
 
 /**

@@ -42,6 +42,7 @@ struct rsm_routes {
  * struct rsm_router - an engine. It knows nothing of OpenSM.
  * @name: for opensm -R
  * @by_switch: service levels depend only on the switches at both ends of a path
+ * @by_more: tables depend on more than the fabric: on partitions, files, counters
  * @route: fills in @routes. @topo stays until they are freed, its names do not. Returns 0 or a
  *	negative error number, with the reason for a person in @why: then the routing before it
  *	stays in force.
@@ -49,6 +50,7 @@ struct rsm_routes {
 struct rsm_router {
 	const char *name;
 	bool by_switch;
+	bool by_more;
 	int (*route)(const struct rsm_topo *topo, const struct rsm_options *opt,
 		     struct rsm_routes *routes, char *why, size_t size);
 };
@@ -61,6 +63,7 @@ struct rsm;
 struct osm_routing_engine;
 
 bool rsm_router_by_switch(const struct osm_routing_engine *engine);
+bool rsm_router_again(const struct osm_routing_engine *engine);
 int rsm_routers_register(struct rsm *rsm);
 void rsm_routers_free(void);
 

@@ -84,8 +84,8 @@ class Tenants(Swept):
         return found.pop()
 
 
-def figures():
-    with Tenants("strict\npartition one phy\n") as fabric:
+def figures(**options):
+    with Tenants("strict\npartition one phy\n", **options) as fabric:
         expect(not any("pftree:" in line for line in fabric.plugin_log()), *fabric.plugin_log())
         one, two, three = (fabric.links(name) for name in TENANTS)
         expect(one and not one & two and not one & three, "figure 6", one, two, three)
@@ -157,6 +157,7 @@ def weights():
 
 def main():
     figures()
+    figures(vswitch="dynamic", vswitch_socket="")
     lanes()
     weights()
     return 0
