@@ -10,13 +10,14 @@
 
 /**
  * rsm_listen - make a socket
- * @path: where; a file that nobody listens on is left over from a killed OpenSM and goes
+ * @path: where; a socket that nobody listens on is left over from a killed OpenSM and goes
  *
  * Return: its descriptor, non-blocking, or a negative error number.
  */
 int rsm_listen(const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct stat st;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int rc;
 
@@ -27,7 +28,7 @@ int rsm_listen(const char *path)
 		close(fd);
 		return -EADDRINUSE;
 	}
-	if (errno == ECONNREFUSED)
+	if (errno == ECONNREFUSED && !lstat(path, &st) && S_ISSOCK(st.st_mode))
 		unlink(path);
 	if (!bind(fd, (struct sockaddr *)&addr, sizeof(addr)) && !chmod(path, 0600) && !listen(fd, 8))
 		return fd;

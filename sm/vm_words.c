@@ -181,9 +181,11 @@ int rsm_vm_find_place(struct rsm *rsm, const char *word, rsm_vm_taken taken, voi
 		sw = osm_get_switch_by_guid(subn, cl_hton64(number));
 	if (sw && *rest == '/') {
 		move->to.sw = cl_ntoh64(osm_node_get_node_guid(sw->p_node));
-		move->to.port = strtoul(rest + 1, NULL, 10);
-		if (!move->to.port || move->to.port >= sw->num_ports)
+		rest = number_of(rest + 1, &number);
+		if (!rest || *rest || !number || number >= sw->num_ports)
 			rc = -ENOENT;
+		else
+			move->to.port = number;
 	} else if (sw) {
 		rc = find_vf(rsm, sw, taken, context, move, why, size);
 		if (rc)

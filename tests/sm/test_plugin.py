@@ -3,6 +3,7 @@
 """OpenSM loads the plugin, or runs on without it and says why."""
 
 import sys
+import tempfile
 
 from bed import TOP
 from managed import NETS, Managed, expect
@@ -35,9 +36,22 @@ def cannot_start():
         expect(fabric.all_active(), "OpenSM runs without the plugin")
 
 
+def keeps_files():
+    """A file that is no socket does not give way to one."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(b"precious")
+        file.flush()
+        with Managed(MESH, vswitch="dynamic", vswitch_socket=file.name) as fabric:
+            expect(any("cannot start vms" in line for line in fabric.plugin_log()),
+                   *fabric.plugin_log())
+        with open(file.name, "rb") as again:
+            expect(again.read() == b"precious", "the file is as it was")
+
+
 def main():
     loads()
     cannot_start()
+    keeps_files()
     refused("version mismatch", plugin=f"{TOP}/build/sm/wrong")
     refused("repath.conf:2: no such option: colour", colour="red")
     refused("repath.conf:2: no value for window: 0 (1 to 512)", window=0)
