@@ -135,7 +135,7 @@ static unsigned int put_windows(struct rp_context *ctx, struct rp_keys_wire *w, 
 			*to = mw->key_serial - 1;
 			break;
 		}
-		put(w, n++, mw->index, mw->real->rkey & ~RP_MW_TAG);
+		put(w, n++, mw->index, mw->real_index);
 	}
 	rp_unlock(&ctx->mws_lock);
 	return n - first;

@@ -78,7 +78,7 @@ struct ibv_mw *rp_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	if (mw->real) {
 		mw->mw.rkey = mw->now.key = mw->real->rkey;
 		mw->mw.handle = mw->real->handle;
-		mw->index = mw->mw.rkey & ~RP_MW_TAG;
+		mw->index = mw->real_index = mw->mw.rkey & ~RP_MW_TAG;
 		rp_keys_add_mw(ctx, mw);
 	}
 	/* From here on it may be moved. */
@@ -324,6 +324,8 @@ int rp_mw_recreate(struct rp_mw *mw)
 		RP_REAL(ctx_of(mw)->real->ops.dealloc_mw(held[--n]));
 	rp_lock(&ctx_of(mw)->mws_lock);
 	mw->real = real;
+	if (real)
+		mw->real_index = real->rkey & ~RP_MW_TAG;
 	rp_unlock(&ctx_of(mw)->mws_lock);
 	return real ? 0 : rp_minus_errno();
 }

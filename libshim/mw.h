@@ -25,6 +25,7 @@ struct rp_mw_state {
 /**
  * struct rp_mw - a window; under ctx->mws_lock
  * @mw: rkey as the application knows it; @index: upper 24 bits of that, for ever
+ * @real_index: the same of @real; its lower 8 bits change with each bind that is posted
  * @now: what all requests that are executed have made of it
  * @posted: struct rp_mw_request, requests that may not have been, oldest first
  * @rebind: @now, or its key, is not true on the device that is there
@@ -33,6 +34,7 @@ struct rp_mw {
 	struct ibv_mw mw;
 	struct ibv_mw *real;
 	uint32_t index;
+	uint32_t real_index;
 	struct rp_mw_state now;
 	struct list_head posted;
 	bool rebind;
