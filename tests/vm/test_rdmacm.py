@@ -5,6 +5,7 @@ and touches nothing, and when the IDs are gone the way is free."""
 import re
 
 from move import SHIM, repath
+from rdma_cm import rdma_cm_ends
 
 TIMEOUT = 120
 
@@ -26,23 +27,9 @@ def words(text):
                   if line.split() and "DISCONNECT EVENT" not in line)
 
 
-def outputs(server_guest, client_guest, commands, env, tries=3):
-    """What both say. perftest's server accepts one connection after the other: a second one of the client
-    that comes too early is rejected, with the shim or without, and then it is done again."""
+def outputs(server_guest, client_guest, commands, env):
     server, client = (command.format(ip="10.0.0.1") for command in commands)
-    job = server_guest.start(f"exec env {env} {server}")
-    # There is no socket to look at. Not by trying: some of a client's connections may come too early, and
-    # others not.
-    server_guest.wait_until("rdma res show cm_id | grep -q LISTEN")
-    other = client_guest.start(f"exec env {env} {client} 2>&1")
-    said = other.wait(60, check=False)
-    if tries > 1 and "RDMA_CM_EVENT_REJECTED" in said:
-        job.kill(9)
-        job.wait(60, check=False)
-        return outputs(server_guest, client_guest, commands, env, tries - 1)
-    assert other.status == 0, said
-    job.wait(60, check=False)
-    return job.output(), said
+    return rdma_cm_ends(server_guest, client_guest, f"env {env} {server}", f"env {env} {client}")
 
 
 def refusal(guest, program):

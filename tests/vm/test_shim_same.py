@@ -5,6 +5,8 @@ not movable."""
 
 import re
 
+from rdma_cm import rdma_cm_ends
+
 SHIM = "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libibrepath.so"
 TIMEOUT = 900
 
@@ -91,7 +93,4 @@ def compare(server, client, command, port, env=SHIM):
 
 
 def cm_ends(server, client, command, env):
-    job = server.start(f"exec env {env} {command}")
-    client.wait_until(f"env {env} {command} 10.0.0.1 > /tmp/cm.out 2>&1", 60)
-    job.wait(60)
-    return [job.output(), client.run("cat /tmp/cm.out")]
+    return rdma_cm_ends(server, client, f"env {env} {command}", f"env {env} {command} 10.0.0.1")
