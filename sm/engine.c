@@ -34,22 +34,24 @@ static rsm_computed tell;
 static bool sweeping; /* a sweep has begun and not computed tables yet */
 static bool known; /* tables of the last time are right */
 
-/** rsm_microseconds - of the monotonic clock */
-uint64_t rsm_microseconds(void)
+static uint64_t microseconds(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return t.tv_sec * 1000000ull + t.tv_nsec / 1000;
+}
+
+/** rsm_microseconds - of the monotonic clock */
+uint64_t rsm_microseconds(void)
+{
+	return microseconds(CLOCK_MONOTONIC);
 }
 
 /** rsm_cpu_microseconds - of this thread: on a busy machine the clock says little about an engine */
 uint64_t rsm_cpu_microseconds(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * 1000000ull + t.tv_nsec / 1000;
+	return microseconds(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* What OpenSM itself does when an engine leaves the tables to it, by minhop's engine. */

@@ -18,8 +18,6 @@
 
 #define EQUAL_WEIGHT 16 /* blocks of 64 bytes that a lane sends at a time */
 
-extern const struct rsm_router rsm_pftree_router;
-
 static const struct rsm_router *const routers[] = {
 	&rsm_pftree_router,
 	&rsm_updown_router,

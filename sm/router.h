@@ -55,6 +55,7 @@ struct rsm_router {
 		     struct rsm_routes *routes, char *why, size_t size);
 };
 
+extern const struct rsm_router rsm_pftree_router;
 extern const struct rsm_router rsm_updown_router;
 extern const struct rsm_router rsm_vftree_router;
 extern const struct rsm_router rsm_voqsw_router;

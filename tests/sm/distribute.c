@@ -15,6 +15,7 @@
 #include "change.h"
 #include "fabric.h"
 #include "fault.h"
+#include "papers.h"
 #include "sma.h"
 #include "traffic.h"
 
@@ -46,25 +47,6 @@ struct run {
 	uint32_t sent, kinds[RSM_STEP_WAIT + 1];
 	uint64_t interval, next_sample, bytes;
 };
-
-static uint32_t node_of(const struct fabric *f, uint64_t guid)
-{
-	for (uint32_t i = 0; i < f->nnodes; i++)
-		if (f->nodes[i].net->guid == guid)
-			return i;
-	return NONE;
-}
-
-/* Links are 1x SDR, as the paper's. */
-static void slow_links(struct net *net)
-{
-	for (unsigned int i = 0; i < net->n; i++) {
-		for (unsigned int port = 1; port <= net->nodes[i].nports; port++) {
-			net->nodes[i].ports[port].width = 1;
-			net->nodes[i].ports[port].speed = 1;
-		}
-	}
-}
 
 static void set_turn(struct fabric *f, uint32_t node, const struct rsm_step *step)
 {

@@ -15,6 +15,7 @@
  */
 #include "change.h"
 #include "fabric.h"
+#include "papers.h"
 #include "sma.h"
 #include "traffic.h"
 #include "voq.h"
@@ -31,25 +32,6 @@ static struct {
 	unsigned int spots, size, even, hosts, free;
 	double hot;
 } want = { .spots = 1, .size = 32 };
-
-static uint32_t node_of(const struct fabric *f, uint64_t guid)
-{
-	for (uint32_t i = 0; i < f->nnodes; i++)
-		if (f->nodes[i].net->guid == guid)
-			return i;
-	return NONE;
-}
-
-/* 1x SDR, whose 2.5 Gbit/s are 2 of data, as the paper's. */
-static void slow_links(struct net *net)
-{
-	for (unsigned int i = 0; i < net->n; i++) {
-		for (unsigned int port = 1; port <= net->nodes[i].nports; port++) {
-			net->nodes[i].ports[port].width = 1;
-			net->nodes[i].ports[port].speed = 1;
-		}
-	}
-}
 
 static void set_lanes(struct fabric *f, uint32_t node, const struct rsm_voq *voq, uint32_t sw)
 {
