@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Hosts of a switch come in by different ports, but what waits behind is the same for all of them: they
+ * are taken for one, and have the same service level to a LID. That needs no more levels than one of
+ * them alone does, and there are as many fewer paths to look at.
+ */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -7,18 +12,9 @@
 
 #include "voq.h"
 
-#define MOST_ENTRIES (1u << 27) /* of a table that is kept for all paths or all crossings */
-
-/* A way through the tables, crossing by crossing. */
-struct walk {
-	const struct rsm_voq *voq;
-	uint16_t lid;
-	uint32_t end;
-	bool started;
-	uint32_t sw;
-	uint8_t in;
-	uint32_t left; /* switches, until it is a loop */
-};
+#define MOST_ENTRIES	(1u << 28) /* of a table that is kept for all paths or all crossings */
+#define DIGIT		11 /* bits that are sorted by at a time */
+#define EXACT		256 /* of so many crossings, one more or less does not matter */
 
 static uint8_t out_port(const struct rsm_voq *voq, uint32_t sw, uint16_t lid)
 {
@@ -32,121 +28,45 @@ static const struct rsm_topo_port *behind(const struct rsm_voq *voq, uint32_t sw
 	return port && port < s->n_ports ? &s->ports[port] : NULL;
 }
 
-/**
- * rsm_voq_crossing - index of a crossing, whether or not it is used
- * @voq: of the fabric
- * @sw: the first switch
- * @in: where packets come into it
- * @out: where they leave it
- * @next: where they leave the next one
- */
-uint64_t rsm_voq_crossing(const struct rsm_voq *voq, uint32_t sw, uint8_t in, uint8_t out,
-			  uint8_t next)
+/* Number of an SLtoVL table. Hosts' ports, and the switch's own, have one together. */
+static uint32_t table_of(const struct rsm_voq *voq, uint32_t sw, uint8_t in, uint8_t out)
 {
-	return voq->first[sw] +
-	       ((uint64_t)in * voq->spec.topo->switches[sw].n_ports + out) * voq->most_ports + next;
+	return voq->first[sw] + voq->link[sw][in] * voq->n_links[sw] + voq->link[sw][out] - 1;
 }
 
-/* The same for a host, whose own table chooses the lane at its switch. */
-static uint64_t end_crossing(const struct rsm_voq *voq, uint32_t end, uint8_t next)
+/* The same of a switch's hosts, whose own tables choose the lane there. */
+static uint32_t end_table(const struct rsm_voq *voq, uint32_t sw)
 {
-	return voq->first_end + (uint64_t)end * voq->most_ports + next;
+	return voq->first_end + voq->leaf[sw] - 1;
 }
 
-static struct walk walk_from(const struct rsm_voq *voq, uint32_t end, uint16_t lid)
+static uint64_t crossing(const struct rsm_voq *voq, const struct rsm_voq_hop *hop)
 {
-	const struct rsm_topo_end *from = &voq->spec.topo->ends[end];
-
-	return (struct walk) {
-		.voq = voq, .lid = lid, .end = end, .sw = from->leaf, .in = from->leaf_port,
-		.left = voq->spec.topo->n_switches,
-	};
+	return (uint64_t)hop->table * voq->most_ports + hop->next;
 }
 
-/* Return: whether there was another crossing, in @crossing. */
-static bool walk_next(struct walk *w, uint64_t *crossing)
+/* All crossings of the path from a switch's hosts to a LID. Returns how many: a loop is cut off. */
+static uint32_t walk(struct rsm_voq *voq, uint32_t sw, uint16_t lid)
 {
-	uint8_t out = out_port(w->voq, w->sw, w->lid), next;
-	const struct rsm_topo_port *to = behind(w->voq, w->sw, out);
-
-	if (w->voq->spec.hosts && !w->started && to) {
-		w->started = true;
-		*crossing = end_crossing(w->voq, w->end, out);
-		return true;
-	}
-	if (!to || to->peer < 0 || !w->left--)
-		return false;
-	next = out_port(w->voq, to->peer, w->lid);
-	if (!behind(w->voq, to->peer, next))
-		return false;
-	*crossing = rsm_voq_crossing(w->voq, w->sw, w->in, out, next);
-	w->sw = to->peer;
-	w->in = to->peer_port;
-	return true;
-}
-
-/* Stages 1 and 2: which crossings there are, and by how many paths. */
-static void weigh(struct rsm_voq *voq)
-{
-	const struct rsm_topo *topo = voq->spec.topo;
-	uint64_t crossing;
-
-	for (uint32_t from = 0; from < topo->n_ends; from++)
-		for (uint32_t to = 0; to < topo->n_ends; to++)
-			for (unsigned int i = 0; from != to && i < topo->ends[to].n_lids; i++) {
-				struct walk w = walk_from(voq, from, topo->ends[to].lid + i);
-
-				while (walk_next(&w, &crossing))
-					voq->crossings += !voq->weight[crossing]++;
-			}
-}
-
-struct weighed {
-	uint32_t weight;
-	uint64_t crossing;
-};
-
-static int by_weight(const void *a, const void *b)
-{
-	const struct weighed *one = a, *other = b;
-
-	if (one->weight != other->weight)
-		return one->weight > other->weight ? -1 : 1;
-	return one->crossing < other->crossing ? -1 : one->crossing > other->crossing;
-}
-
-/* Stage 3: the most used ones first. */
-static int sort(struct rsm_voq *voq)
-{
-	struct weighed *all = calloc(voq->crossings + 1, sizeof(*all));
+	uint8_t in = 0, out = out_port(voq, sw, lid);
+	const struct rsm_topo_port *to = behind(voq, sw, out);
 	uint32_t n = 0;
 
-	if (!all)
-		return -ENOMEM;
-	for (uint64_t i = 0; i < voq->n; i++)
-		if (voq->weight[i])
-			all[n++] = (struct weighed) { voq->weight[i], i };
-	qsort(all, n, sizeof(*all), by_weight);
-	memset(voq->rank, 0xff, voq->n * sizeof(*voq->rank));
-	for (uint32_t i = 0; i < n; i++)
-		voq->rank[all[i].crossing] = i;
-	free(all);
-	return 0;
-}
+	if (voq->spec.hosts && to)
+		voq->way[n++] = (struct rsm_voq_hop) { end_table(voq, sw), out };
+	while (to && to->peer >= 0 && n < voq->spec.topo->n_switches) {
+		uint8_t next = out_port(voq, to->peer, lid);
+		const struct rsm_topo_port *then = behind(voq, to->peer, next);
 
-/* SLs that paths use that part from this one at the next switch. */
-static void add_busy(const struct rsm_voq *voq, uint64_t crossing, uint32_t considered,
-		     uint64_t *busy)
-{
-	/* Neighbours lie side by side: they differ in the last port only. */
-	uint64_t first = crossing - crossing % voq->most_ports;
-
-	for (uint64_t i = first; i < first + voq->most_ports; i++) {
-		if (i == crossing || voq->rank[i] >= considered)
-			continue;
-		for (unsigned int w = 0; w < voq->words; w++)
-			busy[w] |= voq->used[i * voq->words + w];
+		if (!then)
+			break;
+		voq->way[n++] = (struct rsm_voq_hop) { table_of(voq, sw, in, out), next };
+		sw = to->peer;
+		in = to->peer_port;
+		out = next;
+		to = then;
 	}
+	return n;
 }
 
 static unsigned int layer_of(const struct rsm_voq *voq, uint32_t from, uint16_t lid)
@@ -156,14 +76,136 @@ static unsigned int layer_of(const struct rsm_voq *voq, uint32_t from, uint16_t 
 	return voq->spec.layer(voq->spec.context, voq->spec.topo->ends[from].lid, lid);
 }
 
+static size_t place_of(const struct rsm_voq *voq, uint32_t sw, unsigned int layer, uint16_t lid)
+{
+	return ((size_t)(voq->leaf[sw] - 1) * voq->spec.layers + layer) * voq->spec.n_lft + lid;
+}
+
+/* What is done with the paths of a switch's hosts to a LID that are in one layer. */
+typedef int (*visitor)(struct rsm_voq *voq, uint32_t sw, unsigned int layer, uint16_t lid, void *what);
+
+static int visit_layers(struct rsm_voq *voq, uint32_t sw, uint16_t lid, visitor visit, void *what)
+{
+	int rc = 0;
+
+	for (unsigned int layer = 0; layer < voq->spec.layers && !rc; layer++)
+		if (voq->paths[place_of(voq, sw, layer, lid)])
+			rc = visit(voq, sw, layer, lid, what);
+	return rc;
+}
+
+static int visit_all(struct rsm_voq *voq, visitor visit, void *what)
+{
+	const struct rsm_topo *topo = voq->spec.topo;
+	int rc = 0;
+
+	for (uint32_t sw = 0; sw < topo->n_switches; sw++)
+		for (uint32_t to = 0; voq->leaf[sw] && to < topo->n_ends; to++)
+			for (unsigned int i = 0; i < topo->ends[to].n_lids && !rc; i++)
+				rc = visit_layers(voq, sw, topo->ends[to].lid + i, visit, what);
+	return rc;
+}
+
+/* How many hosts of each switch have a path to each LID, by layers. */
+static void count_paths(struct rsm_voq *voq)
+{
+	const struct rsm_topo *topo = voq->spec.topo;
+
+	for (uint32_t from = 0; from < topo->n_ends; from++)
+		for (uint32_t to = 0; to < topo->n_ends; to++)
+			for (unsigned int i = 0; from != to && i < topo->ends[to].n_lids; i++) {
+				uint16_t lid = topo->ends[to].lid + i;
+
+				voq->paths[place_of(voq, topo->ends[from].leaf,
+						    layer_of(voq, from, lid), lid)]++;
+			}
+}
+
+struct used {
+	uint32_t *crossings;
+	uint32_t n, room;
+};
+
+static int use(struct used *used, uint32_t at)
+{
+	if (used->n == used->room) {
+		uint32_t room = used->room * 2 + 4096;
+		uint32_t *more = realloc(used->crossings, room * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		used->crossings = more;
+		used->room = room;
+	}
+	used->crossings[used->n++] = at;
+	return 0;
+}
+
+/*
+ * Stages 1 and 2: which crossings there are, and by how many paths. Where hosts come in it is those of
+ * one host: each has a table of its own there.
+ */
+static int weigh(struct rsm_voq *voq, uint32_t sw, unsigned int layer, uint16_t lid, void *what)
+{
+	uint32_t n = walk(voq, sw, lid), paths = voq->paths[place_of(voq, sw, layer, lid)];
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t at = crossing(voq, &voq->way[i]);
+
+		if (!voq->rank[at] && use(what, at))
+			return -ENOMEM;
+		voq->rank[at] += i < 1u + voq->spec.hosts ? 1 : paths;
+	}
+	return 0;
+}
+
+/* By one digit of the weight, the greatest first; those that are equal stay as they were. */
+static void sort_by(const struct rsm_voq *voq, const uint32_t *from, uint32_t *to, uint32_t n,
+		    unsigned int shift)
+{
+	const uint32_t mask = (1u << DIGIT) - 1;
+	uint32_t at[1 << DIGIT] = { 0 }, sum = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		at[~voq->rank[from[i]] >> shift & mask]++;
+	for (uint32_t d = 0; d <= mask; d++) {
+		uint32_t here = at[d];
+
+		at[d] = sum;
+		sum += here;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		to[at[~voq->rank[from[i]] >> shift & mask]++] = from[i];
+}
+
+/* Stage 3: the most used ones first. The weight makes room for the rank. */
+static int sort(struct rsm_voq *voq, struct used *used)
+{
+	uint32_t *other = malloc((used->n + 1) * sizeof(*other)), *sorted = used->crossings;
+
+	if (!other)
+		return -ENOMEM;
+	for (unsigned int shift = 0; shift < 32; shift += DIGIT) {
+		uint32_t *to = sorted == other ? used->crossings : other;
+
+		sort_by(voq, sorted, to, used->n, shift);
+		sorted = to;
+	}
+	for (uint32_t i = 0; i < used->n; i++)
+		voq->rank[sorted[i]] = i + 1;
+	voq->crossings = used->n;
+	free(other);
+	return 0;
+}
+
 /* The first that is free, or of these the one that the fewest paths have. Returns @end if none is. */
-static unsigned int choose(const uint64_t *busy, unsigned int first, unsigned int end,
+static unsigned int choose(const uint8_t *busy, unsigned int first, unsigned int end,
 			   const uint32_t *paths)
 {
 	unsigned int best = end;
 
 	for (unsigned int sl = first; sl < end; sl++) {
-		if (busy[sl / 64] >> sl % 64 & 1)
+		if (busy[sl])
 			continue;
 		if (best == end || (paths && paths[sl] < paths[best]))
 			best = sl;
@@ -173,30 +215,42 @@ static unsigned int choose(const uint64_t *busy, unsigned int first, unsigned in
 	return best;
 }
 
-/* One path: an SL of its layer that none of those has that it parts from. */
-static int assign_path(struct rsm_voq *voq, uint32_t from, uint16_t lid, uint32_t considered,
-		       uint32_t *paths)
+/* Whether the crossing is one of those that have a queue. Ranks begin at 1. */
+static bool is_considered(const struct rsm_voq *voq, const struct rsm_voq_hop *hop)
 {
-	uint64_t busy[RSM_VOQ_SLS / 64] = { 0 }, crossing;
-	struct walk w = walk_from(voq, from, lid);
-	unsigned int layer = layer_of(voq, from, lid), first = layer * voq->spec.sls;
-	unsigned int end = first + voq->spec.sls, sl;
+	uint32_t rank = voq->rank[crossing(voq, hop)];
 
-	while (walk_next(&w, &crossing))
-		if (voq->rank[crossing] < considered)
-			add_busy(voq, crossing, considered, busy);
-	sl = choose(busy, first, end, paths);
-	if (sl == end)
+	return rank && rank <= voq->considered;
+}
+
+/* An SL of the layer that nobody has who parts from these paths. @what: paths by SL, or NULL */
+static int assign_path(struct rsm_voq *voq, uint32_t sw, unsigned int layer, uint16_t lid, void *what)
+{
+	unsigned int n_sls = voq->spec.sls * voq->spec.layers, first = layer * voq->spec.sls;
+	uint32_t n = walk(voq, sw, lid), queues = 0, *paths = what;
+	uint8_t busy[RSM_VOQ_SLS] = { 0 };
+	unsigned int sl;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct rsm_voq_hop hop = voq->way[i];
+		const uint8_t *owner = &voq->owner[(size_t)hop.table * n_sls];
+
+		if (!is_considered(voq, &hop))
+			continue;
+		voq->way[queues++] = hop;
+		for (unsigned int s = first; s < first + voq->spec.sls; s++)
+			busy[s] |= owner[s] && owner[s] != hop.next;
+	}
+	sl = choose(busy, first, first + voq->spec.sls, paths);
+	if (sl == first + voq->spec.sls)
 		return -ENOSPC;
 	if (paths)
-		paths[sl]++;
-	voq->sl[(size_t)from * voq->spec.n_lft + lid] = sl;
+		paths[sl] += voq->paths[place_of(voq, sw, layer, lid)];
+	voq->sl[place_of(voq, sw, layer, lid)] = sl;
 	if (sl - first >= voq->used_sls)
 		voq->used_sls = sl - first + 1;
-	w = walk_from(voq, from, lid);
-	while (walk_next(&w, &crossing))
-		if (voq->rank[crossing] < considered)
-			voq->used[crossing * voq->words + sl / 64] |= 1ull << sl % 64;
+	for (uint32_t i = 0; i < queues; i++)
+		voq->owner[(size_t)voq->way[i].table * n_sls + sl] = voq->way[i].next;
 	return 0;
 }
 
@@ -204,86 +258,106 @@ static int assign_path(struct rsm_voq *voq, uint32_t from, uint16_t lid, uint32_
  * Stage 4: SLs for all paths, with queues for so many crossings. The lowest SLs, as in the paper, need
  * the fewest; @even: those that the fewest paths have.
  */
-static int assign(struct rsm_voq *voq, uint32_t considered, bool even)
+static int assign(struct rsm_voq *voq, uint32_t considered)
 {
-	const struct rsm_topo *topo = voq->spec.topo;
 	uint32_t paths[RSM_VOQ_SLS] = { 0 };
-	int rc = 0;
 
-	memset(voq->used, 0, voq->n * voq->words * sizeof(*voq->used));
+	memset(voq->owner, 0, (size_t)voq->n_tables * voq->spec.sls * voq->spec.layers);
 	voq->used_sls = 0;
 	voq->considered = considered;
-	for (uint32_t from = 0; from < topo->n_ends; from++)
-		for (uint32_t to = 0; to < topo->n_ends; to++)
-			for (unsigned int i = 0; from != to && i < topo->ends[to].n_lids && !rc; i++)
-				rc = assign_path(voq, from, topo->ends[to].lid + i, considered,
-						 even ? paths : NULL);
-	return rc;
+	return visit_all(voq, assign_path, voq->spec.even ? paths : NULL);
 }
 
 /*
- * As many crossings as SLs suffice for, and one more is too many. The paper tries one after the other;
- * here the step is halved.
+ * As many crossings as SLs suffice for. The paper tries one after the other; here the step is halved,
+ * until it is small beside what there is.
  */
-static void assign_most(struct rsm_voq *voq, bool even)
+static void assign_most(struct rsm_voq *voq)
 {
-	uint32_t enough = 0, much = voq->crossings + 1;
+	uint32_t enough = 0, much = voq->crossings + 1, step = voq->crossings / EXACT + 1;
 
-	while (much - enough > 1) {
-		uint32_t middle = much > voq->crossings ? voq->crossings :
-				  enough + (much - enough) / 2;
+	if (!assign(voq, voq->crossings))
+		return;
+	while (much - enough > step) {
+		uint32_t middle = enough + (much - enough) / 2;
 
-		if (assign(voq, middle, even))
+		if (assign(voq, middle))
 			much = middle;
 		else
 			enough = middle;
 	}
-	assign(voq, enough, even);
+	if (voq->considered != enough)
+		assign(voq, enough);
 }
 
-static int number_ports(struct rsm_voq *voq)
+static int number_switch(struct rsm_voq *voq, uint32_t index)
+{
+	const struct rsm_topo_switch *sw = &voq->spec.topo->switches[index];
+	uint8_t n = 0;
+
+	voq->port_index[index] = calloc(sw->n_ports + 1, 1);
+	voq->link[index] = calloc(UINT8_MAX + 1, 1);
+	if (!voq->port_index[index] || !voq->link[index])
+		return -ENOMEM;
+	for (unsigned int port = 1; port < sw->n_ports; port++) {
+		if (sw->ports[port].peer != RSM_TOPO_NONE)
+			voq->port_index[index][port] = n++;
+		if (sw->ports[port].peer >= 0)
+			voq->link[index][port] = ++voq->n_links[index];
+	}
+	if (sw->n_ports > voq->most_ports)
+		voq->most_ports = sw->n_ports;
+	voq->first[index] = voq->n_tables;
+	voq->n_tables += (voq->n_links[index] + 1) * voq->n_links[index];
+	return 0;
+}
+
+static int number_all(struct rsm_voq *voq)
 {
 	const struct rsm_topo *topo = voq->spec.topo;
+	uint32_t n = topo->n_switches + 1;
+	int rc = 0;
 
-	voq->port_index = calloc(topo->n_switches + 1, sizeof(*voq->port_index));
-	voq->first = calloc(topo->n_switches + 1, sizeof(*voq->first));
-	if (!voq->port_index || !voq->first)
+	voq->port_index = calloc(n, sizeof(*voq->port_index));
+	voq->link = calloc(n, sizeof(*voq->link));
+	voq->n_links = calloc(n, sizeof(*voq->n_links));
+	voq->first = calloc(n, sizeof(*voq->first));
+	voq->leaf = calloc(n, sizeof(*voq->leaf));
+	voq->way = calloc(n, sizeof(*voq->way));
+	if (!voq->port_index || !voq->link || !voq->n_links || !voq->first || !voq->leaf || !voq->way)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < topo->n_switches; i++)
-		if (topo->switches[i].n_ports > voq->most_ports)
-			voq->most_ports = topo->switches[i].n_ports;
-	for (uint32_t i = 0; i < topo->n_switches; i++) {
-		const struct rsm_topo_switch *sw = &topo->switches[i];
-		uint8_t n = 0;
-
-		voq->port_index[i] = calloc(sw->n_ports + 1, 1);
-		if (!voq->port_index[i])
-			return -ENOMEM;
-		for (unsigned int port = 1; port < sw->n_ports; port++)
-			if (sw->ports[port].peer != RSM_TOPO_NONE)
-				voq->port_index[i][port] = n++;
-		voq->first[i] = voq->n;
-		voq->n += (uint64_t)sw->n_ports * sw->n_ports * voq->most_ports;
-	}
-	voq->first_end = voq->n;
-	voq->n += (uint64_t)topo->n_ends * voq->most_ports;
-	return 0;
+	for (uint32_t i = 0; i < topo->n_switches && !rc; i++)
+		rc = number_switch(voq, i);
+	for (uint32_t i = 0; i < topo->n_ends; i++)
+		if (!voq->leaf[topo->ends[i].leaf])
+			voq->leaf[topo->ends[i].leaf] = ++voq->n_leaves;
+	voq->first_end = voq->n_tables;
+	voq->n_tables += voq->n_leaves;
+	return rc;
 }
 
 static int make_room(struct rsm_voq *voq, char *why, size_t size)
 {
-	uint64_t paths = (uint64_t)voq->spec.topo->n_ends * voq->spec.n_lft;
+	unsigned int n_sls = voq->spec.sls * voq->spec.layers;
+	uint64_t paths = (uint64_t)voq->n_leaves * voq->spec.layers * voq->spec.n_lft;
+	uint64_t crossings = (uint64_t)voq->n_tables * voq->most_ports;
+	uint64_t entries = (uint64_t)voq->n_tables * n_sls;
 
-	if (paths > MOST_ENTRIES || voq->n * voq->words > MOST_ENTRIES) {
+	if (paths > MOST_ENTRIES || crossings > MOST_ENTRIES || entries > MOST_ENTRIES) {
 		snprintf(why, size, "too large: %u ends, %u switches", voq->spec.topo->n_ends,
 			 voq->spec.topo->n_switches);
 		return -E2BIG;
 	}
 	voq->sl = calloc(paths + 1, sizeof(*voq->sl));
-	voq->weight = calloc(voq->n + 1, sizeof(*voq->weight));
-	voq->rank = calloc(voq->n + 1, sizeof(*voq->rank));
-	voq->used = calloc(voq->n * voq->words + 1, sizeof(*voq->used));
-	return voq->sl && voq->weight && voq->rank && voq->used ? 0 : -ENOMEM;
+	voq->paths = calloc(paths + 1, sizeof(*voq->paths));
+	voq->rank = calloc(crossings + 1, sizeof(*voq->rank));
+	voq->owner = calloc(entries + 1, sizeof(*voq->owner));
+	if (!voq->sl || !voq->paths || !voq->rank || !voq->owner)
+		return -ENOMEM;
+	/* To switches, too, packets go in their layer. */
+	for (uint64_t i = 0; voq->spec.layers > 1 && i < paths; i++)
+		voq->sl[i] = i / voq->spec.n_lft % voq->spec.layers * voq->spec.sls;
+	return 0;
 }
 
 /**
@@ -297,6 +371,7 @@ static int make_room(struct rsm_voq *voq, char *why, size_t size)
  */
 int rsm_voq_make(const struct rsm_voq_spec *spec, struct rsm_voq *voq, char *why, size_t size)
 {
+	struct used used = { 0 };
 	int rc;
 
 	*voq = (struct rsm_voq) { .spec = *spec };
@@ -306,31 +381,47 @@ int rsm_voq_make(const struct rsm_voq_spec *spec, struct rsm_voq *voq, char *why
 			 spec->vls);
 		return -EINVAL;
 	}
-	voq->words = (spec->sls * spec->layers + 63) / 64;
 	snprintf(why, size, "no memory");
-	rc = number_ports(voq) ?: make_room(voq, why, size);
+	rc = number_all(voq) ?: make_room(voq, why, size);
 	if (!rc) {
-		weigh(voq);
-		rc = sort(voq);
+		count_paths(voq);
+		rc = visit_all(voq, weigh, &used) ?: sort(voq, &used);
 	}
+	free(used.crossings);
 	if (rc) {
 		rsm_voq_free(voq);
 		return rc;
 	}
-	assign_most(voq, spec->even);
+	assign_most(voq);
 	return 0;
 }
 
 /** rsm_voq_sl - service level of the path from an end to a LID */
 uint16_t rsm_voq_sl(const struct rsm_voq *voq, uint32_t end, uint16_t dlid)
 {
-	return dlid < voq->spec.n_lft ? voq->sl[(size_t)end * voq->spec.n_lft + dlid] : 0;
+	const struct rsm_topo_end *from = &voq->spec.topo->ends[end];
+
+	return dlid < voq->spec.n_lft ?
+		voq->sl[place_of(voq, from->leaf, layer_of(voq, end, dlid), dlid)] : 0;
 }
 
 /** rsm_voq_port_vl - lane at a switch's inputs of packets that leave by a port of it */
 uint8_t rsm_voq_port_vl(const struct rsm_voq *voq, uint32_t sw, uint8_t out, unsigned int layer)
 {
 	return layer * voq->spec.vls + voq->port_index[sw][out] % voq->spec.vls;
+}
+
+/* An entry of a table that chooses the lane at a switch. */
+static uint8_t lane(const struct rsm_voq *voq, uint32_t table, uint32_t at, uint16_t sl)
+{
+	unsigned int n_sls = voq->spec.sls * voq->spec.layers, layer = sl / voq->spec.sls;
+	uint8_t next = sl < n_sls ? voq->owner[(size_t)table * n_sls + sl] : 0;
+
+	if (layer >= voq->spec.layers)
+		layer = 0;
+	if (next)
+		return rsm_voq_port_vl(voq, at, next, layer);
+	return layer * voq->spec.vls + sl % voq->spec.sls % voq->spec.vls;
 }
 
 /**
@@ -341,40 +432,42 @@ uint8_t rsm_voq_port_vl(const struct rsm_voq *voq, uint32_t sw, uint8_t out, uns
  * @out: where they leave
  * @sl: their service level
  *
- * A service level that is nobody's there gets any lane of its layer.
+ * A service level that is nobody's there gets any lane of its layer. So it does behind a host's port.
  */
 uint8_t rsm_voq_vl(const struct rsm_voq *voq, uint32_t sw, uint8_t in, uint8_t out, uint16_t sl)
 {
 	const struct rsm_topo_port *to = behind(voq, sw, out);
-	unsigned int layer = sl / voq->spec.sls, rest = sl % voq->spec.sls;
+	unsigned int layer = sl / voq->spec.sls;
 
-	if (layer >= voq->spec.layers)
-		layer = 0;
-	for (unsigned int next = 1; to && to->peer >= 0 && next < voq->most_ports; next++) {
-		uint64_t crossing = rsm_voq_crossing(voq, sw, in, out, next);
-
-		if (voq->rank[crossing] < voq->considered &&
-		    voq->used[crossing * voq->words + sl / 64] >> sl % 64 & 1)
-			return rsm_voq_port_vl(voq, to->peer, next, layer);
-	}
-	return layer * voq->spec.vls + rest % voq->spec.vls;
+	if (to && to->peer >= 0)
+		return lane(voq, table_of(voq, sw, in, out), to->peer, sl);
+	return (layer < voq->spec.layers ? layer : 0) * voq->spec.vls +
+		sl % voq->spec.sls % voq->spec.vls;
 }
 
 /** rsm_voq_end_vl - the same for a host's table */
 uint8_t rsm_voq_end_vl(const struct rsm_voq *voq, uint32_t end, uint16_t sl)
 {
-	unsigned int layer = sl / voq->spec.sls;
+	uint32_t sw = voq->spec.topo->ends[end].leaf;
 
-	if (layer >= voq->spec.layers)
-		layer = 0;
-	for (unsigned int next = 1; next < voq->most_ports; next++) {
-		uint64_t crossing = end_crossing(voq, end, next);
+	return lane(voq, end_table(voq, sw), sw, sl);
+}
 
-		if (voq->rank[crossing] < voq->considered &&
-		    voq->used[crossing * voq->words + sl / 64] >> sl % 64 & 1)
-			return rsm_voq_port_vl(voq, voq->spec.topo->ends[end].leaf, next, layer);
-	}
-	return layer * voq->spec.vls + sl % voq->spec.sls % voq->spec.vls;
+/**
+ * rsm_voq_queued - whether packets of a crossing have a queue of their own
+ * @voq: of the fabric
+ * @sw: the first switch
+ * @in: where they come into it
+ * @out: where they leave it, to another switch
+ * @next: where they leave that
+ *
+ * Return: 1, 0 if there were too few service levels, -1 if no path is there.
+ */
+int rsm_voq_queued(const struct rsm_voq *voq, uint32_t sw, uint8_t in, uint8_t out, uint8_t next)
+{
+	struct rsm_voq_hop hop = { table_of(voq, sw, in, out), next };
+
+	return voq->rank[crossing(voq, &hop)] ? is_considered(voq, &hop) : -1;
 }
 
 /** rsm_voq_free - all that hangs on it */
@@ -382,11 +475,17 @@ void rsm_voq_free(struct rsm_voq *voq)
 {
 	for (uint32_t i = 0; voq->port_index && i < voq->spec.topo->n_switches; i++)
 		free(voq->port_index[i]);
+	for (uint32_t i = 0; voq->link && i < voq->spec.topo->n_switches; i++)
+		free(voq->link[i]);
 	free(voq->port_index);
+	free(voq->link);
+	free(voq->n_links);
 	free(voq->first);
+	free(voq->leaf);
+	free(voq->way);
 	free(voq->sl);
-	free(voq->weight);
+	free(voq->paths);
 	free(voq->rank);
-	free(voq->used);
+	free(voq->owner);
 	*voq = (struct rsm_voq) { 0 };
 }

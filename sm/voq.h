@@ -44,20 +44,34 @@ struct rsm_voq_spec {
 };
 
 /**
+ * struct rsm_voq_hop - a crossing that a path takes
+ * @table: number of the SLtoVL table that chooses the lane at the next switch
+ * @next: where the path leaves that one
+ */
+struct rsm_voq_hop {
+	uint32_t table;
+	uint8_t next;
+};
+
+/**
  * struct rsm_voq - service levels and lanes
  * @spec: what they were made of
- * @crossings: that any path takes
+ * @crossings: that any path takes; hosts of a switch come in by one and the same port of it
  * @considered: of them, the most used ones, which have queues of their own
  * @used_sls: of each layer, at most
- * @sl: by source end and destination LID
- * @first: by switch: index of its crossings
- * @first_end: index of the crossings from hosts into their switches
+ * @sl: by the switch that hosts are at, layer and destination LID
+ * @paths: by the same: how many hosts that is
+ * @leaf: by switch: 1 + its number among those with hosts; 0: none
+ * @n_leaves: of them
+ * @link: by switch and port: 1 + its number among links to switches; 0: none
+ * @n_links: of them, by switch
+ * @first: by switch: number of its first table
+ * @first_end: number of the first table of hosts
+ * @n_tables: of all
  * @port_index: by switch and port: its number among those with a cable
- * @weight: by crossing: paths that take it
- * @rank: by crossing: its place by weight, from 0 on
- * @used: by crossing: set of SLs, @words long
- * @n: crossings that there could be
- * @words: of a set of SLs
+ * @rank: by table and next port: the crossing's place by weight, from 1 on; 0: nobody's
+ * @owner: by table and SL: where paths that have it leave the next switch; 0: nobody has it
+ * @way: the path that is being looked at
  * @most_ports: of a switch, with port 0
  */
 struct rsm_voq {
@@ -65,14 +79,18 @@ struct rsm_voq {
 	uint32_t crossings, considered;
 	unsigned int used_sls;
 	uint16_t *sl;
-	uint64_t *first;
-	uint64_t first_end;
+	uint16_t *paths;
+	uint32_t *leaf;
+	uint32_t n_leaves;
+	uint8_t **link;
+	uint32_t *n_links;
+	uint32_t *first;
+	uint32_t first_end;
+	uint32_t n_tables;
 	uint8_t **port_index;
-	uint32_t *weight;
 	uint32_t *rank;
-	uint64_t *used;
-	uint64_t n;
-	unsigned int words;
+	uint8_t *owner;
+	struct rsm_voq_hop *way;
 	unsigned int most_ports;
 };
 
@@ -81,8 +99,7 @@ uint16_t rsm_voq_sl(const struct rsm_voq *voq, uint32_t end, uint16_t dlid);
 uint8_t rsm_voq_vl(const struct rsm_voq *voq, uint32_t sw, uint8_t in, uint8_t out, uint16_t sl);
 uint8_t rsm_voq_end_vl(const struct rsm_voq *voq, uint32_t end, uint16_t sl);
 uint8_t rsm_voq_port_vl(const struct rsm_voq *voq, uint32_t sw, uint8_t out, unsigned int layer);
-uint64_t rsm_voq_crossing(const struct rsm_voq *voq, uint32_t sw, uint8_t in, uint8_t out,
-			  uint8_t next);
+int rsm_voq_queued(const struct rsm_voq *voq, uint32_t sw, uint8_t in, uint8_t out, uint8_t next);
 void rsm_voq_free(struct rsm_voq *voq);
 
 #endif

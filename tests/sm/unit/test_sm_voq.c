@@ -39,7 +39,7 @@ static void follow(const struct made *made, const struct rsm_voq *voq, uint32_t 
 		next = made->routes.lft[port->peer][lid];
 		seen->hops++;
 		seen->right += vl == rsm_voq_port_vl(voq, port->peer, next, layer);
-		if (voq->rank[rsm_voq_crossing(voq, at, in, out, next)] < voq->considered)
+		if (rsm_voq_queued(voq, at, in, out, next) > 0)
 			CHECK_EQ(vl, rsm_voq_port_vl(voq, port->peer, next, layer));
 		at = port->peer;
 		in = port->peer_port;
