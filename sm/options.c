@@ -62,6 +62,7 @@ static const struct option {
 	{ "pftree_policy", TEXT, AT(pftree_policy), 0, 0, 0, NULL, "" },
 	{ "distribute", CHOICE, AT(distribute), 0, 0, 0, ways, NULL },
 	{ "distribute_wait", NUMBER, AT(distribute_wait), 1100, 0, 60000, NULL, NULL },
+	{ "updown_even", CHOICE, AT(updown_even), 1, 0, 0, switched, NULL },
 	{ "vswitch", CHOICE, AT(vswitch), 0, 0, 0, vswitches, NULL },
 	{ "vswitch_routed", CHOICE, AT(vswitch_routed), 1, 0, 0, switched, NULL },
 	{ "vswitch_name", TEXT, AT(vswitch_name), 0, 0, 0, NULL, "vswitch" },

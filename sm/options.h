@@ -67,6 +67,7 @@ enum rsm_vswitch {
  * @pftree_policy: path of the file that says what is wanted of partitions; empty: nothing
  * @distribute: in which order tables are set: 0: OpenSM's, else 1 + enum rsm_distribution
  * @distribute_wait: milliseconds until packets on their way are gone
+ * @updown_even: engine updown uses links evenly
  * @vswitch: see enum rsm_vswitch
  * @vswitch_routed: whether SMPs to switches go by their LIDs, not by directed routes
  * @vswitch_name: what is in the names of switches that are part of an HCA
@@ -107,6 +108,7 @@ struct rsm_options {
 	int pftree_learn;
 	int distribute;
 	int distribute_wait;
+	int updown_even;
 	int vswitch;
 	int vswitch_routed;
 	char vswitch_name[108];

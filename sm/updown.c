@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "direction.h"
+#include "options.h"
 #include "router.h"
 
 #define FAR UINT32_MAX
@@ -24,6 +25,7 @@ struct ways {
 	uint32_t **load;	/* by switch and port: LIDs that leave there */
 	uint8_t **ports;	/* by switch: that shortest ways leave by */
 	uint8_t *n_ports;	/* of them */
+	bool even;		/* the one with the fewest LIDs, not the first */
 };
 
 static void ways_free(struct ways *w)
@@ -137,7 +139,7 @@ static void ways_to(struct ways *w, uint32_t to)
 		find_ports(w, i);
 }
 
-/* Of those, the one that has the fewest LIDs. */
+/* One of those. */
 static uint8_t choose(struct ways *w, uint32_t at)
 {
 	uint32_t *load = w->load[at];
@@ -146,7 +148,7 @@ static uint8_t choose(struct ways *w, uint32_t at)
 	if (!w->n_ports[at])
 		return RSM_NO_PORT;
 	best = w->ports[at][0];
-	for (unsigned int i = 1; i < w->n_ports[at]; i++)
+	for (unsigned int i = 1; w->even && i < w->n_ports[at]; i++)
 		if (load[w->ports[at][i]] < load[best])
 			best = w->ports[at][i];
 	load[best]++;
@@ -192,8 +194,8 @@ static int route(const struct rsm_topo *topo, const struct rsm_options *opt,
 	struct ways w;
 	int rc;
 
-	(void)opt;
 	rc = ways_make(&w, topo);
+	w.even = !opt || opt->updown_even;
 	if (!rc && !ends)
 		rc = -ENOMEM;
 	if (rc) {
