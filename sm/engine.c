@@ -10,6 +10,7 @@
 
 #include "distribute.h"
 #include "engine.h"
+#include "over.h"
 #include "plugin.h"
 #include "router.h"
 #include "slots.h"
@@ -96,6 +97,11 @@ static int build(int number, void *context)
 	hook->cpu.tables_us = rsm_cpu_microseconds() - cpu;
 	/* Engines give SLs only while they are the one in use. */
 	plugin->osm->routing_engine_used = hook->engine;
+	if (rsm_over_wanted(plugin, hook->engine)) {
+		struct rsm_over_base base = { hook->path_sl, hook->engine->context };
+
+		rsm_over_make(plugin, hook->engine, &base);
+	}
 	tell(plugin, hook->engine, rsm_microseconds() - start);
 	rsm_distribute(plugin);
 	plugin->osm->routing_engine_used = NULL;
@@ -134,7 +140,7 @@ static int matrices(int number, void *context)
 static void lanes(int number, void *context, osm_physp_t *port, uint8_t in, uint8_t out,
 		  ib_slvl_table_t *table)
 {
-	if (hooks[number].lanes)
+	if (!rsm_over_lanes(hooks[number].engine, port, in, out, table) && hooks[number].lanes)
 		hooks[number].lanes(context, port, in, out, table);
 	rsm_distribute_lanes(plugin, port, in, out, table);
 }
@@ -142,8 +148,23 @@ static void lanes(int number, void *context, osm_physp_t *port, uint8_t in, uint
 /* What the engine knows of a LID is what it knows of the slot that it is in. */
 static uint8_t path_sl(int number, void *context, uint8_t hint, ib_net16_t slid, ib_net16_t dlid)
 {
+	uint8_t sl;
+
+	if (rsm_over_sl(hooks[number].engine, cl_ntoh16(slid), cl_ntoh16(dlid), &sl))
+		return sl;
+	if (!hooks[number].path_sl)
+		return hint;
 	return hooks[number].path_sl(context, hint, cl_hton16(rsm_slots_lid(cl_ntoh16(slid))),
 				     cl_hton16(rsm_slots_lid(cl_ntoh16(dlid))));
+}
+
+static void weigh_equally(void *context, osm_physp_t *port, uint8_t number, ib_vl_arb_table_t *block,
+			  unsigned int length, unsigned int which)
+{
+	(void)context;
+	(void)port;
+	(void)number;
+	rsm_router_weigh_equally(block, length, which);
 }
 
 /* Some look up where a LID is now, and give the level of the way between the switches. */
@@ -221,6 +242,10 @@ static void hook_one(struct osm_routing_engine *engine)
 		engine->update_sl2vl = ours[i].lanes;
 		if (plugin->opt.vswitch != RSM_VSWITCH_OFF && goes_by_lid(engine))
 			engine->path_sl = ours[i].path_sl;
+		if (rsm_over_wanted(plugin, engine)) {
+			engine->path_sl = ours[i].path_sl;
+			engine->update_vlarb = weigh_equally;
+		}
 		return;
 	}
 }

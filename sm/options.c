@@ -70,6 +70,7 @@ static const struct option {
 	{ "voqsw_engine", CHOICE, AT(voqsw_engine), 0, 0, 0, voqsw_engines, NULL },
 	{ "voqsw_even", CHOICE, AT(voqsw_even), 1, 0, 0, switched, NULL },
 	{ "voqsw_hosts", CHOICE, AT(voqsw_hosts), 1, 0, 0, switched, NULL },
+	{ "voqsw_over", CHOICE, AT(voqsw_over), 0, 0, 0, switched, NULL },
 	{ "voqsw_sls", NUMBER, AT(voqsw_sls), 8, 1, 16, NULL, NULL },
 	{ "voqsw_vls", NUMBER, AT(voqsw_vls), 0, 0, 15, NULL, NULL },
 	{ "status_socket", TEXT, AT(status_socket), 0, 0, 0, NULL, "/run/osm-repath.sock" },

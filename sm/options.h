@@ -75,6 +75,7 @@ enum rsm_vswitch {
  * @voqsw_engine: whose tables VOQsw takes: 0: updown, 1: vftree
  * @voqsw_even: whether all of these have about as many paths
  * @voqsw_hosts: whether hosts' tables are part of it
+ * @voqsw_over: OpenSM's own engines get those lanes
  * @voqsw_sls: service levels that it uses at most
  * @voqsw_vls: data VLs that it uses at most; 0: all that links have
  * @status_socket: path of the socket; empty: none
@@ -116,6 +117,7 @@ struct rsm_options {
 	int voqsw_engine;
 	int voqsw_even;
 	int voqsw_hosts;
+	int voqsw_over;
 	int voqsw_sls;
 	int voqsw_vls;
 	char status_socket[108];

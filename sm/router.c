@@ -159,11 +159,24 @@ static void update_sl2vl(void *context, osm_physp_t *port, uint8_t in, uint8_t o
 					       sw < 0 ? (uint32_t)at : out, sl));
 }
 
-/*
+/**
+ * rsm_router_weigh_equally - a block of VL arbitration in which all lanes weigh the same
+ * @block: filled in
+ * @length: of it
+ * @which: 0 and 1 are the low priority table, 2 and 3 the high one
+ *
  * OpenSM's own tables let VL 0 go before all others, which is not what an engine means that spreads
- * paths over lanes: all have the same weight. It counts blocks from 0 on: 0 and 1 are the low priority
- * table, 2 and 3 the high one.
+ * paths over lanes.
  */
+void rsm_router_weigh_equally(ib_vl_arb_table_t *block, unsigned int length, unsigned int which)
+{
+	for (unsigned int i = 0; i < length; i++)
+		block->vl_entry[i] = (ib_vl_arb_element_t) {
+			.vl = i < RSM_VL_DISCARD ? i : 0,
+			.weight = !which && i < RSM_VL_DISCARD ? EQUAL_WEIGHT : 0,
+		};
+}
+
 static void update_vlarb(void *context, osm_physp_t *port, uint8_t number, ib_vl_arb_table_t *block,
 			 unsigned int length, unsigned int which)
 {
@@ -171,13 +184,8 @@ static void update_vlarb(void *context, osm_physp_t *port, uint8_t number, ib_vl
 
 	(void)port;
 	(void)number;
-	if (!r->routes.vl)
-		return;
-	for (unsigned int i = 0; i < length; i++)
-		block->vl_entry[i] = (ib_vl_arb_element_t) {
-			.vl = i < RSM_VL_DISCARD ? i : 0,
-			.weight = !which && i < RSM_VL_DISCARD ? EQUAL_WEIGHT : 0,
-		};
+	if (r->routes.vl)
+		rsm_router_weigh_equally(block, length, which);
 }
 
 static int setup(struct osm_routing_engine *engine, struct osm_opensm *osm)
@@ -188,6 +196,13 @@ static int setup(struct osm_routing_engine *engine, struct osm_opensm *osm)
 	engine->update_sl2vl = update_sl2vl;
 	engine->update_vlarb = update_vlarb;
 	return 0;
+}
+
+/** rsm_router_ours - whether it is one of the plugin's */
+bool rsm_router_ours(const struct osm_routing_engine *engine)
+{
+	return engine->context >= (void *)state &&
+		engine->context < (void *)(state + sizeof(state) / sizeof(state[0]));
 }
 
 /** rsm_router_by_switch - whether it is one of ours, whose lanes depend only on switches */

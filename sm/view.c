@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "over.h"
 #include "plugin.h"
 #include "rate.h"
 #include "router.h"
@@ -144,10 +145,12 @@ static uint8_t path_sl(void *context, uint16_t slid, uint16_t dlid)
 	return engine->path_sl(engine->context, OSM_DEFAULT_SL, cl_hton16(slid), cl_hton16(dlid));
 }
 
-static enum rsm_lanes lanes_of(const struct osm_routing_engine *engine)
+static enum rsm_lanes lanes_of(const struct rsm *rsm, const struct osm_routing_engine *engine)
 {
 	if (!engine || !engine->path_sl)
 		return RSM_LANES_NONE;
+	if (rsm_over_wanted(rsm, engine))
+		return RSM_LANES_PORT;
 	if (engine->type == OSM_ROUTING_ENGINE_TYPE_LASH ||
 	    engine->type == OSM_ROUTING_ENGINE_TYPE_TORUS_2QOS || rsm_router_by_switch(engine))
 		return RSM_LANES_SWITCH;
@@ -174,7 +177,7 @@ int rsm_view_make(struct rsm *rsm, struct osm_routing_engine *engine, bool compu
 	*net = (struct rsm_net) {
 		.switches = calloc(n_switches + 1, sizeof(*net->switches)),
 		.ends = calloc(cl_qmap_count(&subn->port_guid_tbl) + 1, sizeof(*net->ends)),
-		.lanes = lanes_of(engine),
+		.lanes = lanes_of(rsm, engine),
 		.sl = path_sl,
 		.context = engine,
 	};

@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * VOQsw: another engine's tables, with lanes that make switches' inputs queue by output (voq.h). Where
- * that engine keeps paths apart by service levels, each of these gets levels and lanes of its own.
- */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,60 +6,20 @@
 
 #include "options.h"
 #include "router.h"
-#include "voq.h"
+#include "voqsw.h"
 
 /* In the order of the option voqsw_engine. */
 static const struct rsm_router *const engines[] = { &rsm_updown_router, &rsm_vftree_router };
 
-/* The other engine's routes are kept: it says in which layer a path is. */
-struct voqsw {
-	const struct rsm_topo *topo;
-	struct rsm_routes base;
-	struct rsm_voq voq;
-	uint32_t *end_of; /* by LID; UINT32_MAX: nobody's */
-	uint32_t n_lids;
-};
-
-static void voqsw_free(void *context)
-{
-	struct voqsw *v = context;
-
-	rsm_voq_free(&v->voq);
-	if (v->base.free)
-		v->base.free(v->base.context);
-	else
-		free(v->base.context);
-	free(v->end_of);
-	free(v);
-}
-
 static uint8_t layer(void *context, uint16_t slid, uint16_t dlid)
 {
-	struct voqsw *v = context;
+	struct rsm_voqsw *v = context;
 
-	return v->base.sl ? v->base.sl(v->base.context, slid, dlid) : 0;
-}
-
-static uint8_t sl(void *context, uint16_t slid, uint16_t dlid)
-{
-	const struct voqsw *v = context;
-
-	if (slid >= v->n_lids || v->end_of[slid] == UINT32_MAX)
-		return 0;
-	return rsm_voq_sl(&v->voq, v->end_of[slid], dlid);
-}
-
-static uint8_t vl(void *context, int32_t sw, uint16_t in, uint32_t out, uint8_t level)
-{
-	const struct voqsw *v = context;
-
-	if (sw >= 0)
-		return rsm_voq_vl(&v->voq, sw, in, out, level);
-	return rsm_voq_end_vl(&v->voq, out, level);
+	return v->base.sl(v->base.context, slid, dlid);
 }
 
 /* Layers are the service levels that the engine gives, from 0 on. */
-static unsigned int count_layers(struct voqsw *v)
+static unsigned int count_layers(struct rsm_voqsw *v)
 {
 	unsigned int most = 0;
 
@@ -77,7 +33,7 @@ static unsigned int count_layers(struct voqsw *v)
 	return most + 1;
 }
 
-static int number_lids(struct voqsw *v)
+static int number_lids(struct rsm_voqsw *v)
 {
 	v->n_lids = v->topo->max_lid + 1;
 	v->end_of = malloc(v->n_lids * sizeof(*v->end_of));
@@ -90,48 +46,133 @@ static int number_lids(struct voqsw *v)
 	return 0;
 }
 
-static int make(struct voqsw *v, const struct rsm_options *opt, const struct rsm_routes *routes,
-		char *why, size_t size)
+static int make(struct rsm_voqsw *v, const struct rsm_options *opt, char *why, size_t size)
 {
 	unsigned int layers = count_layers(v), vls = v->topo->vls / layers;
 	struct rsm_voq_spec spec = {
-		.topo = v->topo, .lft = routes->lft, .n_lft = v->topo->max_lid + 1, .layers = layers,
-		.layer = layer, .context = v, .sls = opt->voqsw_sls / layers, .vls = vls,
-		.even = opt->voqsw_even, .hosts = opt->voqsw_hosts,
+		.topo = v->topo, .lft = v->base.lft, .n_lft = v->topo->max_lid + 1, .layers = layers,
+		.layer = v->base.sl ? layer : NULL, .context = v, .sls = opt->voqsw_sls / layers,
+		.vls = vls, .even = opt->voqsw_even, .hosts = opt->voqsw_hosts,
 	};
 
 	if (opt->voqsw_vls && (unsigned int)opt->voqsw_vls / layers < vls)
 		spec.vls = opt->voqsw_vls / layers;
 	if (!spec.sls || !spec.vls) {
 		snprintf(why, size, "%s has %u layers: too few for %u SLs and %u VLs",
-			 engines[opt->voqsw_engine]->name, layers, opt->voqsw_sls, v->topo->vls);
+			 v->base.name, layers, opt->voqsw_sls, v->topo->vls);
 		return -EINVAL;
 	}
 	return rsm_voq_make(&spec, &v->voq, why, size);
+}
+
+/**
+ * rsm_voqsw_make - service levels and lanes for an engine's tables
+ * @topo: the fabric; it stays until rsm_voqsw_free()
+ * @opt: how many of them
+ * @base: the engine
+ * @v: filled in
+ * @why: the reason of a failure, for a person
+ * @size: of @why
+ *
+ * Return: 0 or a negative error number; then there is nothing to free.
+ */
+int rsm_voqsw_make(const struct rsm_topo *topo, const struct rsm_options *opt,
+		   const struct rsm_voqsw_base *base, struct rsm_voqsw *v, char *why, size_t size)
+{
+	int rc;
+
+	*v = (struct rsm_voqsw) { .topo = topo, .base = *base };
+	snprintf(why, size, "no memory");
+	rc = number_lids(v) ?: make(v, opt, why, size);
+	if (rc)
+		rsm_voqsw_free(v);
+	return rc;
+}
+
+/** rsm_voqsw_sl - service level of a path; what switches send has the first one of its layer */
+uint8_t rsm_voqsw_sl(const struct rsm_voqsw *v, uint16_t slid, uint16_t dlid)
+{
+	if (slid < v->n_lids && v->end_of[slid] != UINT32_MAX)
+		return rsm_voq_sl(&v->voq, v->end_of[slid], dlid);
+	return v->base.sl ? v->base.sl(v->base.context, slid, dlid) * v->voq.spec.sls : 0;
+}
+
+/** rsm_voqsw_vl - lane of packets of a service level, as struct rsm_routes has it */
+uint8_t rsm_voqsw_vl(const struct rsm_voqsw *v, int32_t sw, uint16_t in, uint32_t out, uint8_t level)
+{
+	if (sw >= 0)
+		return rsm_voq_vl(&v->voq, sw, in, out, level);
+	return rsm_voq_end_vl(&v->voq, out, level);
+}
+
+/** rsm_voqsw_free - all that hangs on it, but for the fabric */
+void rsm_voqsw_free(struct rsm_voqsw *v)
+{
+	rsm_voq_free(&v->voq);
+	free(v->end_of);
+	*v = (struct rsm_voqsw) { 0 };
+}
+
+/* The other engine's routes are kept: it says in which layer a path is. */
+struct routed {
+	struct rsm_routes base;
+	struct rsm_voqsw queues;
+};
+
+static void routed_free(void *context)
+{
+	struct routed *r = context;
+
+	rsm_voqsw_free(&r->queues);
+	if (r->base.free)
+		r->base.free(r->base.context);
+	else
+		free(r->base.context);
+	free(r);
+}
+
+static uint8_t sl(void *context, uint16_t slid, uint16_t dlid)
+{
+	const struct routed *r = context;
+
+	return rsm_voqsw_sl(&r->queues, slid, dlid);
+}
+
+static uint8_t vl(void *context, int32_t sw, uint16_t in, uint32_t out, uint8_t level)
+{
+	const struct routed *r = context;
+
+	return rsm_voqsw_vl(&r->queues, sw, in, out, level);
 }
 
 static int route(const struct rsm_topo *topo, const struct rsm_options *opt,
 		 struct rsm_routes *routes, char *why, size_t size)
 {
 	const struct rsm_router *engine = engines[opt->voqsw_engine];
-	struct voqsw *v = calloc(1, sizeof(*v));
+	struct routed *r = calloc(1, sizeof(*r));
 	int rc;
 
 	snprintf(why, size, "no memory");
-	if (!v)
+	if (!r)
 		return -ENOMEM;
-	v->topo = topo;
-	v->base = (struct rsm_routes) { .lft = routes->lft, .n_lft = routes->n_lft };
-	rc = number_lids(v) ?: engine->route(topo, opt, &v->base, why, size);
-	rc = rc ?: make(v, opt, routes, why, size);
+	r->base = (struct rsm_routes) { .lft = routes->lft, .n_lft = routes->n_lft };
+	rc = engine->route(topo, opt, &r->base, why, size);
+	if (!rc) {
+		struct rsm_voqsw_base base = {
+			.name = engine->name, .lft = routes->lft, .n_lft = routes->n_lft,
+			.sl = r->base.sl, .context = r->base.context,
+		};
+
+		rc = rsm_voqsw_make(topo, opt, &base, &r->queues, why, size);
+	}
 	if (rc) {
-		voqsw_free(v);
+		routed_free(r);
 		return rc;
 	}
-	routes->context = v;
+	routes->context = r;
 	routes->sl = sl;
 	routes->vl = vl;
-	routes->free = voqsw_free;
+	routes->free = routed_free;
 	return 0;
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """VOQsw in OpenSM. A flow whose link is free is not held up by one that waits for a busy host, though
-they come to the same input: with up-down routing alone they are in one lane there. Virtual time."""
+they come to the same input: with up-down routing alone they are in one lane there. So it is with OpenSM's
+own engines; those that keep paths apart by lanes still have no credit loop then. Virtual time."""
 
 import json
 import re
@@ -10,6 +11,16 @@ import sys
 from managed import Managed, expect
 
 TOPOLOGY = "random:8,degree=4,hosts=4,seed=1"
+
+
+class Rooted(Managed):
+    """updn finds no root by itself in a network that is no tree."""
+
+    def start_opensm(self, options):
+        guid = re.search(r"nodeguid (\w+)", self.command('Dump "S1"'))[1]
+        with open(f"{self.dir}/roots", "w", encoding="utf-8") as file:
+            file.write(f"{int(guid, 16):#x}\n")
+        return super().start_opensm(f"{options} -a {self.dir}/roots")
 
 
 def switches_and_ports(fabric, lids, a, b):
@@ -38,7 +49,7 @@ def find_case(fabric):
 
 
 def rate(engine, **options):
-    with Managed(TOPOLOGY, f"-R {engine},no_fallback -Q", **options) as fabric:
+    with Rooted(TOPOLOGY, f"-R {engine},no_fallback -Q", **options) as fabric:
         expect(fabric.all_active(), engine, *fabric.plugin_log())
         fabric.check(host="H1")
         victim, hot, crowd = find_case(fabric)
@@ -55,7 +66,43 @@ def rate(engine, **options):
         return results["flows"][0]["gbps"], levels, lanes
 
 
+def queued_crossings(fabric, engine):
+    found = [line for line in fabric.plugin_log() if f"voqsw over {engine}" in line]
+    expect(found, engine, *fabric.plugin_log())
+    return re.search(r"(\d+) of (\d+) crossings", found[-1])
+
+
+def over_lanes(engine):
+    """An engine with lanes: the checker follows service levels, SLtoVL tables and credit loops."""
+    with Managed(TOPOLOGY, f"-R {engine},no_fallback -Q", voqsw_over="on", voqsw_sls=16,
+                 voqsw_hosts="off") as fabric:
+        found = fabric.check(host="H1")
+        expect(int(queued_crossings(fabric, engine)[1]) > 0, engine)
+        return found
+
+
+def over_too_few(engine):
+    """One service level for several layers is too few: the engine keeps its lanes, and the log says so."""
+    with Managed(TOPOLOGY, f"-R {engine},no_fallback -Q", voqsw_over="on", voqsw_sls=1) as fabric:
+        fabric.check(host="H1")
+        expect(any("too few" in line and "keeps its own lanes" in line for line in fabric.plugin_log()),
+               *fabric.plugin_log())
+
+
+def over():
+    plain, levels, lanes = rate("updn")
+    expect(levels == {0} and lanes == {"0"}, levels, lanes)
+    queued, levels, lanes = rate("updn", voqsw_over="on", voqsw_sls=16, voqsw_even="off", voqsw_hosts="off")
+    print(f"updn: {plain} Gbit/s, with queues {queued}")
+    expect(len(lanes) > 2, levels, lanes)
+    expect(queued > 1.5 * plain, "the victim's rate:", queued, "not", plain)
+    for engine in ("dfsssp", "lash"):
+        print(engine, over_lanes(engine))
+    over_too_few("dfsssp")
+
+
 def main():
+    over()
     plain, levels, lanes = rate("updown")
     expect(levels == {0} and lanes == {"0"}, levels, lanes)
     queued, levels, lanes = rate("voqsw", voqsw_sls=16, voqsw_even="off", voqsw_hosts="off")

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <errno.h>
+#include <stdlib.h>
+
+#include "over.h"
+#include "plugin.h"
+#include "router.h"
+#include "topo_view.h"
+#include "voqsw.h"
+
+#include <opensm/osm_node.h>
+#include <opensm/osm_switch.h>
+
+/* What is in force, for the tables of one engine; @engine is NULL without. */
+static struct over {
+	const struct osm_routing_engine *engine;
+	struct rsm_over_base base;
+	struct rsm_topo topo;
+	struct rsm_voqsw queues;
+} over;
+
+static uint8_t base_sl(void *context, uint16_t slid, uint16_t dlid)
+{
+	const struct rsm_over_base *base = context;
+
+	return base->path_sl(base->context, 0, cl_hton16(slid), cl_hton16(dlid));
+}
+
+/**
+ * rsm_over_wanted - whether an engine's lanes are to be replaced
+ *
+ * Those of the plugin have lanes of their own. With vswitch an engine is seldom asked, and knows of LIDs
+ * that others have by then: there it is not done.
+ */
+bool rsm_over_wanted(const struct rsm *rsm, const struct osm_routing_engine *engine)
+{
+	return rsm->opt.voqsw_over && rsm->opt.vswitch == RSM_VSWITCH_OFF &&
+		!rsm_router_ours(engine);
+}
+
+/** rsm_over_free - when OpenSM ends, or before others are made */
+void rsm_over_free(void)
+{
+	rsm_voqsw_free(&over.queues);
+	rsm_topo_free(&over.topo);
+	over = (struct over) { 0 };
+}
+
+static int tables(struct rsm *rsm, const struct rsm_topo *topo, uint8_t **lft)
+{
+	for (uint32_t i = 0; i < topo->n_switches; i++) {
+		osm_switch_t *sw = osm_get_switch_by_guid(&rsm->osm->subn,
+							  cl_hton64(topo->switches[i].guid));
+
+		if (!sw || !sw->new_lft || sw->lft_size <= topo->max_lid)
+			return -ENOENT;
+		lft[i] = sw->new_lft;
+	}
+	return 0;
+}
+
+static int make(struct rsm *rsm, const char *name, char *why, size_t size)
+{
+	struct rsm_voqsw_base base = {
+		.name = name, .sl = over.base.path_sl ? base_sl : NULL, .context = &over.base,
+	};
+	uint8_t **lft;
+	int rc;
+
+	snprintf(why, size, "no memory");
+	rc = rsm_topo_of_subnet(rsm, &over.topo);
+	if (rc)
+		return rc;
+	lft = calloc(over.topo.n_switches + 1, sizeof(*lft));
+	rc = lft ? tables(rsm, &over.topo, lft) : -ENOMEM;
+	if (rc == -ENOENT)
+		snprintf(why, size, "a switch has no table for LID %u", over.topo.max_lid);
+	base.lft = lft;
+	base.n_lft = over.topo.max_lid + 1;
+	rc = rc ?: rsm_voqsw_make(&over.topo, &rsm->opt, &base, &over.queues, why, size);
+	free(lft);
+	return rc;
+}
+
+/**
+ * rsm_over_make - service levels and lanes for the tables that an engine has computed
+ * @rsm: the plugin
+ * @engine: it
+ * @base: what it says of service levels
+ *
+ * In OpenSM's thread, before the first table is set. Without them the engine's own are in force, and
+ * the log says why.
+ */
+void rsm_over_make(struct rsm *rsm, const struct osm_routing_engine *engine,
+		   const struct rsm_over_base *base)
+{
+	char why[256];
+
+	rsm_over_free();
+	over.base = *base;
+	if (make(rsm, engine->name, why, sizeof(why))) {
+		rsm_log(rsm, OSM_LOG_ERROR, "voqsw over %s: %s; it keeps its own lanes", engine->name,
+			why);
+		rsm_over_free();
+		return;
+	}
+	over.engine = engine;
+	rsm_log(rsm, OSM_LOG_INFO, "voqsw over %s: %u of %u crossings have a queue", engine->name,
+		over.queues.voq.considered, over.queues.voq.crossings);
+}
+
+/** rsm_over_sl - service level of a path; false: the engine's own */
+bool rsm_over_sl(const struct osm_routing_engine *engine, uint16_t slid, uint16_t dlid, uint8_t *sl)
+{
+	if (!over.engine || over.engine != engine)
+		return false;
+	*sl = rsm_voqsw_sl(&over.queues, slid, dlid);
+	return true;
+}
+
+/** rsm_over_lanes - a port's SLtoVL table; false: the engine's own */
+bool rsm_over_lanes(const struct osm_routing_engine *engine, osm_physp_t *port, uint8_t in,
+		    uint8_t out, ib_slvl_table_t *table)
+{
+	int32_t sw = -1, at;
+
+	if (!over.engine || over.engine != engine)
+		return false;
+	if (port->p_node->sw)
+		at = sw = rsm_topo_switch_index(&over.topo,
+						cl_ntoh64(osm_node_get_node_guid(port->p_node)));
+	else
+		at = rsm_topo_end_index(&over.topo, cl_ntoh64(osm_physp_get_port_guid(port)));
+	if (at < 0)
+		return false;
+	for (uint8_t sl = 0; sl < 16; sl++)
+		ib_slvl_table_set(table, sl,
+				  rsm_voqsw_vl(&over.queues, sw, in, sw < 0 ? (uint32_t)at : out, sl));
+	return true;
+}
