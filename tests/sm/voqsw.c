@@ -4,17 +4,21 @@
  * of which each packet takes any: a line of JSON for each load. In virtual time, without OpenSM.
  *
  *	voqsw SWITCHES SEED SLS VLS LOAD... [hot=PERCENT] [spots=N] [size=BYTES] [even=1] [hosts=1] [free=1]
+ *	      [plain=1] [warm=US] [time=US]
  *
  * SLS	0: virtual networks, VLS of them; up to 511 here
- * LOAD	bytes per ns and switch that hosts offer
+ * LOAD	payload, bytes per ns and switch, that hosts offer
  * hot	part of the traffic that goes to hot spots, of which there are N (1)
  * size	of a packet's payload (32)
  * even=1	service levels are spread over paths
  * hosts=1	hosts' tables are part of it
+ * plain=1	of several ways tables have the first, and do not use links evenly
+ * warm	microseconds before what is measured, and those that are: time
  * free=1	hosts choose the lane by the path, which tables of InfiniBand can not
  */
 #include "change.h"
 #include "fabric.h"
+#include "options.h"
 #include "papers.h"
 #include "sma.h"
 #include "traffic.h"
@@ -23,15 +27,14 @@
 #define US	1000000ull
 #define HOSTS	4	/* of a switch */
 #define BUFFER	1024	/* bytes that a lane's input has */
-#define WARM_UP	(100 * US)
-#define MEASURE	(200 * US)
-#define HEADERS	30
+#define HEADERS	26	/* LRH, BTH, ICRC, VCRC */
 
 static struct {
 	unsigned int switches, seed, sls, vls;
 	unsigned int spots, size, even, hosts, free;
+	unsigned int plain, warm, time;
 	double hot;
-} want = { .spots = 1, .size = 32 };
+} want = { .spots = 1, .size = 32, .warm = 1000, .time = 1000 };
 
 static void set_lanes(struct fabric *f, uint32_t node, const struct rsm_voq *voq, uint32_t sw)
 {
@@ -78,6 +81,12 @@ static void start_fabric(struct fabric *f, const struct made *made, const struct
 	port_activate_all(f);
 }
 
+/* Payload, bytes per ns and switch. */
+static double accepted(uint64_t bytes)
+{
+	return bytes * 1000.0 / (want.time * US) / want.switches * want.size / (want.size + HEADERS);
+}
+
 /* Hot spots lie as far from each other as may be, by their numbers. */
 static bool is_hot(const struct made *made, uint32_t end)
 {
@@ -116,7 +125,7 @@ static void send(struct fabric *f, const struct made *made, const struct rsm_voq
 				.from = f->lids[made->topo.ends[from].lid],
 				.to = f->lids[made->topo.ends[to].lid],
 				.pattern = FLOW_FIXED, .size = want.size + HEADERS, .poisson = 1,
-				.gbps = load * 8 / HOSTS,
+				.gbps = load * 8 / HOSTS * (want.size + HEADERS) / want.size,
 				.sl = voq ? level(made, voq, from, to) : 0,
 				.scatter = voq ? 0 : want.vls,
 			};
@@ -138,9 +147,9 @@ static void run(const struct made *made, const struct rsm_voq *voq, double load)
 
 	start_fabric(&f, made, voq);
 	send(&f, made, voq, load);
-	fabric_run(&f, WARM_UP);
+	fabric_run(&f, want.warm * US);
 	CHECK_EQ(traffic_measure(&f, 0), 0);
-	fabric_run(&f, WARM_UP + MEASURE);
+	fabric_run(&f, (want.warm + want.time) * US);
 	t = f.traffic;
 	for (uint32_t i = 0; i < t->nflows; i++)
 		if (is_hot(made, i % (made->topo.n_ends - 1) +
@@ -149,8 +158,7 @@ static void run(const struct made *made, const struct rsm_voq *voq, double load)
 	printf("{\"switches\": %u, \"seed\": %u, \"sls\": %u, \"vls\": %u, \"hot\": %.2f, "
 	       "\"spots\": %u, \"load\": %.4f, \"accepted\": %.5f, \"to_hot\": %.5f, "
 	       "\"latency_ns\": %.0f, \"deadlock\": %u}\n", want.switches, want.seed, want.sls,
-	       want.vls, want.hot, want.spots, load,
-	       t->bytes * 1000.0 / MEASURE / want.switches, hot * 1000.0 / MEASURE / want.switches,
+	       want.vls, want.hot, want.spots, load, accepted(t->bytes), accepted(hot),
 	       t->latency.n ? t->latency.sum / 1000.0 / t->latency.n : 0,
 	       deadlock_find(&f, cycle, 64));
 	fflush(stdout);
@@ -169,6 +177,9 @@ static void options(int *argc, char **argv)
 			 sscanf(word, "size=%u", &want.size) != 1 &&
 			 sscanf(word, "even=%u", &want.even) != 1 &&
 			 sscanf(word, "hosts=%u", &want.hosts) != 1 &&
+			 sscanf(word, "plain=%u", &want.plain) != 1 &&
+			 sscanf(word, "warm=%u", &want.warm) != 1 &&
+			 sscanf(word, "time=%u", &want.time) != 1 &&
 			 sscanf(word, "free=%u", &want.free) != 1)
 			return;
 		(*argc)--;
@@ -177,6 +188,7 @@ static void options(int *argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	const struct rsm_options plain = { .updown_even = 0 };
 	struct rsm_voq_spec spec = { .layers = 1 };
 	struct rsm_voq voq;
 	struct made made;
@@ -194,6 +206,8 @@ int main(int argc, char **argv)
 	snprintf(text, sizeof(text), "random:%u,degree=4,hosts=%u,seed=%u", want.switches, HOSTS,
 		 want.seed);
 	made_route(text, NULL, 0, &made);
+	if (want.plain)
+		CHECK_EQ(rsm_updown_router.route(&made.topo, &plain, &made.routes, text, sizeof(text)), 0);
 	slow_links(&made.net);
 	if (want.sls) {
 		spec.topo = &made.topo;
