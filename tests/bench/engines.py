@@ -16,7 +16,9 @@ OPENSM = {"ftree": 11664, "dfsssp": 5832}
 # Ours, with what each needs.
 ENGINES = {
     "pftree": {},
+    "updown": {},
     "vftree": {},
+    "voqsw": {},
 }
 
 
