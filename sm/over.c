@@ -28,6 +28,8 @@ static uint8_t base_sl(void *context, uint16_t slid, uint16_t dlid)
 
 /**
  * rsm_over_wanted - whether an engine's lanes are to be replaced
+ * @rsm: the plugin
+ * @engine: it
  *
  * Those of the plugin have lanes of their own. With vswitch an engine is seldom asked, and knows of LIDs
  * that others have by then: there it is not done.
