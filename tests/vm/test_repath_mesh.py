@@ -82,7 +82,25 @@ def explain(fabric):
         fabric.sm_log()[-1500:], flush=True)
 
 
-def repaired(fabric, say=print):
+def second_fault(fabric, flows, now, parts, say):
+    """S3-S4 goes down as well, and both links come back; on @now the queue pairs are."""
+    before = count_moves(fabric)
+    fabric.command('Unlink "S3"[2]')
+    line = wait_lanes(fabric, 1)
+    wait_moved(fabric, both_ways(line))
+    back = {pair for pair, sl in both_ways(line).items() if sl != both_ways(now)[pair]}
+    say(f"  S3-S4 down: {len(back)} queue pairs are moved back")
+    flows.rates(5)
+    parts["line"] = flows.rates(10)
+    assert count_moves(fabric) - before == len(back), (count_moves(fabric), before, back)
+    routings = fabric.repath_status()["paths"]["routings"]
+    for end in '"S2"[3]', '"S3"[2]':
+        fabric.command(f"ReLink {end}")
+    while fabric.repath_status()["paths"]["routings"] == routings:
+        time.sleep(0.5)
+
+
+def repaired(fabric, say=print, second=False):
     """({phase: [part of a link that each host gets]}, [(seconds, bytes)], {event: seconds})"""
     fabric.guest.load_repath()
     wait_subscribed(fabric.guest, fabric.hosts.values())
@@ -112,7 +130,10 @@ def repaired(fabric, say=print):
     assert sum(n > 1000 for n in used.values()) == 2, used
     assert count_moves(fabric) - before == len(changed), (count_moves(fabric), before, changed)
 
-    fabric.command('ReLink "S2"[3]')
+    if second:
+        second_fault(fabric, flows, new, parts, say)
+    else:
+        fabric.command('ReLink "S2"[3]')
     events["S2-S5 up"], _ = flows.received()
     assert wait_lanes(fabric, 1) == old
     wait_moved(fabric, both_ways(old))
@@ -132,15 +153,20 @@ def repaired(fabric, say=print):
     return {name: [value / LINK for value in values] for name, values in parts.items()}, samples, events
 
 
-def test(bed):
+def play(bed, second=False):
     with open(NET) as f:
         fabric = bed.fabric(f.read(), opensm="-R lash -Q", repath="")
     try:
-        parts, _, _ = repaired(fabric)
+        parts, _, _ = repaired(fabric, second=second)
     except Exception:
         explain(fabric)
         raise
-    for (_, host), got in zip(PAIRS, parts["ring"]):
-        assert got > 0.05, f"nothing comes to {host}: {got}"
+    for phase in {"ring", "line"} & set(parts):
+        for (_, host), got in zip(PAIRS, parts[phase]):
+            assert got > 0.05, f"{phase}: nothing comes to {host}: {got}"
     assert sum(parts["ring"]) > 0.8 * sum(parts["fresh start"]), parts
     assert sum(parts["mesh again"]) > 0.8 * sum(parts["mesh"]), parts
+
+
+def test(bed):
+    play(bed)
