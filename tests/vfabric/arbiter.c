@@ -14,12 +14,12 @@ void arbiter_init(struct arbiter *a, unsigned int vls)
 		a->table[LOW][vl] = (struct vl_weight){ vl, 64 };
 }
 
-void arbiter_changed(struct arbiter *a)
+void arbiter_changed(struct port *port)
 {
-	a->weighted = 0;
+	port->weighted = 0;
 	for (unsigned int i = 0; i < 64; i++)
-		if (a->table[HIGH][i].weight)
-			a->weighted = 1;
+		if (port->arbiter->table[HIGH][i].weight)
+			port->weighted = 1;
 }
 
 /* The next entry of a table whose VL is ready, or -1; *wrapped entries have been passed. */
@@ -52,12 +52,13 @@ static unsigned int take(struct arbiter *a, int table, unsigned int e, const uin
 	return vl;
 }
 
-unsigned int arbiter_pick(struct arbiter *a, unsigned int ready, const uint32_t *bytes)
+unsigned int arbiter_pick(struct port *port, unsigned int ready, const uint32_t *bytes)
 {
+	struct arbiter *a = port->arbiter;
 	int high, low;
 
 	/* Alone, and nothing is weighed against each other: the usual case. */
-	if (!a->weighted && !(ready & (ready - 1)))
+	if (!port->weighted && !(ready & (ready - 1)))
 		return __builtin_ctz(ready);
 	high = next_entry(a, HIGH, ready);
 

@@ -6,15 +6,18 @@
 #include <stdint.h>
 
 struct counters {
+	/* What each packet counts is one line of the cache. */
 	uint64_t xmit_bytes, rcv_bytes, xmit_pkts, rcv_pkts;
+	uint64_t uni_xmit, uni_rcv;
 	uint64_t xmit_wait;		/* ps */
+
 	uint64_t symbol_errors, link_recovers, link_downed;
 	uint64_t rcv_errors, rcv_remote_phys, rcv_relay_errors;
 	uint64_t xmit_discards, xmit_constraint, rcv_constraint;
 	uint64_t local_integrity, buffer_overruns, vl15_dropped;
-	uint64_t uni_xmit, uni_rcv, multi_xmit, multi_rcv;
+	uint64_t multi_xmit, multi_rcv;
 	uint64_t discard_inactive, discard_mtu, discard_lifetime, discard_hoq;
 	uint64_t dlid_mapping, vl_mapping, looping;
-};
+} __attribute__((aligned(64)));
 
 #endif

@@ -13,10 +13,35 @@ static void *grown(void *array, size_t size)
 {
 	array = realloc(array, size);
 	if (!array) {
-		perror("vfabric: packets");
+		perror("vfabric: tables");
 		abort();
 	}
 	return array;
+}
+
+/* An array of what is aligned to lines of the cache. Return: zeroes, or NULL. */
+static void *lines(size_t n, size_t size)
+{
+	size_t bytes = (n * size + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+	void *array = aligned_alloc(CACHE_LINE, bytes);
+
+	if (array)
+		memset(array, 0, bytes);
+	return array;
+}
+
+static void *more_lines(void *array, size_t n, size_t more, size_t size)
+{
+	void *larger = lines(more, size);
+
+	if (!larger) {
+		perror("vfabric: packets");
+		abort();
+	}
+	if (n)
+		memcpy(larger, array, n * size);
+	free(array);
+	return larger;
 }
 
 uint64_t fabric_random(struct fabric *f)
@@ -135,10 +160,10 @@ int fabric_init(struct fabric *f, const struct net *net, const struct fabric_con
 	}
 	f->nqueues = f->nports * vls;
 	f->queue_room = f->nqueues + 64;
-	f->ports = calloc(f->nports + 1, sizeof(*f->ports));
-	f->counters = calloc(f->nports + 1, sizeof(*f->counters));
-	f->queues = malloc(f->queue_room * sizeof(*f->queues));
-	f->lanes = calloc(f->nqueues + 1, sizeof(*f->lanes));
+	f->ports = lines(f->nports + 1, sizeof(*f->ports));
+	f->counters = lines(f->nports + 1, sizeof(*f->counters));
+	f->queues = lines(f->queue_room, sizeof(*f->queues));
+	f->lanes = lines(f->nqueues + 1, sizeof(*f->lanes));
 	f->lids = malloc(UCAST_LIDS * sizeof(*f->lids));
 	if (!f->ports || !f->counters || !f->queues || !f->lanes || !f->lids)
 		return -1;
@@ -218,8 +243,7 @@ uint32_t packet_new(struct fabric *f)
 	if (at == NONE) {
 		uint32_t n = f->npackets, size = n ? n * 2 : 1024;
 
-		f->packets = grown(f->packets, size * sizeof(*f->packets));
-		memset(f->packets + n, 0, (size - n) * sizeof(*f->packets));
+		f->packets = more_lines(f->packets, n, size, sizeof(*f->packets));
 		f->npackets = size;
 		while (size-- > n) {
 			f->packets[size].next = f->free_packet;
@@ -249,8 +273,9 @@ uint32_t queue_new(struct fabric *f, uint32_t port, uint32_t flow)
 		f->free_queue = f->queues[at].next;
 	} else {
 		if (f->nqueues == f->queue_room) {
+			f->queues = more_lines(f->queues, f->nqueues, f->queue_room * 2,
+					       sizeof(*f->queues));
 			f->queue_room *= 2;
-			f->queues = grown(f->queues, f->queue_room * sizeof(*f->queues));
 		}
 		at = f->nqueues++;
 	}

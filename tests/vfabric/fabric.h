@@ -9,6 +9,9 @@
  * the head has left, and then the room is credited to the sender: within one VL a head blocks those
  * behind it, different VLs do not block each other (an input-queued switch whose crossbar is as
  * fast as its links). Everything hangs together by indices; NONE is no index.
+ *
+ * What each packet touches fits a line of the cache, with what else it needs there: in a large fabric
+ * no cache has any of it, and to wait for memory is most of a hop's time.
  */
 #ifndef VF_FABRIC_H
 #define VF_FABRIC_H
@@ -24,6 +27,8 @@
 #define MCAST_BLOCKS 32u		/* of 32 multicast LIDs each */
 #define UCAST_LIDS 0xc000u
 #define MAX_VLS 15
+#define CACHE_LINE 64
+#define OF_LINES __attribute__((aligned(CACHE_LINE)))
 
 enum event_type { EV_ARRIVE, EV_SENT, EV_CREDIT, EV_LIFETIME, EV_FLOW, EV_RTO, EV_SAMPLE,
 		  EV_FAULT, EV_CCTI };
@@ -45,14 +50,15 @@ struct packet {
 	uint32_t next;
 	uint32_t flow, seq;
 	uint32_t copies;	/* the packet that counts the copies of a multicast, or NONE */
-	uint32_t ncopies;
+	uint16_t ncopies;
 	uint16_t slid, dlid, len, pkey;
 	uint16_t sl : 12, vl : 4;
 	uint8_t kind;
 	uint8_t epoch;		/* of the link it came over */
 	uint8_t marks;		/* congestion.h */
 	void *bytes;		/* PACKET_REAL: LRH..ICRC */
-};
+} OF_LINES;
+_Static_assert(sizeof(struct packet) == CACHE_LINE, "a packet is a line");
 
 enum queue_state { QUEUE_EMPTY, QUEUE_WAITS, QUEUE_LEAVES, QUEUE_SPLIT };
 
@@ -69,7 +75,8 @@ struct queue {
 	uint64_t since;		/* its head waits */
 	uint8_t vl, state;
 	uint8_t out;		/* a copy's port */
-};
+} OF_LINES;
+_Static_assert(sizeof(struct queue) == CACHE_LINE, "a queue is a line");
 
 /* The output side of a port and VL. */
 struct lane {
@@ -78,7 +85,8 @@ struct lane {
 	uint32_t stalls;	/* packets in a row that outlived HOQLife */
 	uint64_t stalled_until;
 	uint64_t sent;		/* packets */
-};
+} __attribute__((aligned(CACHE_LINE / 2)));
+_Static_assert(sizeof(struct lane) == CACHE_LINE / 2, "a lane is half a line");
 
 struct vl_weight {
 	uint8_t vl, weight;
@@ -90,7 +98,6 @@ struct arbiter {
 	int32_t left[2];		/* weight left of the current entry, in bytes */
 	int32_t high_left;		/* bytes the high table may still send before a low packet */
 	uint8_t limit;			/* VLHighLimit */
-	uint8_t weighted;		/* the high table is in use */
 };
 
 struct link_fault {
@@ -100,28 +107,31 @@ struct link_fault {
 };
 
 struct port {
-	uint32_t node, peer;		/* peer: port index, NONE or EXTERNAL */
-	uint16_t lid, smlid;
-	uint8_t lmc;
-	uint8_t num, state, phys, epoch;
-	uint8_t busy, blocked, timer, up;	/* up: the cable is plugged and both ends powered */
-	uint16_t waiting;		/* lanes with a line, one bit each */
-	uint16_t mtu;			/* NeighborMTU, bytes */
-	uint8_t op_vls;
-	uint8_t enforce_in, enforce_out;
-	uint8_t stall_count;
-	uint8_t is_switch;
-	uint32_t ps_per_byte;
 	uint64_t delay;			/* of the cable, ps */
 	uint64_t hoq;			/* HOQLife, ps; CLOCK_NEVER */
-	uint64_t blocked_since;
 	struct arbiter *arbiter;
 	struct link_fault *fault;
-	uint32_t was_peer;		/* ReLink's memory */
+	uint32_t node, peer;		/* peer: port index, NONE or EXTERNAL */
+	uint32_t ps_per_byte;
 	uint32_t slow;			/* percent of the link's time a byte takes; 0: 100 */
-	uint32_t drain;			/* of a host: the same for taking it; 0: it takes all at once */
-	uint64_t drained;		/* when it has taken what it got */
-};
+	uint16_t waiting;		/* lanes with a line, one bit each */
+	uint16_t mtu;			/* NeighborMTU, bytes */
+	uint8_t num, state, epoch;
+	uint8_t busy, blocked, timer, up;	/* up: the cable is plugged and both ends powered */
+	uint8_t op_vls;
+	uint8_t enforce_in, enforce_out;
+	uint8_t is_switch;
+	uint8_t weighted;		/* the arbiter's high table is in use */
+
+	/* Seldom */
+	uint64_t blocked_since;
+	uint64_t drained;		/* when a host has taken what it got */
+	uint32_t drain;			/* of a host: as slow, for taking it; 0: it takes all at once */
+	uint32_t was_peer;		/* ReLink's memory */
+	uint16_t lid, smlid;
+	uint8_t lmc, phys, stall_count;
+} OF_LINES;
+_Static_assert(__builtin_offsetof(struct port, blocked_since) == CACHE_LINE, "a line of a port");
 
 struct sma;	/* what management has set: sma.h */
 struct port_sma;
@@ -225,10 +235,10 @@ void lifetime_expire(struct fabric *f, uint32_t port);
 
 /* arbiter.c */
 void arbiter_init(struct arbiter *a, unsigned int vls);
-/* To be called when table has been written. */
-void arbiter_changed(struct arbiter *a);
-/* Which of the ready VLs (bits) sends its packet of that many bytes (per VL) now. */
-unsigned int arbiter_pick(struct arbiter *a, unsigned int ready, const uint32_t *bytes);
+/* To be called when a table of the port's has been written. */
+void arbiter_changed(struct port *port);
+/* Which of the port's ready VLs (bits) sends its packet of that many bytes (per VL) now. */
+unsigned int arbiter_pick(struct port *port, unsigned int ready, const uint32_t *bytes);
 
 /* link.c */
 void link_up(struct fabric *f, uint32_t port);		/* physically; both ends go to INIT */

@@ -380,7 +380,7 @@ void relay_send(struct fabric *f, uint32_t port)
 		out->blocked = 0;
 		f->counters[port].xmit_wait += f->clock.now - out->blocked_since;
 	}
-	vl = arbiter_pick(out->arbiter, ready, bytes);
+	vl = arbiter_pick(out, ready, bytes);
 	transmit(f, port, f->lanes[port * f->config.vls + vl].first);
 }
 

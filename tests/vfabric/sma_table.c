@@ -74,20 +74,20 @@ unsigned int sma_vlarb(struct fabric *f, uint32_t at, unsigned int local, uint32
 	struct node *node = &f->nodes[at];
 	unsigned int block = mod >> 16, num = node->type == NET_SWITCH ? mod & 0xffff : local;
 	struct vl_weight *entry;
-	struct arbiter *a;
+	struct port *port;
 
 	if (block < 1 || block > 4 || num > node->nports)
 		return MAD_BAD_VALUE;
-	a = f->ports[node->first + num].arbiter;
+	port = &f->ports[node->first + num];
 	/* 1 and 2: the low priority table's halves, 3 and 4: the high priority table's. */
-	entry = a->table[block > 2] + (block % 2 ? 0 : 32);
+	entry = port->arbiter->table[block > 2] + (block % 2 ? 0 : 32);
 	for (unsigned int i = 0; i < 32; i++) {
 		if (set)
 			entry[i] = (struct vl_weight){ data[2 * i] & 15, data[2 * i + 1] };
 		data[2 * i] = entry[i].vl;
 		data[2 * i + 1] = entry[i].weight;
 	}
-	arbiter_changed(a);
+	arbiter_changed(port);
 	return 0;
 }
 

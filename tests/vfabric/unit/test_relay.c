@@ -244,7 +244,7 @@ static void test_arbitration(void)
 	arbiter->table[0][0].weight = 0;
 	arbiter->table[1][0] = (struct vl_weight){ 0, 255 };
 	arbiter->limit = 255;
-	arbiter_changed(arbiter);
+	arbiter_changed(&f.ports[at("S1", 2)]);
 	traffic_measure(&f, 0);
 	fabric_run(&f, 4100 * US);
 	CHECK(a->bytes > 50 * b->bytes);
