@@ -147,7 +147,6 @@ static void set_up(struct fabric *f, struct cable *c)
 	memset(c->sent, 0, sizeof(c->sent));
 	memset(c->received, 0, sizeof(c->received));
 	memset(c->peer_limit, 0, sizeof(c->peer_limit));
-	port->peer = EXTERNAL;
 	port->up = 1;
 	port->epoch++;
 	port->phys = PHYS_LINKUP;
@@ -177,6 +176,26 @@ static void set_down(struct fabric *f, struct cable *c)
 	link_down(f, c->port);
 	shared_pf(f, c->port, 0);
 	pass_news(f, c);
+}
+
+void ext_down(struct fabric *f, uint32_t port)
+{
+	struct cable *c = cable_of(f, port);
+
+	if (!c || !c->up)
+		return;
+	c->up = 0;
+	shared_pf(f, port, 0);
+	pass_news(f, c);
+	tell(f, c, VHCA_FLOW, 0, NULL, 0);
+}
+
+/* Whether this end lets the link train. */
+static int may_train(const struct fabric *f, const struct cable *c)
+{
+	const struct port *port = &f->ports[c->port];
+
+	return !c->pulled && port->phys != PHYS_DISABLED && !f->nodes[port->node].dead;
 }
 
 static void detach(struct fabric *f, struct cable *c)
@@ -256,7 +275,9 @@ static void hello(struct fabric *f, const struct vhca_header *h, const uint8_t *
 	}
 	if (!h->function)
 		f->ports[host].peer = NONE;
-	set_up(f, c);
+	f->ports[port].peer = EXTERNAL;
+	if (may_train(f, c))
+		set_up(f, c);
 	tell(f, c, VHCA_WELCOME, 0, NULL, 0);
 }
 
@@ -343,7 +364,7 @@ static void message(struct fabric *f, uint8_t *text, size_t n, struct cable *fro
 		set_down(f, c);
 		return;
 	}
-	if (c->pulled)
+	if (!may_train(f, c))
 		return;
 	if (!c->up) {
 		set_up(f, c);
@@ -427,10 +448,10 @@ int ext_plug(struct fabric *f, uint32_t port, int in)
 	if (!c || c->pulled != in)
 		return -1;
 	c->pulled = !in;
-	if (in)
-		set_up(f, c);
-	else
+	if (!in)
 		set_down(f, c);
+	else if (may_train(f, c))
+		set_up(f, c);
 	tell(f, c, VHCA_FLOW, 0, NULL, 0);
 	return 0;
 }

@@ -24,6 +24,8 @@ void ext_send_mad(struct fabric *f, uint32_t port, const struct mad_address *add
 void ext_deliver(struct fabric *f, uint32_t port, uint32_t packet);
 /* Pulls the cable of a switch port out of its HCA, or puts it back. Return: -1 if it can not be. */
 int ext_plug(struct fabric *f, uint32_t port, int in);
+/* The link of a switch port has gone down at this end: its HCA is to know. */
+void ext_down(struct fabric *f, uint32_t port);
 /* Room was freed in the input buffers of a port. */
 void ext_room(struct fabric *f, uint32_t port);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Cables and the link state machine: what up, down and a new state do to lanes and lines. */
+#include "ext.h"
 #include "fabric.h"
 #include "sma.h"
 
@@ -65,6 +66,8 @@ void link_down(struct fabric *f, uint32_t at)
 	for (int i = 0; i < 2; i++)
 		if (ends[i] != NONE && ends[i] != EXTERNAL)
 			port_set_state(f, ends[i], PORT_DOWN);
+	if (ends[1] == EXTERNAL)
+		ext_down(f, at);
 }
 
 void link_up(struct fabric *f, uint32_t at)

@@ -20,7 +20,8 @@ from bed import Fabric, expect
 HELLO, WELCOME, REFUSED, DATA, FLOW, BYE = range(1, 7)
 HEADER = struct.Struct(">IBBBBIIQBBBBHH")
 CREDITS = struct.Struct(">32I")
-INIT, ARMED, ACTIVE = 2, 3, 4
+DOWN, INIT, ARMED, ACTIVE = 1, 2, 3, 4
+POLLING, DISABLED = 2, 3
 LIMIT = 1 << 20
 BLOCK = 64
 
@@ -228,6 +229,51 @@ def hot_plug(fabric, a, b):
     expect(a.smp(1, 0x15, 4)[1][32] & 15 == 1, "silence is down")
 
 
+def set_port(a, port, state=0, phys=0):
+    """As an SM does; a's messages until then have been heard."""
+    info = bytearray(a.smp(1, 0x15, port)[1])
+    info[32] = info[32] & 0xf0 | state
+    info[33] = phys << 4
+    status, _ = a.smp(2, 0x15, port, info)
+    expect(status == 0, "PortInfo", port, state, phys, status)
+
+
+def hear_link(hca, there):
+    while hca.link_there != there:
+        expect(hca.hear(5), "the switch says that the link is", "up" if there else "down")
+
+
+def switched_off(fabric, a, b):
+    """A switch port that is disabled, trained again, or of a switch that is down: its HCA is told, and
+    nothing but the end of that brings the link back."""
+    def off_and_on(off, on):
+        off()
+        hear_link(b, 0)
+        if on:
+            b.tell(FLOW)
+            expect(a.smp(1, 0x15, 4)[1][32] & 15 == 1, "the port is down, whatever the HCA says")
+            on()
+        b.sent = [0] * 16
+        b.tell(FLOW)
+        hear_link(b, 1)
+        expect(a.smp(1, 0x15, 4)[1][32] & 15 == INIT, "the port trains again")
+
+    off_and_on(lambda: set_port(a, 4, phys=DISABLED), lambda: set_port(a, 4, phys=POLLING))
+    off_and_on(lambda: set_port(a, 4, state=DOWN), None)
+    for hca in (a, b):
+        hca.tell(FLOW)
+    fabric.command('Down "S1"')
+    for hca in (a, b):
+        hear_link(hca, 0)
+        hca.tell(FLOW)
+        expect(hca.hear(0.3) is None or not hca.link_there, "it is down, whatever the HCA says")
+    fabric.command('Up "S1"')
+    for hca in (a, b):
+        hca.tell(FLOW)
+        hear_link(hca, 1)
+    activate(a, (3, 4), {3: 2, 4: 3})
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="vfabric-") as where:
         with Fabric("mesh:1,hosts=4", "-r", "-x", f"unix:{where}/ext") as fabric:
@@ -240,6 +286,7 @@ def main():
             activate(a, (3, 4), {3: 2, 4: 3})
             exchange(a, b)
             back_pressure(a, b)
+            switched_off(fabric, a, b)
             hot_plug(fabric, a, b)
             expect(fabric.server.poll() is None, "vfabric lives", fabric.server_log())
     return 0
