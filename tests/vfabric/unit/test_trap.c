@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Traps: what they say, that they are sent until the subnet manager represses them, and no longer. */
+#include <string.h>
+
+#include "made.h"
+#include "manager.h"
+
+#define AGAIN_MS 200
+#define MOST 20
+
+static struct net net;
+static struct fabric f;
+static struct manager manager;
+
+static void up(void)
+{
+	made_up(&f, &net, "mesh:2", 8);
+	manager = (struct manager){ .ctl = -1, .epoll = -1 };
+	f.manager = &manager;
+}
+
+static void down(void)
+{
+	free(manager.traps);
+	f.manager = NULL;
+	made_down(&f, &net);
+}
+
+static uint32_t at(const char *id, unsigned int num)
+{
+	return fabric_port(&f, net_find(&net, id), num);
+}
+
+static unsigned int number(const struct trap *trap)
+{
+	return be16_at(trap->notice + 4);
+}
+
+/* The SM's answer, by the lower half of the transaction ID. */
+static void repress(uint32_t node, uint64_t tid)
+{
+	uint8_t mad[256] = { 1, CLASS_SM, 1, SMP_REPRESS };
+
+	put_be64(mad + 8, 0x123400000000ull | (uint32_t)tid);
+	trap_repress(&f, node, mad);
+}
+
+static void test_notices(void)
+{
+	uint32_t node = net_find(&net, "S1");
+	uint16_t lid = 7;
+
+	f.ports[at("S1", 0)].lid = lid;
+	trap_link_state(&f, node);
+	trap_flow_control(&f, at("S1", 2));
+	trap_capabilities(&f, at("H1", 1));
+	CHECK_EQ(manager.ntraps, 3);
+	CHECK_EQ(number(&manager.traps[0]), 128);
+	CHECK_EQ(be16_at(manager.traps[0].notice + 10), lid);
+	CHECK_EQ(number(&manager.traps[1]), 131);
+	CHECK_EQ(be16_at(manager.traps[1].notice + 12), lid);
+	CHECK_EQ(manager.traps[1].notice[14], 2);
+	CHECK_EQ(number(&manager.traps[2]), 144);
+	CHECK_EQ(be16_at(manager.traps[2].notice + 12), f.ports[at("H1", 1)].lid);
+	/* News of the same kind takes the place of what is not answered yet, and its answer is another. */
+	trap_link_state(&f, node);
+	CHECK_EQ(manager.ntraps, 3);
+	repress(node, 1);
+	CHECK_EQ(manager.ntraps, 3);
+	while (manager.ntraps)
+		repress(manager.traps[0].node, manager.traps[0].tid);
+}
+
+static void test_repressed(void)
+{
+	uint32_t node = net_find(&net, "S2");
+	uint64_t now;
+
+	trap_link_state(&f, node);
+	CHECK_EQ(trap_resend(&f, 0), AGAIN_MS);
+	CHECK_EQ(manager.traps[0].tries, 1);
+	trap_resend(&f, AGAIN_MS - 1);
+	CHECK_EQ(manager.traps[0].tries, 1);
+	trap_resend(&f, AGAIN_MS);
+	CHECK_EQ(manager.traps[0].tries, 2);
+	repress(node, manager.traps[0].tid + 1);
+	repress(net_find(&net, "S1"), manager.traps[0].tid);
+	CHECK_EQ(manager.ntraps, 1);
+	repress(node, manager.traps[0].tid);
+	CHECK_EQ(manager.ntraps, 0);
+	CHECK_EQ(trap_resend(&f, 2 * AGAIN_MS), -1);
+
+	/* Nobody answers: it ends all the same. */
+	trap_link_state(&f, node);
+	for (now = 0; manager.ntraps; now += AGAIN_MS) {
+		CHECK(now < (MOST + 1) * AGAIN_MS);
+		trap_resend(&f, now);
+	}
+	CHECK_EQ(now, MOST * AGAIN_MS);
+}
+
+int main(void)
+{
+	up();
+	test_notices();
+	test_repressed();
+	down();
+	return 0;
+}
