@@ -2,29 +2,20 @@
 /* Links to real HCAs: attach, credits both ways, keep-alive, and packets in and out of the model. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "../vhca/wire.h"
 #include "ext.h"
 #include "ext_packet.h"
+#include "ext_socket.h"
 #include "shared.h"
 #include "sma.h"
 
 #define MAX_CABLES 256
-#define MAX_BACKLOG 1024u
-
-/* A message that the HCA's socket had no room for. */
-struct late {
-	struct late *next;
-	size_t length;
-	uint8_t bytes[];
-};
 
 struct cable {
 	uint32_t port;			/* of the switch */
@@ -35,8 +26,7 @@ struct cable {
 	uint32_t sent[VHCA_VLS], received[VHCA_VLS], peer_limit[VHCA_VLS], told[VHCA_VLS];
 	uint8_t used, hca_port, function, up;
 	uint8_t pulled;			/* by the console: it stays down, whatever the HCA says */
-	struct late *first, *last;
-	uint32_t nlate;
+	struct ext_backlog late;
 };
 
 struct ext {
@@ -52,53 +42,6 @@ static uint32_t limit(const struct fabric *f, const struct cable *c, unsigned in
 	const struct queue *q = &f->queues[c->port * f->config.vls + vl];
 
 	return c->received[vl] + f->capacity - (q->held < f->capacity ? q->held : f->capacity);
-}
-
-static void keep(struct cable *c, const struct vhca_header *h, const void *body,
-		 unsigned int length)
-{
-	struct late *late;
-
-	if (c->nlate == MAX_BACKLOG)
-		return;
-	late = malloc(sizeof(*late) + sizeof(*h) + length);
-	if (!late)
-		return;
-	late->next = NULL;
-	late->length = sizeof(*h) + length;
-	memcpy(late->bytes, h, sizeof(*h));
-	memcpy(late->bytes + sizeof(*h), body, length);
-	if (c->nlate++)
-		c->last->next = late;
-	else
-		c->first = late;
-	c->last = late;
-}
-
-static void forget_late(struct cable *c)
-{
-	while (c->nlate) {
-		struct late *late = c->first;
-
-		c->first = late->next;
-		c->nlate--;
-		free(late);
-	}
-}
-
-static void flush_late(struct fabric *f, struct cable *c)
-{
-	while (c->nlate) {
-		struct late *late = c->first;
-
-		if (sendto(f->ext->fd, late->bytes, late->length, MSG_DONTWAIT,
-			   (struct sockaddr *)&c->to, c->to_size) < 0 &&
-		    (errno == EAGAIN || errno == ENOBUFS))
-			return;
-		c->first = late->next;
-		c->nlate--;
-		free(late);
-	}
 }
 
 static void tell(struct fabric *f, struct cable *c, enum vhca_type type, unsigned int vl,
@@ -124,11 +67,11 @@ static void tell(struct fabric *f, struct cable *c, enum vhca_type type, unsigne
 		h.credit[i].limit = htonl(c->told[i]);
 	}
 	c->told_ms = f->ext->now_ms;
-	if (!c->nlate && sendmsg(f->ext->fd, &msg, MSG_DONTWAIT) >= 0)
+	if (!c->late.n && sendmsg(f->ext->fd, &msg, MSG_DONTWAIT) >= 0)
 		return;
 	/* Data must not get lost here; news of credits come with it or later. */
-	if (type == VHCA_DATA && (c->nlate || errno == EAGAIN || errno == ENOBUFS))
-		keep(c, &h, body, length);
+	if (type == VHCA_DATA && (c->late.n || errno == EAGAIN || errno == ENOBUFS))
+		ext_backlog_keep(&c->late, &h, body, length);
 }
 
 static struct cable *cable_of(const struct fabric *f, uint32_t port)
@@ -201,7 +144,7 @@ static int may_train(const struct fabric *f, const struct cable *c)
 static void detach(struct fabric *f, struct cable *c)
 {
 	set_down(f, c);
-	forget_late(c);
+	ext_backlog_free(&c->late);
 	f->ports[c->port].peer = NONE;
 	c->used = 0;
 }
@@ -429,8 +372,7 @@ int ext_tick(struct fabric *f, uint64_t now_ms)
 		if (!c->used)
 			continue;
 		any = 1;
-		flush_late(f, c);
-		late |= c->nlate != 0;
+		late |= ext_backlog_send(&c->late, f->ext->fd, &c->to, c->to_size);
 		if (now_ms - c->heard_ms > VHCA_DEAD_MS) {
 			trap_flow_control(f, c->port);
 			detach(f, c);
@@ -487,64 +429,13 @@ void ext_deliver(struct fabric *f, uint32_t port, uint32_t packet)
 	packet_put(f, packet);
 }
 
-static int open_unix(const char *path)
-{
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-	if (strlen(path) >= sizeof(a.sun_path)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	strcpy(a.sun_path, path);
-	unlink(path);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)))
-		return -1;
-	return fd;
-}
-
-/* The wire trusts who can reach it: only loopback addresses, unless somebody says that he means it. */
-static int open_udp(const char *where, int anywhere)
-{
-	struct sockaddr_in a = { .sin_family = AF_INET };
-	const char *colon = strrchr(where, ':');
-	char address[32];
-	int fd;
-
-	errno = EINVAL;
-	if (!colon || colon - where >= (long)sizeof(address))
-		return -1;
-	memcpy(address, where, colon - where);
-	address[colon - where] = '\0';
-	a.sin_port = htons(strtoul(colon + 1, NULL, 10));
-	if (inet_pton(AF_INET, address, &a.sin_addr) != 1 ||
-	    (!anywhere && ntohl(a.sin_addr.s_addr) >> 24 != 127))
-		return -1;
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)))
-		return -1;
-	return fd;
-}
-
 int ext_listen(struct fabric *f, const char *where, int epoll)
 {
 	struct epoll_event e = { .events = EPOLLIN, .data.u64 = TAG_EXT };
-	int fd = -1, size = 8 << 20;
+	int fd = ext_socket_open(where);
 
-	errno = EINVAL;
-	if (!strncmp(where, "unix:", 5))
-		fd = open_unix(where + 5);
-	else if (!strncmp(where, "udp:", 4))
-		fd = open_udp(where + 4, 0);
-	else if (!strncmp(where, "net:", 4))
-		fd = open_udp(where + 4, 1);
 	if (fd < 0)
 		return -1;
-	/* Credits keep what is under way within this; as root the system's limit does not count. */
-	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)))
-		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
-	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)))
-		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	f->ext = calloc(1, sizeof(*f->ext));
 	if (!f->ext || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e)) {
 		close(fd);
@@ -560,7 +451,7 @@ void ext_close(struct fabric *f)
 		return;
 	for (int i = 0; i < f->ext->ncables; i++)
 		if (f->ext->cables[i].used) {
-			forget_late(&f->ext->cables[i]);
+			ext_backlog_free(&f->ext->cables[i].late);
 			tell(f, &f->ext->cables[i], VHCA_BYE, 0, NULL, 0);
 		}
 	close(f->ext->fd);
