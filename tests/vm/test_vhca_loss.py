@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """RC over wires that lose, double, delay and disorder packets: every opcode, nothing wrong.
 
-LOSS_SECONDS=n runs so long: for a count of messages that is worth a table.
+LOSS_SECONDS=n runs so long, with messages up to LOSS_SIZE=n bytes, and LOSS_SEED=n is vfabric's: for a
+count of messages that is worth a table.
 """
 
 import json
@@ -11,19 +12,22 @@ import os
 GUESTS = 2
 
 SECONDS = int(os.environ.get("LOSS_SECONDS") or 10)
+SIZE = int(os.environ.get("LOSS_SIZE") or 16384)
+SEED = int(os.environ.get("LOSS_SEED") or 1)
 TIMEOUT = 290 + SECONDS
 
-FAULT = "loss=0.01 duplicate=0.01 reorder=0.01 delay=20 jitter=50"
+# In ns. Eight packets of the largest size take 8250: so far may one that is late fall behind.
+FAULT = "loss=0.01 duplicate=0.01 reorder=0.01 window=8250 delay=20000 jitter=1000"
 COUNTERS = "rc_resends rc_sequence_naks rc_duplicates rc_gaps".split()
 
 
 def test(bed):
-    fabric = bed.fabric("mesh:2")
+    fabric = bed.fabric("mesh:2", options=f"-s {SEED}")
     a = fabric.guest
     for port in ('"S1"[2]', '"S2"[1]'):
         fabric.command(f"Fault {port} {FAULT}")
     server = a.start(f"rcheck -d vhca1 -T {SECONDS + 50}")
-    said = a.run(f"sleep 0.5; rcheck -d vhca2 -m all -q 4 -n 16 --vary -s 16384 -b -T {SECONDS} "
+    said = a.run(f"sleep 0.5; rcheck -d vhca2 -m all -q 8 -n 16 --vary -s {SIZE} -b -T {SECONDS} "
                  "--timeout 13 127.0.0.1", timeout=SECONDS + 80)
     assert '"ok":true' in said, said
     assert '"ok":true' in server.wait(60)
