@@ -45,7 +45,7 @@ import kernel as kernels
 PORT = 7000
 CONTROL = "/run/vfabric"
 SYSFS = "/sys/devices/vhca"
-TOOLS = """opensm ibnetdiscover smpquery perfquery saquery iblinkinfo ibv_rc_pingpong
+TOOLS = """opensm ibnetdiscover smpquery perfquery saquery iblinkinfo sminfo ibportstate ibv_rc_pingpong
     ib_read_bw ib_write_bw""".split()
 PROVIDER = "libibverbs/libipathverbs-rdmav34.so"
 MODULES = ("rdmavt", "ib_ipoib")
