@@ -198,19 +198,27 @@ static int setup(struct osm_routing_engine *engine, struct osm_opensm *osm)
 	return 0;
 }
 
+/* NULL: it is not one of ours. Its functions may be others' by now, who ask ours. */
+static const struct router *router_of(const struct osm_routing_engine *engine)
+{
+	for (size_t i = 0; routers[i]; i++)
+		if (engine->context == &state[i])
+			return &state[i];
+	return NULL;
+}
+
 /** rsm_router_ours - whether it is one of the plugin's */
 bool rsm_router_ours(const struct osm_routing_engine *engine)
 {
-	return engine->context >= (void *)state &&
-		engine->context < (void *)(state + sizeof(state) / sizeof(state[0]));
+	return router_of(engine);
 }
 
 /** rsm_router_by_switch - whether it is one of ours, whose lanes depend only on switches */
 bool rsm_router_by_switch(const struct osm_routing_engine *engine)
 {
-	const struct router *r = engine->context;
+	const struct router *r = router_of(engine);
 
-	return engine->path_sl == path_sl && r->router->by_switch;
+	return r && r->router->by_switch;
 }
 
 /**
@@ -220,10 +228,9 @@ bool rsm_router_by_switch(const struct osm_routing_engine *engine)
  */
 bool rsm_router_again(const struct osm_routing_engine *engine)
 {
-	for (size_t i = 0; routers[i]; i++)
-		if (engine->context == &state[i])
-			return state[i].failed || routers[i]->by_more;
-	return false;
+	const struct router *r = router_of(engine);
+
+	return r && (r->failed || r->router->by_more);
 }
 
 /**

@@ -159,7 +159,7 @@ static int find_vf(struct rsm *rsm, osm_switch_t *sw, rsm_vm_taken taken, void *
  * @why: the reason of a failure, for a person
  * @size: of @why
  *
- * Return: 0 or -ENOENT.
+ * Return: 0, -ENOENT or -EEXIST.
  */
 int rsm_vm_find_place(struct rsm *rsm, const char *word, rsm_vm_taken taken, void *context,
 		      struct rsm_vm_move *move, char *why, size_t size)
@@ -213,6 +213,11 @@ int rsm_vm_find_place(struct rsm *rsm, const char *word, rsm_vm_taken taken, voi
 	if (!port && !move->carried && move->lid) {
 		snprintf(why, size, "no VF is there");
 		return -ENOENT;
+	}
+	/* Its VF may go before the other one comes, with its own. */
+	if (port && !move->carried && rsm_vm_guid(port)) {
+		snprintf(why, size, "another VM is there");
+		return -EEXIST;
 	}
 	move->other = port ? cl_ntoh16(osm_port_get_base_lid(port)) : 0;
 	return 0;

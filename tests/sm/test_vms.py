@@ -146,13 +146,14 @@ def addresses():
         expect(int(found["port"], 0) == vf, "the first VF that is free", found)
         expect(guid_of(fabric, "H1v1") == vm, hex(guid_of(fabric, "H1v1")))
         lid = found["lid"]
+        neighbour = fabric.say(f"start {vm + 9:#x} {nodes['H2v2'][2]}")["lid"]
         plan = fabric.say(f"plan {vm:#x} {nodes['H4-hca'][0]:#x}")
         before = fabric.smps()
         begun = fabric.say(f"begin {vm:#x} {nodes['H4-hca'][0]:#x}")
         for line in (f"begin {vm:#x} {nodes['H3'][2]}", f"move {nodes['H1'][2]} {nodes['H3v1'][2]}", f"move {lid} {lid}", "move 9999 1", "jump 1 2",
                      f"start {vm:#x} {nodes['H2'][2]}", f"move {lid} {nodes['L1-1'][2]}",
                      f"move {nodes['H2v1'][2]} {nodes['H4v1'][2]}", "move 1", "end 1",
-                     f"end {vm + 1:#x}", "x" * 300):
+                     f"end {vm + 1:#x}", f"start {vm + 2:#x} {neighbour}", "x" * 300):
             try:
                 expect(False, line, fabric.say(line))
             except Failed:
@@ -168,6 +169,10 @@ def addresses():
         expect((sent[PORT], sent[GUIDS]) == (2, 2), sent)
         expect(guid_of(fabric, "H4v1") == vm and guid_of(fabric, "H1v1") == 0, "the GUID came along")
         expect(fabric.lids()["H4v1"] == lid, "and the LID")
+        try:
+            expect(False, "to where another VM is", fabric.say(f"move {vm:#x} {neighbour}"))
+        except Failed as error:
+            expect("another VM is there" in str(error), error)
         fabric.say(f"begin {vm:#x} {nodes['H1'][2]}")
         fabric.say(f"cancel {vm:#x}")
         fabric.say(f"move {vm:#x} {nodes['H1'][2]} closed")
