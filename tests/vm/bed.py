@@ -58,6 +58,7 @@ import os
 import shutil
 import threading
 
+import booted
 import image
 from channel import CommandFailed, GuestGone, Job          # noqa: F401  offered to tests
 from guest import Guest
@@ -87,6 +88,7 @@ class _Boot:
         self.vmlinux = vmlinux
         self.initrd = initrd
         self.mgmt_mac = f"52:54:00:4d:00:{number:02x}"
+        self.number = number
         self.append = (f"bed.host={name} bed.mgmt={address('mgmt', number)} "
                        f"bed.mgmt_mac={self.mgmt_mac}")
 
@@ -95,7 +97,8 @@ class Bed:
     """Guests and networks of one test, also as a context manager.
 
     kernel: the Kernel that its guests boot; files: {path in the guests: path here}, put there
-    beyond what the build made, to be filled before the first guest boots.
+    beyond what the build made, to be filled before the first guest boots; booted: where guests'
+    states are kept, None: all boot.
     """
 
     def __init__(self):
@@ -107,6 +110,7 @@ class Bed:
         self.last_words = {}            # of killed guests: name -> complaints
         self.expected_log_patterns = []
         self.files = {}
+        self.booted = None if self.kernel.debug else booted.of_run()
         self.at_end = []                # what a test has running outside of guests: called
         self._macs = 0
         self._vmlinux = self._initrd = None
@@ -117,14 +121,18 @@ class Bed:
         self._prepare_image()
         if self.kernel.debug:       # its shadow, and what it keeps of what was freed
             memory *= 3
-        started = []
-        for name in names:
-            number = len(self.all_guests) + 1
+        planned = []
+        for number, name in enumerate(names, len(self.all_guests) + 1):
             boot = _Boot(self._vmlinux, self._initrd, name, number)
             nics = [Nic("rdma", 0, address("rdma", number), self.new_mac())] if rdma else []
-            guest = Guest(self, name, number, boot, memory, nics)
-            self.all_guests.append(guest)
-            started.append(guest)
+            planned.append((name, number, boot, memory, nics))
+        states = {}
+        if self.booted:
+            self._each(planned, lambda plan: states.update({plan[0]: self.booted.state(*plan[2:])}))
+        started = []
+        for plan in planned:
+            started.append(Guest(self, *plan, state=states.get(plan[0])))
+            self.all_guests.append(started[-1])
         for guest in started:
             guest.wait_boot()
         self._each(started, lambda guest: [guest.configure(nic) for nic in guest.nics])
@@ -142,16 +150,16 @@ class Bed:
         return fabric.Fabric(self, topology, **options)
 
     @staticmethod
-    def _each(guests, action):
-        """action(guest) for all, at once; the first exception is raised."""
+    def _each(items, action):
+        """action(item) for all, at once; the first exception is raised."""
         errors = []
 
-        def call(guest):
+        def call(item):
             try:
-                action(guest)
+                action(item)
             except Exception as error:
                 errors.append(error)
-        threads = [threading.Thread(target=call, args=(guest,)) for guest in guests]
+        threads = [threading.Thread(target=call, args=(item,)) for item in items]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -11,7 +11,8 @@ import threading
 import time
 
 _FRAME = struct.Struct("<III")
-_RUN, _INPUT, _KILL = 1, 2, 3
+_WAKE = struct.Struct("<Q32s64s")
+_RUN, _INPUT, _KILL, _WAKING = 1, 2, 3, 4
 _OUTPUT, _EXIT, _HELLO = 1, 2, 3
 
 
@@ -106,6 +107,12 @@ class Channel:
 
     def wait_hello(self, timeout):
         self.wait(lambda: self._hello, timeout, lambda: f"{self.name}: no boot in {timeout} s")
+
+    def wake(self, hostname):
+        """Tell a guest that was started from a saved state, which says hello no more, its name, the
+        time, and random bytes of its own."""
+        self._hello = True
+        self.send(0, _WAKING, _WAKE.pack(time.time_ns(), os.urandom(32), hostname.encode()))
 
     def wait(self, condition, timeout, complaint):
         """Wait until condition(); TimeoutError(complaint()) or GuestGone if it never comes."""

@@ -18,7 +18,8 @@ class Guest:
     network that stays; nics: what is plugged now.
     """
 
-    def __init__(self, bed, name, number, boot, memory, nics):
+    def __init__(self, bed, name, number, boot, memory, nics, state=None):
+        """It boots, or begins with the saved @state of one that has."""
         self.bed = bed
         self.name = name
         self.number = number
@@ -27,23 +28,28 @@ class Guest:
         self._boot = boot
         self._memory = memory
         self._life = 0      # which QEMU of this guest is running it
-        self.qemu = self._new_qemu(nics)
+        self._state = state
+        self.qemu = self._new_qemu(nics, state=state)
         self._channel = Channel(name, self.qemu.shell_path, bed.kernel.slowness)
 
     def __repr__(self):
         return f"guest {self.name}"
 
-    def _new_qemu(self, nics, incoming=False):
+    def _new_qemu(self, nics, **start):
         self._life += 1
         label = self.name if self._life == 1 else f"{self.name}.{self._life}"
         qemu = Qemu(self.bed.directory, label, self._boot, self.bed.networks, nics,
-                    self._memory, incoming)
+                    self._memory, **start)
         qemu.qmp.slowness = self.bed.kernel.slowness
         self.bed.qemus.append(qemu)
         return qemu
 
     def wait_boot(self, timeout=120):
-        self._channel.wait_hello(timeout)
+        if self._state:
+            self.qemu.resume(timeout)
+            self._channel.wake(self.name)
+        else:
+            self._channel.wait_hello(timeout)
 
     # Commands and files
 

@@ -26,7 +26,9 @@ class Qemu:
     of its own), the port repath.0, the port bed.0, and where a migration comes in.
     """
 
-    def __init__(self, directory, label, boot, networks, nics, memory, incoming=False):
+    def __init__(self, directory, label, boot, networks, nics, memory, incoming=False, state=None):
+        """With @incoming it waits for a migration; with @state it starts, paused, from what save()
+        has left there."""
         self.label = label
         self._networks = networks
         self._backends = {nic.netdev for nic in nics}
@@ -43,6 +45,8 @@ class Qemu:
                         "-device", ",".join(f"{k}={v}" for k, v in nic.device().items())]
         if incoming:
             command += ["-incoming", self.uri]
+        elif state:
+            command += ["-incoming", f"exec:cat '{state}'"]
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=subprocess.STDOUT)
@@ -82,6 +86,26 @@ class Qemu:
             if self.process.poll() is not None or time.monotonic() > end:
                 raise RuntimeError(f"{self.label}: QEMU did not start:\n{self.why()}")
             time.sleep(0.01)
+
+    def save(self, path, timeout):
+        """Pause it and write its state to @path; all that it is good for then is quit()."""
+        self.qmp("stop")
+        self.qmp("migrate-set-parameters", max_bandwidth=1 << 40)
+        self.qmp("migrate", uri=f"exec:cat >'{path}'")
+        end = time.monotonic() + timeout
+        while (info := self.qmp("query-migrate")).get("status") != "completed":
+            if info.get("status") in ("failed", "cancelled") or time.monotonic() > end:
+                raise RuntimeError(f"{self.label}: its state was not saved: {info}")
+            time.sleep(0.01)
+
+    def resume(self, timeout):
+        """Let it run when it has read the state that it starts from."""
+        end = time.monotonic() + timeout
+        while self.qmp("query-status")["status"] == "inmigrate":
+            if time.monotonic() > end:
+                raise TimeoutError(f"{self.label}: its state is not read after {timeout} s")
+            time.sleep(0.01)
+        self.qmp("cont")
 
     def why(self):
         """What QEMU and the console said last, for an error message."""

@@ -7,6 +7,7 @@
  *   host -> guest   RUN    payload: a shell command, started as job JOB
  *                   INPUT  payload: bytes for the job's standard input; empty: end of it
  *                   KILL   payload: a signal number, for the job's whole process group
+ *                   WAKE   payload: struct wake; for a guest that was started from a saved state
  *   guest -> host   OUTPUT payload: bytes of the job's standard output and error
  *                   EXIT   payload: the wait status of the job's shell
  *                   HELLO  once, when the port is open; payload: nothing
@@ -17,27 +18,36 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/random.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MAX_JOBS	64
 #define MAX_PAYLOAD	(1 << 16)
 
-enum { RUN = 1, INPUT, KILL };
+enum { RUN = 1, INPUT, KILL, WAKE };
 enum { OUTPUT = 1, EXIT, HELLO };
 
 struct frame {
 	uint32_t job;
 	uint32_t kind;
 	uint32_t length;
+};
+
+struct wake {
+	uint64_t now_ns;	/* since the epoch */
+	char seed[32];
+	char hostname[64];
 };
 
 struct job {
@@ -132,6 +142,24 @@ static void run(uint32_t id, char *command)
 	close(out[1]);
 }
 
+/* What two guests that were started from one state must not have in common, and what time it is. */
+static void wake(const char *payload)
+{
+	struct timespec now;
+	struct wake w;
+	int fd;
+
+	memcpy(&w, payload, sizeof(w));
+	now.tv_sec = w.now_ns / 1000000000;
+	now.tv_nsec = w.now_ns % 1000000000;
+	fd = open("/dev/urandom", O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, w.seed, sizeof(w.seed)) != sizeof(w.seed) || ioctl(fd, RNDRESEEDCRNG))
+		die("seed");
+	close(fd);
+	if (clock_settime(CLOCK_REALTIME, &now) || sethostname(w.hostname, strnlen(w.hostname, 64)))
+		die("clock and name");
+}
+
 static void handle(const struct frame *f, char *payload)
 {
 	struct job *j = f->kind == RUN ? NULL : find_job(f->job);
@@ -158,6 +186,10 @@ static void handle(const struct frame *f, char *payload)
 	case KILL:
 		if (j && j->pid)
 			kill(-j->pid, atoi(payload));
+		break;
+	case WAKE:
+		if (f->length == sizeof(struct wake))
+			wake(payload);
 		break;
 	}
 }
