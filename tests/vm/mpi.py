@@ -84,8 +84,9 @@ class Job:
         """Wait until there are @count rounds more than now."""
         goal, end = self.rounds + count, time.monotonic() + timeout
         while self.rounds < goal:
-            if not self.job.running or time.monotonic() > end:
-                raise AssertionError(f"no {count} rounds more:\n{self.job.output()[-3000:]}")
+            assert self.job.running, f"no {count} rounds more:\n{self.job.output()[-3000:]}"
+            if time.monotonic() > end:
+                raise TimeoutError(f"no {count} rounds more:\n{self.job.output()[-3000:]}")
             time.sleep(0.1)
 
     def finish(self, timeout=120):

@@ -38,8 +38,9 @@ def wait_more(jobs, count, timeout=60):
     end = time.monotonic() + timeout
     for job, goal in goals.items():
         while messages(job) < goal:
-            if not job.running or time.monotonic() > end:
-                raise AssertionError(f"no {count} messages more:\n{job.output()[-3000:]}")
+            assert job.running, f"no {count} messages more:\n{job.output()[-3000:]}"
+            if time.monotonic() > end:
+                raise TimeoutError(f"no {count} messages more:\n{job.output()[-3000:]}")
             time.sleep(0.1)
 
 
