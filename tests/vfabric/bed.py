@@ -61,8 +61,12 @@ class Fabric:
                 raise Failed(self.server_log())
             time.sleep(0.02)
         self.reader = self.control.makefile("r", encoding="utf-8")
-        if self.sm_options is not None:
-            self.start_opensm(self.sm_options)
+        try:
+            if self.sm_options is not None:
+                self.start_opensm(self.sm_options)
+        except BaseException:
+            Fabric.__exit__(self)
+            raise
         return self
 
     def __exit__(self, *unused):
