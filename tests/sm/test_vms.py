@@ -227,6 +227,18 @@ def carried(mode):
             expect(fabric.status()["vms"]["computed"] == computed, "nothing is routed")
 
 
+def spread(mode, ways):
+    """VFs of a hypervisor have paths of their own, as ports with several LIDs have; or all the same."""
+    with Orchestrated("xgft:4,4/1,4,vswitch=3", "-R ftree", vswitch=mode) as fabric:
+        nodes = fabric.nodes()
+        for host in range(1, 17):
+            lids = [nodes[f"H{host}v{vf}"][2] for vf in (1, 2, 3)]
+            for leaf in {1, 2, 3, 4} - {(host + 3) // 4}:
+                table = nodes[f"L1-{leaf}"][3]
+                uplinks = {table[lid] for lid in lids}
+                expect(all(lids) and len(uplinks) == ways, mode, host, leaf, uplinks)
+
+
 def displaced():
     """The VF goes to where another one is, which is unplugged first and keeps its LID."""
     with Orchestrated("xgft:3,3/1,3,vswitch=1", "-R ftree") as fabric:
@@ -279,6 +291,8 @@ def main():
     addresses()
     carried("dynamic")
     carried("prepopulated")
+    spread("prepopulated", 3)
+    spread("dynamic", 1)
     displaced()
     traffic()
     return 0
