@@ -62,6 +62,8 @@ unsigned int mock_cq_overruns(void);
 /* Messages of unknown queue pairs or with a wrong PSN. */
 unsigned int mock_strays(void);
 uint64_t mock_executed(void);
+/* No request of any queue pair in RTS waits to be completed. */
+bool mock_quiet(void);
 /* The GID index of the last queue pair of a device that went to RTR. */
 int mock_last_sgid_index(const char *device);
 /* What a device sends on a queue pair, in packets of at most: enum ibv_mtu. */

@@ -443,6 +443,16 @@ static bool anything_waits(void)
 	return false;
 }
 
+bool mock_quiet(void)
+{
+	bool quiet;
+
+	mock_lock();
+	quiet = !anything_waits();
+	mock_unlock();
+	return quiet;
+}
+
 static void *work(void *arg)
 {
 	struct mock_qp *qp;

@@ -100,6 +100,7 @@ static void destroyed(int end)
 /* Other queue pairs between moves, and completions that were left in the CQ by those before. */
 static void again(void)
 {
+	uint64_t executed;
 	uint32_t qpn[2];
 	struct end e[2];
 	int i, k;
@@ -108,9 +109,11 @@ static void again(void)
 	for (i = 0; i < 4; i++) {
 		move_away(i % 2 ? "mock1" : "mock0");
 		move_back(i % 2 ? "mock1" : "mock0");
+		executed = mock_executed();
 		CHECK_EQ(post_recv(&e[1], 100, 0, 64), 0);
 		CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, 101, IBV_SEND_SIGNALED, 0, 8), 0);
-		usleep(2000);
+		while (mock_executed() == executed || !mock_quiet())
+			usleep(100);
 		qpn[0] = e[0].qp->qp_num;
 		qpn[1] = e[1].qp->qp_num;
 		reconnect(e);
