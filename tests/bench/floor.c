@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * floor: what a move costs at the least. The cycle that one would write by hand for one program:
- * stop, drain, close everything, make it again, tell the new addresses, connect. It knows its
- * own traffic, its peer and its objects, and does nothing else. Says how long each step took.
+ * stop, drain, close everything, make it again, tell the new addresses, connect, post what there is to
+ * send. It knows its own traffic, its peer and its objects, and does nothing else. Says how long each step took.
  */
 #include <err.h>
 #include <errno.h>
@@ -31,9 +31,11 @@ static const char usage[] =
 "  -M BYTES  of one region more (0)\n"
 "  -r N      rounds, a line of JSON each (1)\n";
 
-enum step { DRAIN, RELEASE, OPEN, RECREATE, CONNECT, STEPS };
+enum step { DRAIN, RELEASE, OPEN, RECREATE, CONNECT, REPLAY, STEPS };
 
-static const char *const step_names[STEPS] = { "drain", "release", "open", "recreate", "connect" };
+static const char *const step_names[STEPS] = {
+	"drain", "release", "open", "recreate", "connect", "replay",
+};
 
 /* What the mover tells the peer at first. */
 struct shape {
@@ -252,7 +254,6 @@ static void mover_round(struct floor *f)
 {
 	say(f, 't');
 	expect(f, 't');
-	post_traffic(f);
 
 	f->since = now();
 	drain(f);
@@ -270,6 +271,8 @@ static void mover_round(struct floor *f)
 	connect_all(f);
 	expect(f, 'c');
 	lap(f, CONNECT);
+	post_traffic(f);
+	lap(f, REPLAY);
 }
 
 static void reset_all(struct floor *f)
@@ -294,7 +297,6 @@ static bool peer_round(struct floor *f)
 	hear(f, &word, 1);
 	if (word != 't')
 		return false;
-	post_traffic(f);
 	say(f, 't');
 	expect(f, 's');
 	drain(f);
@@ -305,6 +307,7 @@ static bool peer_round(struct floor *f)
 	hear_addresses(f);
 	connect_all(f);
 	say(f, 'c');
+	post_traffic(f);
 	return true;
 }
 
@@ -349,6 +352,7 @@ static void set_up(struct floor *f)
 	connect_all(f);
 	say(f, 'r');
 	expect(f, 'r');
+	post_traffic(f);
 }
 
 int main(int argc, char **argv)
