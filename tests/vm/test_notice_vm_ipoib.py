@@ -7,7 +7,7 @@ import time
 
 from vm_moves import VfMover, servers, start_relays
 
-PENDING = "does not pass yet: nothing comes back with the signal either"
+PENDING = "does not pass: the module tells IPoIB by an event that it does not listen for"
 TIMEOUT = 400
 GUESTS = 3
 
