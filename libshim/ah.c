@@ -345,7 +345,7 @@ void rp_ah_prepare(const struct ibv_send_wr *wr)
 void rp_ah_real(struct ibv_send_wr *wr)
 {
 	struct rp_ah *ah = (struct rp_ah *)wr->wr.ud.ah;
-	const struct rp_ah_real *r;
+	struct rp_ah_real *r;
 	struct rp_ah_to *t;
 
 	if (!ah)
@@ -354,6 +354,7 @@ void rp_ah_real(struct ibv_send_wr *wr)
 	t = find(ah, wr->wr.ud.remote_qpn);
 	r = t && t->real ? t->real : &ah->own;
 	wr->wr.ud.ah = r->ah;
+	r->named = true;
 	if (t)
 		wr->wr.ud.remote_qpn = t->real_qpn;
 	if (r->nowhere)

@@ -2,7 +2,8 @@
 /*
  * Address handles follow a path that the subnet manager has changed. What is posted from now on goes by
  * a new handle of the device's; the old one may still be named by requests that the device has, and goes
- * when the queue pairs have completed what they had been given by then. The application's stays.
+ * when the queue pairs have completed what they had been given by then, or at once if none was given it.
+ * The application's stays.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,13 @@ static bool leads_there(const struct ibv_ah_attr *attr, const uint8_t *gid, uint
 	return attr->dlid == dlid;
 }
 
-/* Caller holds ah->lock. True: another one has taken its place. */
+/* Nothing names it: it need not wait for anything. */
+static bool destroy_unnamed(const struct rp_ah_real *r)
+{
+	return !r->named && !RP_REAL(rp_real.ibv_destroy_ah(r->ah));
+}
+
+/* Caller holds ah->lock. True: one that another has taken the place of goes with @era. */
 static bool replace(struct rp_ah *ah, struct rp_ah_real *r, struct rp_ah_path *path,
 		    const uint8_t *gid, const struct rp_ctl_path *to, struct rp_ah_era *era)
 {
@@ -77,12 +84,17 @@ static bool replace(struct rp_ah *ah, struct rp_ah_real *r, struct rp_ah_path *p
 		free(old);
 		return false;
 	}
+	*path = (struct rp_ah_path){ r->lid, want.dlid, want.sl, want.static_rate };
 	*old = *r;
-	old->era = era;
-	r->next = old;
 	r->ah = made;
 	r->attr = want;
-	*path = (struct rp_ah_path){ r->lid, want.dlid, want.sl, want.static_rate };
+	r->named = false;
+	if (destroy_unnamed(old)) {
+		free(old);
+		return false;
+	}
+	old->era = era;
+	r->next = old;
 	return true;
 }
 

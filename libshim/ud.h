@@ -13,6 +13,7 @@
  * @attr: as the device was given it
  * @lid: DLID of the address, which a path may have exchanged in @attr
  * @nowhere: the address can not be made: goes to nobody
+ * @named: a request was given it
  * @era: of one that another has taken the place of, for another path: it goes when that is over
  * @next: an older one, which requests on their way may name
  */
@@ -20,7 +21,7 @@ struct rp_ah_real {
 	struct ibv_ah *ah;
 	struct ibv_ah_attr attr;
 	uint16_t lid;
-	bool nowhere;
+	bool nowhere, named;
 	struct rp_ah_era *era;
 	struct rp_ah_real *next;
 };

@@ -181,6 +181,34 @@ static void on_their_way(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/* Nothing is posted for a long time, and what was is never asked for: the paths go on changing. */
+static void idle(void)
+{
+	struct ibv_ah *ah, *unused;
+	int i;
+
+	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD });
+	ah = address_of(&e[0], &e[1], 9, 0);
+	unused = address_of(&e[0], &e[1], 9, 0);
+	send_by(ah, 20, 0);
+	expect(&e[1], 20, IBV_WC_SUCCESS);
+	for (i = 1; i < 40; i++)
+		repath(9, i % 8);
+	CHECK_EQ(mock_live(MOCK_AH), 3);
+	send_by(ah, 21, 0);
+	CHECK_EQ(expect(&e[1], 21, IBV_WC_SUCCESS).sl, 7);
+	for (i = 1; i < 40; i++)
+		repath(9, i % 8);
+	CHECK_EQ(mock_live(MOCK_AH), 4);
+	goes_by(ah, 7);
+	goes_by(unused, 7);
+	are_left(2);
+	CHECK_EQ(ibv_destroy_ah(ah), 0);
+	CHECK_EQ(ibv_destroy_ah(unused), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 /* The device moves, and then the receiver. */
 static void and_a_move(void)
 {
@@ -254,6 +282,7 @@ int main(void)
 	follows();
 	one_gid();
 	on_their_way();
+	idle();
 	and_a_move();
 	and_a_move_since();
 	return 0;
