@@ -24,6 +24,25 @@ static void allow_marker(struct rp_qp *qp, bool allow)
 	rp_qp_modify_real(qp, &attr, IBV_QP_ACCESS_FLAGS);
 }
 
+static bool query(const struct rp_conn *c, struct ibv_qp_attr *attr)
+{
+	struct ibv_qp_init_attr init;
+
+	return c->qp->real && !RP_REAL(rp_real.ibv_query_qp(c->qp->real, attr,
+							    IBV_QP_STATE | IBV_QP_AV, &init));
+}
+
+/* The subnet manager may have had it moved to another path. On RoCE not every driver tells. */
+static void note_path(struct rp_conn *c, const struct ibv_qp_attr *attr)
+{
+	if (attr->qp_state < IBV_QPS_RTR || attr->qp_state > IBV_QPS_SQD || !attr->ah_attr.dlid)
+		return;
+	c->has_path = true;
+	c->dlid = attr->ah_attr.dlid;
+	c->sl = attr->ah_attr.sl;
+	c->rate = attr->ah_attr.static_rate;
+}
+
 /*
  * Asked before a move begins, when there is time. What fails afterwards has a completion that says
  * so, at the one end or at the other.
@@ -31,16 +50,15 @@ static void allow_marker(struct rp_qp *qp, bool allow)
 void rp_conn_look(struct rp_conn *c)
 {
 	struct ibv_qp_attr attr;
-	struct ibv_qp_init_attr init;
 
-	c->was_error = false;
-	if (!c->qp->real || RP_REAL(rp_real.ibv_query_qp(c->qp->real, &attr,
-							 IBV_QP_STATE | IBV_QP_AV, &init)))
+	/* In the midst of a move it is where that has taken it. */
+	if ((c->flushing || c->reset) && !c->in_rts)
+		return;
+	c->was_error = c->has_path = false;
+	if (!query(c, &attr))
 		return;
 	c->was_error = attr.qp_state == IBV_QPS_ERR || attr.qp_state == IBV_QPS_SQE;
-	/* The subnet manager may have had it moved to another lane. On RoCE not every driver tells. */
-	c->has_sl = attr.qp_state >= IBV_QPS_RTR && attr.qp_state <= IBV_QPS_SQD && attr.ah_attr.dlid;
-	c->sl = attr.ah_attr.sl;
+	note_path(c, &attr);
 }
 
 /* It failed before us and for its own reason: its completions say why. */
@@ -77,7 +95,7 @@ void rp_conn_begin(struct rp_conn *c, bool mover)
 	c->marker_old = c->marker_out;
 	c->due &= 1u << REPATH_MSG_ABORTED;
 	c->progress = atomic_load(&qp->sq.retired);
-	c->progress_ns = rp_now_ns();
+	c->begun_ns = c->progress_ns = rp_now_ns();
 
 	rp_lock(&qp->lock);
 	qp->gate = true;
@@ -300,17 +318,13 @@ void rp_conn_give_up(struct rp_conn *c)
 	rp_log(RP_LOG_ERR, "QP 0x%x: its connection is given up by force", c->qp->qp.qp_num);
 }
 
-/* The module may have moved it to another lane since the move began to be asked for. */
-static void look_at_lane(struct rp_conn *c)
+/* The module may have moved it to another path since the move began to be asked for. */
+static void look_at_path(struct rp_conn *c)
 {
-	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	if (RP_REAL(rp_real.ibv_query_qp(c->qp->real, &attr, IBV_QP_STATE | IBV_QP_AV, &init)) ||
-	    attr.qp_state < IBV_QPS_RTR || attr.qp_state > IBV_QPS_SQD || !attr.ah_attr.dlid)
-		return;
-	c->has_sl = true;
-	c->sl = attr.ah_attr.sl;
+	if (query(c, &attr))
+		note_path(c, &attr);
 }
 
 /* Nothing comes from here any more: the device has nothing, and the gate is closed. */
@@ -366,7 +380,7 @@ bool rp_conn_work(struct rp_conn *c)
 	if (!c->moving || c->aborting || c->dead)
 		return false;
 	if (c->quiet && c->peer_quiet && !c->reset && !c->mover) {
-		look_at_lane(c);
+		look_at_path(c);
 		rp_conn_reset(c);
 		c->inited = !rp_qp_to_init(c->qp);	/* else it fails again when it is connected */
 		return true;

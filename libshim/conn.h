@@ -48,7 +48,7 @@ enum rp_cycle {
  * @quiet: nothing more will be sent from here; @peer_quiet
  * @reset: the queue pair has left RTS
  * @was_error: the queue pair was, when it was looked at last
- * @has_sl: @sl is the service level that it had then
+ * @has_path: @dlid, @sl and @rate are those that it had then: the module may have moved it to them
  * @inited: in INIT already, receives posted
  * @usable: there is a queue pair in RESET that may be connected
  * @psn_chosen: @psn is that of this move
@@ -71,7 +71,10 @@ enum rp_cycle {
  * @cycle: it stays, and is to be connected anew by the path @to; @cycle_again: by one that was told too
  *	late for this time
  * @wrong_path: @to does not lead to where the peer is
- * @cycle_ask: number of the PREPARE; @cycle_until: when it has taken too long
+ * @cycle_ask: number of the PREPARE; @cycle_until: when it has taken too long; @cycle_late: it was seen
+ *	to have
+ * @begun_ns: when the move began
+ * @path_mtu: that the path carries which was told last; 0: none was told
  * @due: 1 << enum repath_msg, to be sent
  * @progress, @progress_ns: what of the send ring was retired when, to see that it is stuck
  */
@@ -84,23 +87,25 @@ struct rp_conn {
 
 	bool moving, mover, peer_mover, peer_moved, peer_gated, marker_out, marker_old;
 	bool drained, stuck, peer_drained;
-	bool has_sl;
-	uint8_t sl;
+	bool has_path;
+	uint8_t sl, rate;
+	uint16_t dlid;
 	bool quiet, peer_quiet, flushing, was_error, reset, inited, usable, psn_chosen;
 	bool told, telling, early, informed, in_rts, connected, peer_connected;
 	bool aborting, dead, given_up, control;
 	unsigned int keys_epoch, lookups;
 	uint16_t round, peer_round, peer_over, abort_round;
 	enum rp_cycle cycle;
-	bool cycle_again, wrong_path;
+	bool cycle_again, cycle_late, wrong_path;
 	uint32_t cycle_ask;
-	uint64_t cycle_until;
+	uint64_t cycle_until, begun_ns;
 	struct rp_ctl_path to;
 	unsigned int due;
 
 	uint32_t psn, peer_psn, peer_qpn, peer_lid;
 	uint32_t peer_to_qpn, peer_to_psn;
-	enum ibv_mtu mtu, peer_mtu;	/* that the ports carry */
+	enum ibv_mtu mtu, peer_mtu;	/* that ports and paths carry */
+	enum ibv_mtu path_mtu;
 	union ibv_gid peer_gid;
 	uint64_t peer_count;
 
@@ -142,7 +147,7 @@ static inline bool rp_conn_peer_moves(const struct rp_conn *c)
 	return c->known == REPATH_CONN_READY || c->known == REPATH_CONN_GONE;
 }
 
-/* Before: is the queue pair in error? */
+/* Before: is the queue pair in error, and by which path does it go? */
 void rp_conn_look(struct rp_conn *c);
 /* Closes the gate. A peer's end also keeps the application from modifying the queue pair. */
 void rp_conn_begin(struct rp_conn *c, bool mover);

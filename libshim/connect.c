@@ -56,15 +56,24 @@ static void by_path(const struct rp_ctl_path *to, struct ibv_ah_attr *av)
 		av->static_rate = to->rate;
 }
 
-/* One of them may have moved after the path was told: then it leads to where the peer was. */
-static bool leads_to_peer(const struct rp_conn *c)
+/* One of them may have moved since: then the LID is that of where the peer was. */
+static bool is_peers(const struct rp_conn *c, uint32_t dlid)
 {
-	const uint32_t dlid = c->to.new_dlid ? c->to.new_dlid : c->to.dlid;
 	struct ibv_port_attr port = { 0 };
 
 	return !c->peer_lid ||
 	       (!RP_REAL(rp_real.ibv_query_port(c->ctx->real, c->qp->attr.port_num, (void *)&port)) &&
 		dlid >> port.lmc == c->peer_lid >> port.lmc);
+}
+
+/* The one that it had, maybe not from its application. */
+static void by_path_before(const struct rp_conn *c, struct ibv_ah_attr *av)
+{
+	av->sl = c->sl;
+	if (c->rate && av->static_rate)
+		av->static_rate = c->rate;
+	if (is_peers(c, c->dlid))
+		av->dlid = c->dlid;
 }
 
 static int to_rtr(struct rp_conn *c)
@@ -83,10 +92,10 @@ static int to_rtr(struct rp_conn *c)
 		attr.ah_attr.grh.dgid = c->peer_gid;
 	if (c->peer_lid)
 		attr.ah_attr.dlid = c->peer_lid;
-	if (c->has_sl)
-		attr.ah_attr.sl = c->sl;
+	if (c->has_path)
+		by_path_before(c, &attr.ah_attr);
 	if (c->cycle == RP_CYCLE_RUNS) {
-		c->wrong_path = !leads_to_peer(c);
+		c->wrong_path = !is_peers(c, c->to.new_dlid ? c->to.new_dlid : c->to.dlid);
 		if (!c->wrong_path)
 			by_path(&c->to, &attr.ah_attr);
 	}

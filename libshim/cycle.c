@@ -52,6 +52,8 @@ void rp_cycle_event(uint32_t conn_id, const struct rp_ctl_path *to)
 	rp_log(RP_LOG_INFO, "QP 0x%x: to be connected by another path to LID %u", c->qp->qp.qp_num,
 	       to->dlid);
 	c->to = *to;
+	if (to->mtu)
+		c->path_mtu = to->mtu;
 	if (c->cycle == RP_CYCLE_NONE)
 		want(c);
 	else if (c->cycle == RP_CYCLE_RUNS && c->in_rts)

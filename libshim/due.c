@@ -126,8 +126,8 @@ static void send_due(struct rp_peer *peer, enum repath_msg type)
 			rp_message_record(r, c, type);
 			if (mtu) {
 				c->mtu = mtu;
-				if (c->cycle == RP_CYCLE_RUNS && c->to.mtu && c->to.mtu < c->mtu)
-					c->mtu = c->to.mtu;
+				if (c->path_mtu && c->path_mtu < c->mtu)
+					c->mtu = c->path_mtu;
 				r->flags |= c->mtu << REPATH_REC_MTU_SHIFT;
 			}
 			if (type == REPATH_MSG_INFO) {

@@ -69,8 +69,11 @@ int mock_last_sgid_index(const char *device);
 /* What a device sends on a queue pair, in packets of at most: enum ibv_mtu. */
 int mock_path_mtu(uint32_t qpn);
 int mock_path_sl(uint32_t qpn);
+void mock_path(uint32_t qpn, uint16_t *dlid, uint8_t *sl, uint8_t *rate);
 /* Somebody else changes it, as the kernel may. */
-void mock_set_path(uint32_t qpn, uint16_t dlid, uint8_t sl);
+void mock_set_path(uint32_t qpn, uint16_t dlid, uint8_t sl, uint8_t rate);
+/* All ports have so many low bits of their LIDs for paths. */
+void mock_lmc(unsigned int lmc);
 /* As a CQ was asked for last, by ibv_modify_cq(). */
 void mock_last_moderation(unsigned int *count, unsigned int *period);
 /* What a device was asked for, of the queue pair that was created last. */

@@ -182,7 +182,26 @@ int mock_path_sl(uint32_t qpn)
 	return ret;
 }
 
-void mock_set_path(uint32_t qpn, uint16_t dlid, uint8_t sl)
+void mock_path(uint32_t qpn, uint16_t *dlid, uint8_t *sl, uint8_t *rate)
+{
+	struct mock_qp *qp;
+
+	mock_lock();
+	qp = mock_find_qp(qpn);
+	*dlid = qp ? qp->attr.ah_attr.dlid : 0;
+	*sl = qp ? qp->attr.ah_attr.sl : 0;
+	*rate = qp ? qp->attr.ah_attr.static_rate : 0;
+	mock_unlock();
+}
+
+void mock_lmc(unsigned int lmc)
+{
+	mock_lock();
+	mock.lmc = lmc;
+	mock_unlock();
+}
+
+void mock_set_path(uint32_t qpn, uint16_t dlid, uint8_t sl, uint8_t rate)
 {
 	struct mock_qp *qp;
 
@@ -191,6 +210,7 @@ void mock_set_path(uint32_t qpn, uint16_t dlid, uint8_t sl)
 	if (qp) {
 		qp->attr.ah_attr.dlid = dlid;
 		qp->attr.ah_attr.sl = sl;
+		qp->attr.ah_attr.static_rate = rate;
 	}
 	mock_unlock();
 }

@@ -64,6 +64,7 @@ int mock_query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *a
 		return EINVAL;
 	mock_lock();
 	a.state = device_of(c)->port;
+	a.lmc = mock.lmc;
 	mock_unlock();
 	memcpy(attr, &a, len < sizeof(a) ? len : sizeof(a));
 	return 0;

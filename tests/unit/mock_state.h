@@ -208,7 +208,7 @@ struct mock_state {
 	struct mock_cq *cqs;
 	struct mock_failure *failures;
 	unsigned int live[MOCK_OBJECTS];
-	unsigned int delay_us, retry_ms, overruns, strays;
+	unsigned int delay_us, retry_ms, overruns, strays, lmc;
 	bool stalled, hold_acks, lose_answers, null_mode;
 	uint64_t executed;
 	uint32_t asked_send_wr;

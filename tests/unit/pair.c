@@ -77,6 +77,7 @@ void end_open(struct end *e, const char *dev, const struct pair_how *how)
 	e->bytes = or(how->bytes, 65536);
 	e->sgid_index = how->sgid_index;
 	e->timeout = how->timeout;
+	e->rate = how->rate;
 	e->qp_access = how->no_write ? IBV_ACCESS_REMOTE_READ : or(how->access, ALL_ACCESS);
 	e->buf = aligned_alloc(4096, e->bytes);
 	CHECK(e->buf);
@@ -159,6 +160,7 @@ void qp_to_rtr(struct end *e, struct ibv_qp *qp, uint32_t dest, uint32_t rq_psn)
 		.ah_attr = {
 			.is_global = 1,
 			.port_num = 1,
+			.static_rate = e->rate,
 			.grh = { .sgid_index = e->sgid_index, .hop_limit = 1 },
 		},
 	};

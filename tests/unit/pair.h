@@ -17,11 +17,12 @@
  * @events: the CQs have channels
  * @sgid_index: of the devices' GIDs; 0
  * @timeout: of the queue pairs; 14
+ * @rate: static rate of their paths; the port's
  * @srq: receives of both come from an SRQ
  */
 struct pair_how {
 	const char *dev[2];
-	int send_wr, recv_wr, cqe, access, bytes, sgid_index, timeout;
+	int send_wr, recv_wr, cqe, access, bytes, sgid_index, timeout, rate;
 	enum ibv_qp_type type;
 	bool sig_all, events, ex_qp, ex_cq, srq, no_write;
 };
@@ -37,7 +38,7 @@ struct end {
 	struct ibv_qp *qp;
 	struct ibv_qp_ex *qpx;
 	char *buf;
-	int bytes, sgid_index, qp_access, timeout;
+	int bytes, sgid_index, qp_access, timeout, rate;
 };
 
 /* All of these end the program when something fails. */

@@ -68,16 +68,33 @@ static void idle(enum ibv_qp_type type, bool srq)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+static void carry(enum ibv_mtu mtu)
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		CHECK_EQ(mock_path_mtu(e[i].qp->qp_num), mtu);
+}
+
 static void smaller_packets(void)
 {
 	const struct fake_path path = { .dlid = 1, .sl = 2, .mtu = IBV_MTU_512 };
-	int i;
+	const struct fake_path larger = { .dlid = 1, .sl = 2, .mtu = IBV_MTU_2048 };
 
 	pair_open(e, &(struct pair_how){ 0 });
 	CHECK_EQ(mock_path_mtu(e[0].qp->qp_num), IBV_MTU_1024);
 	CHECK_EQ(fake_cycle(e[0].qp->qp_num, &path), 0);
-	for (i = 0; i < 2; i++)
-		CHECK_EQ(mock_path_mtu(e[i].qp->qp_num), IBV_MTU_512);
+	carry(IBV_MTU_512);
+	goes_by(&e[0], &e[1], 2);
+	/* The path is what it was, whatever the other end does. */
+	CHECK_EQ(cycle(&e[1], 5), 0);
+	carry(IBV_MTU_512);
+	CHECK_EQ(fake_cycle(e[0].qp->qp_num, &larger), 0);
+	carry(IBV_MTU_1024);
+	CHECK_EQ(fake_cycle(e[1].qp->qp_num, &path), 0);
+	move_away("mock1");
+	move_back("mock1");
+	CHECK_EQ(mock_path_mtu(e[0].qp->qp_num), IBV_MTU_512);
 	goes_by(&e[0], &e[1], 2);
 	pair_close(e);
 }
@@ -190,12 +207,68 @@ static void peer_is_moved(void)
 	CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED, 0, 8), 0);
 	fake_cycle_start(e[0].qp->qp_num, &path);
 	usleep(100000);
-	mock_set_path(e[1].qp->qp_num, 1, 5);
+	mock_set_path(e[1].qp->qp_num, 1, 5, 0);
 	mock_delay_us(0);
 	CHECK_EQ(fake_cycle_wait(e[0].qp->qp_num), 0);
 	expect(&e[0], 1, IBV_WC_SUCCESS);
 	CHECK_EQ(mock_path_sl(e[0].qp->qp_num), 3);
 	CHECK_EQ(mock_path_sl(e[1].qp->qp_num), 5);
+	pair_close(e);
+}
+
+static void has_path(const struct end *end, uint16_t dlid, uint8_t sl, uint8_t rate)
+{
+	uint16_t dlid_is;
+	uint8_t sl_is, rate_is;
+
+	mock_path(end->qp->qp_num, &dlid_is, &sl_is, &rate_is);
+	CHECK_EQ(dlid_is, dlid);
+	CHECK_EQ(sl_is, sl);
+	CHECK_EQ(rate_is, rate);
+}
+
+/* The end that is not told keeps all of the path that it had, unless that leads elsewhere. */
+static void peer_keeps_its_path(void)
+{
+	const struct fake_path path = { .dlid = 21, .sl = 3, .rate = IBV_RATE_20_GBPS };
+
+	fake_peer_lid(20);
+	mock_lmc(2);
+	pair_open(e, &(struct pair_how){ .rate = IBV_RATE_5_GBPS });
+	mock_set_path(e[1].qp->qp_num, 22, 5, IBV_RATE_10_GBPS);
+	CHECK_EQ(fake_cycle(e[0].qp->qp_num, &path), 0);
+	has_path(&e[0], 21, 3, IBV_RATE_20_GBPS);
+	has_path(&e[1], 22, 5, IBV_RATE_10_GBPS);
+	fake_peer_lid(40);
+	move_away("mock0");
+	move_back("mock0");
+	has_path(&e[1], 40, 5, IBV_RATE_10_GBPS);
+	pair_close(e);
+	mock_lmc(0);
+	fake_peer_lid(0);
+}
+
+/* ... also if it is asked for something else in the meantime. */
+static void asked_meanwhile(void)
+{
+	const struct fake_path path = lane(3);
+	const char *why;
+
+	fake_faults_set(&(struct fake_faults){
+		.seed = 1, .slow = REPATH_MSG_INFO, .slow_us = 500000,
+	});
+	pair_open(e, &(struct pair_how){ 0 });
+	mock_set_path(e[1].qp->qp_num, 1, 5, 0);
+	fake_cycle_start(e[0].qp->qp_num, &path);
+	usleep(150000);
+	fake_check("mock0", &why);
+	CHECK_EQ(fake_cycle_wait(e[0].qp->qp_num), 0);
+	CHECK_EQ(fake_settled(), 0);
+	has_path(&e[0], 1, 3, 0);
+	has_path(&e[1], 1, 5, 0);
+	CHECK_EQ(fake_abort(), 0);
+	fake_faults_set(&(struct fake_faults){ .seed = 1 });
+	goes_by(&e[1], &e[0], 5);
 	pair_close(e);
 }
 
@@ -322,6 +395,8 @@ int main(void)
 		      &(struct fake_faults){ .seed = 4, .late_us = 5000, .twice = 20, .lost = 10 });
 	last_path_wins();
 	peer_is_moved();
+	peer_keeps_its_path();
+	asked_meanwhile();
 	to_where_it_was();
 	one_after_the_other();
 	with_a_move();
