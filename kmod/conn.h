@@ -141,6 +141,8 @@ void repath_conn_update_ready(struct repath_conn *conn);
 void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, u32 qpn);
 /* A message of @type was sent (@tx) or accepted: keeps moving, and may destroy @conn. */
 void repath_conn_message(struct repath_conn *conn, u8 type, u32 flags, bool tx);
+/* Its shim says that it is on no move. */
+void repath_conn_rest(struct repath_conn *conn);
 /* Calls @fn for each connection until it returns non-zero; @fn may destroy its connection. */
 struct repath_conn *repath_conn_get(struct repath_conn *conn);
 int repath_conn_for_each(int (*fn)(struct repath_conn *conn, void *arg), void *arg);

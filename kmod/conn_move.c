@@ -148,6 +148,20 @@ void repath_conn_message(struct repath_conn *conn, u8 type, u32 flags, bool tx)
 	}
 }
 
+/**
+ * repath_conn_rest - it is on no move
+ * @conn: connection
+ *
+ * As its shim says, which knows what is late of what its peer has said, and gives up a peer that does
+ * not answer.
+ */
+void repath_conn_rest(struct repath_conn *conn)
+{
+	lockdep_assert_held(&repath_conn_mutex);
+	if (conn->moving)
+		settled(conn);
+}
+
 /* --- the lease --- */
 
 /* An end that has kept its queue pair waits for a mover; after the lease, nobody comes any more. */

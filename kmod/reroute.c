@@ -15,6 +15,7 @@
 #include "lid.h"
 #include "op.h"
 #include "reroute.h"
+#include "reroute_behind.h"
 #include "reroute_qp.h"
 #include "reroute_shim.h"
 #include "stat.h"
@@ -202,6 +203,7 @@ static void reroute_work(struct work_struct *work)
 {
 	struct repath_reroute *r = container_of(to_delayed_work(work), struct repath_reroute, work);
 	struct job *job;
+	bool behind;
 	int i;
 
 	WRITE_ONCE(r->hand, current);
@@ -210,6 +212,7 @@ static void reroute_work(struct work_struct *work)
 		kfree(job);
 		r->nap = 1;
 	}
+	behind = repath_behind_again(r);
 	r->paused = repath_op_of_device(r->dev);
 	for (i = 0; i < PASSES && !list_empty(&r->moves); i++) {
 		if (i)
@@ -221,7 +224,7 @@ static void reroute_work(struct work_struct *work)
 	}
 	WRITE_ONCE(r->hand, NULL);
 	spin_lock(&r->lock);
-	if (!list_empty(&r->moves) && !r->ending)
+	if ((!list_empty(&r->moves) || behind) && !r->ending)
 		queue_delayed_work(system_unbound_wq, &r->work, r->nap);
 	spin_unlock(&r->lock);
 	r->nap = min_t(unsigned int, 2 * r->nap, HZ / 10);
@@ -362,6 +365,7 @@ void repath_reroute_begin(struct repath_device *dev)
 	spin_lock_init(&r->lock);
 	INIT_LIST_HEAD(&r->jobs);
 	INIT_LIST_HEAD(&r->moves);
+	INIT_LIST_HEAD(&r->behind);
 	INIT_DELAYED_WORK(&r->work, reroute_work);
 	dev->reroute = r;
 }
@@ -392,4 +396,5 @@ void repath_reroute_end(struct repath_device *dev)
 		leave_list(move);
 	}
 	WRITE_ONCE(r->hand, NULL);
+	repath_behind_end(r);
 }

@@ -117,6 +117,7 @@ struct repath_move {
  * @ending: no more jobs
  * @off: switched off
  * @moves: under way; the work item's
+ * @behind: processes that are to be told of paths when they read; the work item's
  * @nap: how long the work item waits if nothing happens: jiffies; its own
  * @paused: the device is in an operation; the work item's
  * @work: does all of it
@@ -131,6 +132,7 @@ struct repath_reroute {
 	bool ending;
 	bool off;
 	struct list_head moves;
+	struct list_head behind;
 	unsigned int nap;
 	bool paused;
 	struct delayed_work work;

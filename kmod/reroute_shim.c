@@ -11,6 +11,7 @@
 #include "netlink.h"
 #include "proc.h"
 #include "reroute.h"
+#include "reroute_behind.h"
 #include "reroute_shim.h"
 #include "stat.h"
 #include "track.h"
@@ -39,6 +40,25 @@ bool repath_shim_can_cycle(struct repath_qp *rqp)
 	can = conn && conn->state == REPATH_CONN_READY;
 	mutex_unlock(&repath_conn_mutex);
 	return can;
+}
+
+/**
+ * repath_shim_may_cycle - can it be connected anew, or is its peer still being asked?
+ * @rqp: queue pair
+ */
+bool repath_shim_may_cycle(struct repath_qp *rqp)
+{
+	const struct repath_conn *conn;
+	bool may;
+
+	if (!READ_ONCE(rqp->conn_id))
+		return false;
+	mutex_lock(&repath_conn_mutex);
+	conn = conn_of(rqp);
+	may = conn && (conn->state == REPATH_CONN_READY || conn->state == REPATH_CONN_NEW ||
+		       conn->hello_busy || conn->hello_tries);
+	mutex_unlock(&repath_conn_mutex);
+	return may;
 }
 
 /**
@@ -130,27 +150,47 @@ struct tale {
 	const struct repath_new_path *path;
 };
 
+/**
+ * repath_shim_send_path - tell the shim of one process of a path
+ * @dev: device
+ * @proc: process
+ * @port: own port
+ * @path: from now on
+ *
+ * Return: see reroute_shim.h.
+ */
+int repath_shim_send_path(struct repath_device *dev, struct repath_proc *proc, u32 port,
+			  const struct repath_new_path *path)
+{
+	struct sk_buff *skb;
+	void *hdr;
+	int err;
+
+	skb = repath_nl_msg_new(REPATH_CMD_EV_REPATH, NLMSG_DEFAULT_SIZE, &hdr);
+	if (!skb)
+		return -ENOMEM;
+	if (nla_put_u32(skb, REPATH_A_DEV_INDEX, dev->index) ||
+	    nla_put_u32(skb, REPATH_A_PORT, port) || put_path(skb, path) ||
+	    (path->slid && nla_put_u32(skb, REPATH_A_SLID, path->slid)) ||
+	    (memchr_inv(path->dgid, 0, sizeof(path->dgid)) &&
+	     nla_put(skb, REPATH_A_DGID, sizeof(path->dgid), path->dgid))) {
+		nlmsg_free(skb);
+		return -EMSGSIZE;
+	}
+	err = repath_proc_send(proc, skb, hdr);
+	if (!err)
+		repath_stat_inc(dev, REPATH_STAT_PATH_SHIM_TOLD);
+	return err;
+}
+
 static int tell(struct repath_user *user, void *arg)
 {
 	struct repath_proc *proc = proc_of(user);
 	const struct tale *tale = arg;
-	struct sk_buff *skb;
-	void *hdr;
 
 	if (!proc)
 		return 0;
-	skb = repath_nl_msg_new(REPATH_CMD_EV_REPATH, NLMSG_DEFAULT_SIZE, &hdr);
-	if (!skb)
-		goto out;
-	if (nla_put_u32(skb, REPATH_A_DEV_INDEX, tale->dev->index) ||
-	    nla_put_u32(skb, REPATH_A_PORT, tale->port) || put_path(skb, tale->path) ||
-	    (tale->path->slid && nla_put_u32(skb, REPATH_A_SLID, tale->path->slid)) ||
-	    (memchr_inv(tale->path->dgid, 0, sizeof(tale->path->dgid)) &&
-	     nla_put(skb, REPATH_A_DGID, sizeof(tale->path->dgid), tale->path->dgid)))
-		nlmsg_free(skb);
-	else if (!repath_proc_send(proc, skb, hdr))
-		repath_stat_inc(tale->dev, REPATH_STAT_PATH_SHIM_TOLD);
-out:
+	repath_behind_tell(tale->dev, proc, tale->port, tale->path);
 	repath_proc_put(proc);
 	return 0;
 }
@@ -160,6 +200,8 @@ out:
  * @dev: device
  * @port: own port
  * @path: from now on
+ *
+ * Context: the device's work item for rerouting.
  */
 void repath_shim_tell_path(struct repath_device *dev, u32 port, const struct repath_new_path *path)
 {
@@ -179,15 +221,19 @@ int repath_cycled_cmd(struct sk_buff *skb, struct genl_info *info)
 	struct repath_qp *rqp = NULL;
 	struct repath_conn *conn;
 	struct repath_proc *proc;
+	u32 err;
 
 	if (GENL_REQ_ATTR_CHECK(info, REPATH_A_CONN_ID) || GENL_REQ_ATTR_CHECK(info, REPATH_A_ERRNO))
 		return -EINVAL;
+	err = nla_get_u32(info->attrs[REPATH_A_ERRNO]);
 	proc = repath_proc_of(info);
 	if (!proc)
 		return -EPERM;
 	mutex_lock(&repath_conn_mutex);
 	conn = repath_conn_by_id(nla_get_u32(info->attrs[REPATH_A_CONN_ID]));
-	if (conn && conn->proc == proc && conn->rqp) {
+	if (conn && conn->proc == proc && err == ECANCELED) {
+		repath_conn_rest(conn);
+	} else if (conn && conn->proc == proc && conn->rqp) {
 		rqp = conn->rqp;
 		kref_get(&rqp->kref);
 	}
@@ -196,7 +242,7 @@ int repath_cycled_cmd(struct sk_buff *skb, struct genl_info *info)
 	/* It may be gone by the time of the answer: nobody waits for that. */
 	if (!rqp)
 		return 0;
-	repath_reroute_cycled(rqp, nla_get_u32(info->attrs[REPATH_A_ERRNO]));
+	repath_reroute_cycled(rqp, err);
 	repath_qp_put(rqp);
 	return 0;
 }

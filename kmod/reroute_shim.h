@@ -8,6 +8,7 @@
 struct genl_info;
 struct repath_device;
 struct repath_new_path;
+struct repath_proc;
 struct repath_qp;
 struct sk_buff;
 
@@ -15,6 +16,8 @@ struct sk_buff;
 
 /* Can a queue pair be connected anew by the shims at both its ends? Is that, or a move, under way? */
 bool repath_shim_can_cycle(struct repath_qp *rqp);
+/* ... or is it not known yet? */
+bool repath_shim_may_cycle(struct repath_qp *rqp);
 bool repath_shim_is_moving(struct repath_qp *rqp);
 /* Have that done, by a path. The answer goes to repath_reroute_cycled(). 0, -EOPNOTSUPP, -ENOMEM ... */
 int repath_shim_cycle(struct repath_qp *rqp, const struct repath_new_path *to);
@@ -23,6 +26,10 @@ int repath_shim_cycle(struct repath_qp *rqp, const struct repath_new_path *to);
 bool repath_shim_has_datagrams(struct repath_device *dev);
 /* Tell each of them of a path. */
 void repath_shim_tell_path(struct repath_device *dev, u32 port, const struct repath_new_path *path);
+
+/* Tell one. 0; -EAGAIN: its socket is full; -ENOMEM; or it can not be told. */
+int repath_shim_send_path(struct repath_device *dev, struct repath_proc *proc, u32 port,
+			  const struct repath_new_path *path);
 
 /* CYCLED */
 int repath_cycled_cmd(struct sk_buff *skb, struct genl_info *info);

@@ -142,6 +142,7 @@ static const char *const stats[] = {
 	[REPATH_STAT_NOTICE_RELAYED] = "notice-relayed",
 	[REPATH_STAT_MOVED_CYCLE] = "moved-cycle",
 	[REPATH_STAT_PATH_SHIM_TOLD] = "path-shim-told",
+	[REPATH_STAT_PATH_SHIM_MISSED] = "path-shim-missed",
 };
 static const char *const path_sources[] = {
 	[REPATH_PATH_QUERY] = "query",

@@ -68,7 +68,8 @@
  *   RESOLVE   MSG_ID DEV_INDEX PORT QP_TYPE QPN SRC_QPN [SGID_INDEX DGID DLID SL]
  *                                        where is the queue pair that was at this address?
  *   UNRESOLVE MSG_ID                     a UD address is not used any more
- *   CYCLED    CONN_ID ERRNO              the answer to EV_CYCLE
+ *   CYCLED    CONN_ID ERRNO              the answer to EV_CYCLE; ECANCELED: no answer: it is on no
+ *                                        move, whatever its peer has said, or has not answered
  *
  *   Events, unicast to the registered socket:
  *   EV_CHECK   OP_ID DEV_INDEX DEV_NAME TIMEOUT_MS FORCE?
@@ -490,6 +491,7 @@ enum repath_stat {
 
 	REPATH_STAT_MOVED_CYCLE,	/* queue pairs whose path has changed: by the shims */
 	REPATH_STAT_PATH_SHIM_TOLD,	/* shims that were told of a path, for address handles */
+	REPATH_STAT_PATH_SHIM_MISSED,	/* ... that were not, as they have not read for too long */
 
 	__REPATH_STAT_MAX
 };

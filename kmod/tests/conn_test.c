@@ -404,6 +404,13 @@ static void t_both_move(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, conn->moving);
 }
 
+static void rests(struct repath_conn *conn)
+{
+	mutex_lock(&repath_conn_mutex);
+	repath_conn_rest(conn);
+	mutex_unlock(&repath_conn_mutex);
+}
+
 static void t_abort(struct kunit *test)
 {
 	struct repath_conn *conn = connected(test, &of(test)->qp[0], 99, 5);
@@ -421,6 +428,18 @@ static void t_abort(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, conn->moving);
 	message(conn, REPATH_MSG_CONNECTED, 0, false);
 	message(conn, REPATH_MSG_CONNECTED, 0, true);
+	KUNIT_EXPECT_FALSE(test, conn->moving);
+
+	/* The peer never answers; what it said before comes late. */
+	message(conn, REPATH_MSG_GATE, 0, true);
+	message(conn, REPATH_MSG_ABORT, REPATH_REC_RESET, true);
+	rests(conn);
+	KUNIT_EXPECT_FALSE(test, conn->moving);
+	message(conn, REPATH_MSG_READY, 0, false);
+	rests(conn);
+	KUNIT_EXPECT_FALSE(test, conn->moving);
+	message(conn, REPATH_MSG_GATE, 0, true);
+	message(conn, REPATH_MSG_ABORTED, 0, false);
 	KUNIT_EXPECT_FALSE(test, conn->moving);
 }
 

@@ -11,6 +11,7 @@
 
 #include "../lid.h"
 #include "../reroute.h"
+#include "../reroute_behind.h"
 #include "../reroute_qp.h"
 #include "../reroute_shim.h"
 #include "track_fakes.h"
@@ -58,6 +59,7 @@ u32 repath_op_of_device(struct repath_device *dev)
 /* The shims at both ends. */
 static struct {
 	bool there;		/* at both */
+	bool asked_for;		/* ... nobody knows yet */
 	bool moving;		/* with something else */
 	bool deaf;
 	int asked;
@@ -69,6 +71,11 @@ static struct {
 bool repath_shim_can_cycle(struct repath_qp *rqp)
 {
 	return shims.there;
+}
+
+bool repath_shim_may_cycle(struct repath_qp *rqp)
+{
+	return shims.there || shims.asked_for;
 }
 
 bool repath_shim_is_moving(struct repath_qp *rqp)
@@ -87,6 +94,16 @@ void repath_shim_tell_path(struct repath_device *dev, u32 port, const struct rep
 {
 	shims.told++;
 	shims.tale = *path;
+}
+
+/* Who does not read is reroute_behind_test's. */
+bool repath_behind_again(struct repath_reroute *r)
+{
+	return false;
+}
+
+void repath_behind_end(struct repath_reroute *r)
+{
 }
 
 static struct hw_qp *to_hw(struct ib_qp *qp)
