@@ -98,10 +98,11 @@ enum repath_move_next repath_move_cycle(struct repath_reroute *r, struct repath_
 	if (answer < 0 && !repath_move_is_late(move))
 		return REPATH_NEXT_WAIT;
 	if ((state == IB_QPS_RTS || state == IB_QPS_RTR) && path->has_av &&
-	    repath_path_is_enough(&move->to, path))
+	    repath_path_is_enough(r->dev->ibdev, &move->to, path))
 		return repath_move_arrived(move);
 	/* It has got there by another path, which was told earlier. */
-	if (!answer && move->go && !repath_move_is_late(move)) {
+	if (!answer && move->go && !repath_move_is_late(move) &&
+	    repath_path_keeps_pkey(r->dev->ibdev, &move->to, path)) {
 		forget_answer(move);
 		if (!repath_shim_cycle(move->rqp, &move->to))
 			return REPATH_NEXT_WAIT;

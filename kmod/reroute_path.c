@@ -30,16 +30,6 @@ static bool is_smaller(const struct repath_new_path *to, const struct repath_pat
 }
 
 /**
- * repath_path_is_enough - does it go where it shall, in packets that fit?
- * @to: where it shall go
- * @path: where it goes
- */
-bool repath_path_is_enough(const struct repath_new_path *to, const struct repath_path *path)
-{
-	return repath_path_is_there(to, path->dlid, path->sl, path->rate) && !is_smaller(to, path);
-}
-
-/**
  * repath_ah_is_there - does an address lead where it shall?
  * @to: where it shall lead
  * @ah: the address
@@ -71,6 +61,33 @@ int repath_path_find_pkey(struct ib_device *ibdev, const struct repath_new_path 
 	    (pkey & 0x7fff) == (to->pkey & 0x7fff))
 		return 0;
 	return ib_find_cached_pkey(ibdev, path->port, to->pkey, index) ? -ENOENT : 1;
+}
+
+/**
+ * repath_path_keeps_pkey - is the new path in the partition that it has?
+ * @ibdev: device
+ * @to: where it shall go
+ * @path: where it goes
+ */
+bool repath_path_keeps_pkey(struct ib_device *ibdev, const struct repath_new_path *to,
+			    const struct repath_path *path)
+{
+	u16 index;
+
+	return !repath_path_find_pkey(ibdev, to, path, &index);
+}
+
+/**
+ * repath_path_is_enough - does it go where it shall, in packets that fit?
+ * @ibdev: device
+ * @to: where it shall go
+ * @path: where it goes
+ */
+bool repath_path_is_enough(struct ib_device *ibdev, const struct repath_new_path *to,
+			   const struct repath_path *path)
+{
+	return repath_path_is_there(to, path->dlid, path->sl, path->rate) &&
+	       !is_smaller(to, path) && repath_path_keeps_pkey(ibdev, to, path);
 }
 
 /**

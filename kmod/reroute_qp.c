@@ -177,16 +177,16 @@ static bool may_try(const struct repath_reroute *r, const struct repath_move *mo
 
 /* All ways were tried. */
 static enum repath_move_next give_up(struct repath_reroute *r, struct repath_move *move,
-				     bool may_apm)
+				     bool may_apm, bool may_cycle)
 {
 	if (r->can[REPATH_WAY_SQD] == REPATH_CAN_NOT &&
-	    (!may_apm || r->can[REPATH_WAY_APM] == REPATH_CAN_NOT) &&
-	    !repath_shim_can_cycle(move->rqp))
+	    (!may_apm || r->can[REPATH_WAY_APM] == REPATH_CAN_NOT) && !may_cycle)
 		return repath_move_end(r, move, REPATH_MOVE_NO_WAY,
 				       may_apm ? "the device can neither drain nor migrate" :
 			   "the device does not drain, and the alternate path is its owner's");
 	if (++move->rounds == ROUNDS)
-		return repath_move_end(r, move, REPATH_MOVE_FAILED, move->why);
+		return repath_move_end(r, move, REPATH_MOVE_FAILED,
+				       move->why ?: "its peer's host has not answered yet");
 	move->tried = 0;
 	repath_move_begin_step(move, REPATH_STEP_LATER);
 	return REPATH_NEXT_WAIT;
@@ -209,8 +209,8 @@ static const char *why_not_in_place(const struct repath_move *move, const struct
 static enum repath_move_next start(struct repath_reroute *r, struct repath_move *move,
 				   struct ib_qp *qp, u8 state, const struct repath_path *path)
 {
+	bool may_apm, may_cycle;
 	const char *why;
-	bool may_apm;
 
 	/* Its address is the shim's to set, until it is connected again. */
 	if (repath_shim_is_moving(move->rqp))
@@ -219,13 +219,14 @@ static enum repath_move_next start(struct repath_reroute *r, struct repath_move 
 		return repath_move_lost(r, move);
 	if (state != IB_QPS_RTR && state != IB_QPS_RTS && state != IB_QPS_SQD)
 		return repath_move_end(r, move, REPATH_MOVE_NONE, "it is not connected");
-	if (!move->hold && repath_path_is_enough(&move->to, path) &&
-	    !repath_path_find_pkey(qp->device, &move->to, path, &(u16){ 0 }))
+	if (!move->hold && repath_path_is_enough(qp->device, &move->to, path))
 		return repath_move_stay(r, move, qp);
 	if (move->rqp->kernel)
 		return repath_move_end(r, move, REPATH_MOVE_NO_WAY, "it is the kernel's own");
 	why = why_not_in_place(move, qp, state, path);
-	if (why && state != IB_QPS_RTR && !repath_shim_can_cycle(move->rqp))
+	may_cycle = repath_path_keeps_pkey(qp->device, &move->to, path) &&
+		    repath_shim_may_cycle(move->rqp);
+	if (why && state != IB_QPS_RTR && !may_cycle)
 		return repath_move_end(r, move, REPATH_MOVE_NO_WAY, why);
 	if (r->paused)
 		return REPATH_NEXT_WAIT;
@@ -242,10 +243,10 @@ static enum repath_move_next start(struct repath_reroute *r, struct repath_move 
 	if (!move->go)
 		return repath_move_end(r, move, REPATH_MOVE_NONE, NULL);
 	/* What its owner has drained stays so: it can not be connected anew. */
-	if (state != IB_QPS_SQD && may_try(r, move, REPATH_WAY_CYCLE) &&
+	if (state != IB_QPS_SQD && may_try(r, move, REPATH_WAY_CYCLE) && may_cycle &&
 	    repath_shim_can_cycle(move->rqp))
 		return repath_move_begin_cycle(r, move, path);
-	return give_up(r, move, may_apm);
+	return give_up(r, move, may_apm, may_cycle);
 }
 
 static enum repath_move_next step(struct repath_reroute *r, struct repath_move *move,

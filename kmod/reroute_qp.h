@@ -150,7 +150,10 @@ enum repath_move_next {
 /* From the path to the address (reroute_path.c). */
 bool repath_path_is_there(const struct repath_new_path *to, u32 dlid, u8 sl, u8 rate);
 bool repath_ah_is_there(const struct repath_new_path *to, const struct rdma_ah_attr *ah);
-bool repath_path_is_enough(const struct repath_new_path *to, const struct repath_path *path);
+bool repath_path_is_enough(struct ib_device *ibdev, const struct repath_new_path *to,
+			   const struct repath_path *path);
+bool repath_path_keeps_pkey(struct ib_device *ibdev, const struct repath_new_path *to,
+			    const struct repath_path *path);
 int repath_path_find_pkey(struct ib_device *ibdev, const struct repath_new_path *to,
 			  const struct repath_path *path, u16 *index);
 void repath_path_make_ah(struct ib_qp *qp, const struct repath_new_path *to,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 8 */
+/* kunit-cases: 10 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
 /* Queue pairs that their devices can not move are connected anew by the shims; datagrams follow by them. */
 #include "reroute_case.h"
@@ -99,6 +99,63 @@ static void t_refused(struct kunit *test)
 	settle(test, false);
 	expect(test, hw, REPATH_MOVE_NO_WAY, REPATH_BY_NONE, OLD_SL, IB_QPS_RTS);
 	KUNIT_EXPECT_EQ(test, shims.asked, 6);
+}
+
+/* Whether the peer has a shim is not known yet: it is tried again, and not for ever. */
+static void t_not_known_yet(struct kunit *test)
+{
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+	struct repath_move *move;
+
+	can_neither();
+	shims.there = false;
+	shims.asked_for = true;
+	reroute_to(test, NEW_SL);
+	let_begin(test);
+	move = xa_load(&the_device(test)->reroute->table, 21);
+	KUNIT_ASSERT_NOT_NULL(test, move);
+	KUNIT_EXPECT_EQ(test, (int)move->state, (int)REPATH_MOVE_MOVING);
+	KUNIT_EXPECT_EQ(test, shims.asked, 0);
+	shims.there = true;
+	WRITE_ONCE(move->until, jiffies - 1);
+	let_begin(test);
+	KUNIT_EXPECT_EQ(test, shims.asked, 1);
+	shim_sets(hw, IB_QPS_RESET);
+	shim_connects(hw, IB_MTU_2048);
+	answer(hw, test, 0);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_CYCLE, NEW_SL, IB_QPS_RTS);
+	shims.there = false;
+	reroute_to(test, OLD_SL);
+	settle(test, true);
+	expect(test, hw, REPATH_MOVE_FAILED, REPATH_BY_CYCLE, NEW_SL, IB_QPS_RTS);
+}
+
+/* Another partition is not for the shims to go to. */
+static void t_another_partition(struct kunit *test)
+{
+	struct repath_new_path path = {
+		.dlid = DLID, .sl = NEW_SL, .pkey = 0x8123,
+		.has = REPATH_PATH_SL | REPATH_PATH_PKEY,
+	};
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+
+	can_neither();
+	repath_reroute_repath(the_device(test), 1, &path);
+	settle(test, true);
+	KUNIT_EXPECT_EQ(test, shims.asked, 0);
+	/* Told when the shims are at it. */
+	reroute_to(test, NEW_SL);
+	let_begin(test);
+	KUNIT_EXPECT_EQ(test, shims.asked, 1);
+	repath_reroute_repath(the_device(test), 1, &path);
+	let_begin(test);
+	shim_sets(hw, IB_QPS_RESET);
+	shim_connects(hw, IB_MTU_2048);
+	answer(hw, test, 0);
+	settle(test, true);
+	expect(test, hw, REPATH_MOVE_NO_WAY, REPATH_BY_NONE, NEW_SL, IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_MOVED_CYCLE), 0ull);
 }
 
 /* While it is nowhere, too. */
@@ -248,6 +305,8 @@ static void t_datagrams(struct kunit *test)
 static struct kunit_case reroute_shim_cases[] = {
 	KUNIT_CASE(t_by_cycle),
 	KUNIT_CASE(t_refused),
+	KUNIT_CASE(t_not_known_yet),
+	KUNIT_CASE(t_another_partition),
 	KUNIT_CASE(t_another_path),
 	KUNIT_CASE(t_silent),
 	KUNIT_CASE(t_not_in_place),
