@@ -13,6 +13,8 @@
 #define ASKED_NS	5000000000ull	/* a PREPARE that was delivered, and its answer */
 #define WANTED_NS	10000000000ull	/* until a move that is under way has ended */
 #define RUNS_NS		10000000000ull	/* until both have stopped */
+#define PEERS_NS	20000000000ull	/* until the peer, which has begun, has ended it or taken it back */
+#define AGAIN_NS	10000000ull
 
 static void end(struct rp_conn *c, int err)
 {
@@ -34,6 +36,7 @@ static void want(struct rp_conn *c)
 static void run(struct rp_conn *c)
 {
 	c->cycle = RP_CYCLE_RUNS;
+	c->cycle_late = false;
 	c->cycle_until = rp_now_ns() + RUNS_NS;
 }
 
@@ -150,11 +153,31 @@ static void ask(struct rp_peer *peer)
 	rp_message_try(m);
 }
 
+/*
+ * The peer has begun, and says nothing: it may have taken that back without being heard. When this end
+ * has left RTS it is the peer that asks.
+ */
+static bool is_kept_waiting(const struct rp_conn *c)
+{
+	return c->cycle == RP_CYCLE_NONE && c->moving && !c->mover && !c->peer_moved &&
+	       !c->aborting && !c->dead && !c->reset && !c->flushing;
+}
+
+static void take_back(struct rp_conn *c)
+{
+	c->aborting = true;
+	c->due = 1u << REPATH_MSG_ABORT;
+}
+
 static void step(struct rp_conn *c, uint64_t now)
 {
 	bool late = now >= c->cycle_until;
 
 	switch (c->cycle) {
+	case RP_CYCLE_NONE:
+		if (is_kept_waiting(c) && now >= c->begun_ns + PEERS_NS)
+			take_back(c);
+		break;
 	case RP_CYCLE_WANTED:
 		if (joins(c))
 			run(c);
@@ -168,17 +191,14 @@ static void step(struct rp_conn *c, uint64_t now)
 			end(c, ETIMEDOUT);
 		break;
 	case RP_CYCLE_RUNS:
+		c->cycle_late = late;
 		/* A device goes: it comes back by the paths of another one. */
 		if (c->mover || c->peer_moved)
 			end(c, EBUSY);
 		/* When both have stopped the peer has left RTS, or is about to: there is no way back. */
 		else if (late && !c->aborting && !c->reset && !c->flushing &&
-			 !(c->quiet && c->peer_quiet)) {
-			c->aborting = true;
-			c->due = 1u << REPATH_MSG_ABORT;
-		}
-		break;
-	default:
+			 !(c->quiet && c->peer_quiet))
+			take_back(c);
 		break;
 	}
 }
@@ -199,18 +219,35 @@ void rp_cycle_tick(void)
 			ask(p);
 }
 
+/* When it is to be looked at whatever happens; 0: not at all. */
+static uint64_t next_look(const struct rp_conn *c, uint64_t now)
+{
+	switch (c->cycle) {
+	case RP_CYCLE_NONE:
+		return is_kept_waiting(c) ? c->begun_ns + PEERS_NS : 0;
+	case RP_CYCLE_WANTED:
+		/* Its peer had been asked for others, or it was busy a moment ago. */
+		return is_busy(c) ? c->cycle_until : now + AGAIN_NS;
+	case RP_CYCLE_RUNS:
+		return c->cycle_late ? 0 : c->cycle_until;
+	default:
+		return c->cycle_until;
+	}
+}
+
 int rp_cycle_wait_ms(void)
 {
-	uint64_t now = rp_now_ns();
+	uint64_t now = rp_now_ns(), next;
 	struct rp_conn *c;
 	int wait = -1;
 
 	list_for_each(c, &rp_conns, node) {
 		int ms;
 
-		if (c->cycle == RP_CYCLE_NONE || (c->cycle == RP_CYCLE_RUNS && now >= c->cycle_until))
+		next = next_look(c, now);
+		if (!next)
 			continue;
-		ms = c->cycle_until > now ? (c->cycle_until - now) / 1000000 + 1 : 0;
+		ms = next > now ? (next - now) / 1000000 + 1 : 0;
 		wait = wait < 0 || ms < wait ? ms : wait;
 	}
 	return wait;

@@ -13,6 +13,7 @@
 #define RETRY_NS	50000000ull
 #define AWAY_NS		500000000ull
 #define REFUSED_NS	5000000000ull
+#define ASKS_NS		300000000000ull	/* the peer whether it has left RTS */
 
 static struct list_head messages = { { &messages.n, &messages.n } };
 static uint32_t last_id;
@@ -217,45 +218,66 @@ int rp_peer_wait_ms(void)
  * Two that move at once: the other one's machine may still be on its way. It is waited for, as the
  * other end of any move is, until the module says that it is gone.
  */
-static bool wait_for_movers(struct rp_message *m)
+static bool waits_for_mover(const struct rp_message *m, const struct rp_conn *c)
+{
+	return c->peer_mover && (m->type == REPATH_MSG_GATE || m->type == REPATH_MSG_DRAINED ||
+				 m->type == REPATH_MSG_READY || m->type == REPATH_MSG_INFO);
+}
+
+/*
+ * Two that stay, and one takes it back: having heard that this end was drained the other one may have left
+ * RTS. Only it knows whether there is a way back.
+ */
+static bool asks_on(const struct rp_message *m, const struct rp_conn *c)
+{
+	return m->type == REPATH_MSG_ABORT && c->aborting && c->drained && !c->mover &&
+	       !c->peer_moved && rp_now_ns() < c->begun_ns + ASKS_NS;
+}
+
+static void lose(const struct rp_message *m, struct rp_conn *c)
+{
+	if (m->type == REPATH_MSG_INFO)
+		c->telling = false;
+	if (!c->moving)
+		return;
+	if (m->type == REPATH_MSG_ABORT && c->aborting) {
+		rp_ctl_cycled(c->id, ECANCELED);
+		rp_conn_cancel(c);
+	} else if (m->type == REPATH_MSG_INFO) {
+		rp_conn_kill(c);
+	}
+}
+
+/* What need not be waited for is lost; true: the rest is said on. */
+static bool wait_on(struct rp_message *m, bool refused)
 {
 	unsigned int i, n = 0;
 
 	for (i = 0; i < m->nrecs; i++) {
 		struct rp_conn *c = rp_conn_find(m->recs[i].conn_id);
-		struct repath_conn_rec r = m->recs[i];
 
-		if (!c || !c->moving || !c->peer_mover)
-			continue;
-		m->recs[i] = m->recs[n];
-		m->recs[n++] = r;
-	}
-	if (!n)
-		return false;
-	for (i = n; i < m->nrecs; i++) {
-		struct rp_conn *c = rp_conn_find(m->recs[i].conn_id);
-
-		if (c && c->moving && m->type == REPATH_MSG_INFO)
-			rp_conn_kill(c);
+		if (c && c->moving && !refused && (waits_for_mover(m, c) || asks_on(m, c)))
+			m->recs[n++] = m->recs[i];
+		else if (c)
+			lose(m, c);
 	}
 	m->nrecs = n;
+	if (!n)
+		return false;
 	m->deadline_ns = rp_now_ns() + patience_ns(m->type);
 	m->next_ns = rp_now_ns() + AWAY_NS;
-	rp_log(RP_LOG_INFO, "peer %u is on the move, too: waiting for it", m->peer->id);
+	rp_log(RP_LOG_INFO, "message %d to peer %u is said on: it may come back", m->type,
+	       m->peer->id);
 	return true;
 }
 
 static void give_up(struct rp_message *m, int err)
 {
 	struct rp_peer *peer = m->peer;
-	struct rp_conn *c;
-	unsigned int i;
 	char why[96];
 	bool asked;
 
-	if ((m->type == REPATH_MSG_GATE || m->type == REPATH_MSG_DRAINED ||
-	     m->type == REPATH_MSG_READY || m->type == REPATH_MSG_INFO) && err != EACCES &&
-	    wait_for_movers(m))
+	if (m->type != REPATH_MSG_PREPARE && m->type != REPATH_MSG_KEYS && wait_on(m, err == EACCES))
 		return;
 	rp_log(RP_LOG_ERR, "message %d to peer %u was not delivered: %s", m->type, peer->id,
 	       strerror(err));
@@ -270,15 +292,6 @@ static void give_up(struct rp_message *m, int err)
 	if (m->type == REPATH_MSG_KEYS) {
 		rp_message_answered(peer, m->id);
 		rp_keys_lost(peer, m->id);
-	}
-	for (i = 0; i < m->nrecs; i++) {
-		c = rp_conn_find(m->recs[i].conn_id);
-		if (!c || !c->moving)
-			continue;
-		if (m->type == REPATH_MSG_ABORT && c->aborting)
-			rp_conn_cancel(c);
-		else if (m->type == REPATH_MSG_INFO)
-			rp_conn_kill(c);
 	}
 	rp_message_free(m);
 }

@@ -150,8 +150,11 @@ static void note_mover(struct rp_conn *c, const struct repath_conn_rec *r)
 static void rec_in(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
 		   const struct repath_conn_rec *r)
 {
-	if (of_ended_round(c, m->type, r))
+	if (of_ended_round(c, m->type, r)) {
+		if (!c->moving)		/* the module takes what it says for news */
+			rp_ctl_cycled(c->id, ECANCELED);
 		return;
+	}
 	switch (m->type) {
 	case REPATH_MSG_GATE:
 		rp_conn_begin(c, false);

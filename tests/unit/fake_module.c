@@ -13,6 +13,7 @@
 
 #define OPS 8
 #define WAIT_S 10
+#define PATIENT_MS 60000
 
 /* A UD address that is asked for, and told again when somebody has moved. */
 struct kept {
@@ -47,7 +48,7 @@ static struct {
 		int err;
 	} cycle[64];
 	unsigned int ncycles;
-	bool repathed;
+	bool repathed, patient;
 	_Atomic uint32_t moved_lid, peer_lid;
 } fake = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -603,6 +604,18 @@ static struct work *due(uint64_t *next)
 	return NULL;
 }
 
+/* Has anything come since? */
+static bool is_due(void)
+{
+	uint64_t now = rp_now_ns();
+	struct work *w;
+
+	list_for_each(w, &fake.queue, node)
+		if (w->at_ns <= now)
+			return true;
+	return false;
+}
+
 static void *control(void *arg)
 {
 	(void)arg;
@@ -628,12 +641,16 @@ static void *control(void *arg)
 		fake.moving = moving;
 		pthread_cond_broadcast(&fake.answered);
 		clock_gettime(CLOCK_REALTIME, &t);
-		if (next)
+		if (fake.patient)
+			ms = ms < 0 ? PATIENT_MS : ms;
+		else if (next)
 			ms = 1;
-		t.tv_nsec += (ms < 0 || ms > 20 ? 20 : ms) * 1000000l;
+		else if (ms < 0 || ms > 20)
+			ms = 20;
+		t.tv_nsec += ms * 1000000ll;
 		t.tv_sec += t.tv_nsec / 1000000000;
 		t.tv_nsec %= 1000000000;
-		if (list_empty(&fake.queue) || next)
+		if (list_empty(&fake.queue) || (next && !(fake.patient && is_due())))
 			pthread_cond_timedwait(&fake.wake, &fake.lock, &t);
 		pthread_mutex_unlock(&fake.lock);
 	}
@@ -831,6 +848,19 @@ int fake_resume(const char *dev, const char **text)
 	return event(REPATH_CMD_EV_RESUME, dev, REPATH_STAGE_REPLAY, text);
 }
 
+void fake_patient(bool patient)
+{
+	pthread_mutex_lock(&fake.lock);
+	fake.patient = patient;
+	pthread_cond_signal(&fake.wake);
+	pthread_mutex_unlock(&fake.lock);
+}
+
+bool fake_is_control(void)
+{
+	return fake.running && pthread_equal(fake.thread, pthread_self());
+}
+
 void fake_gone(const char *dev)
 {
 	struct work *w = fake_work_new(W_GONE);
@@ -885,6 +915,8 @@ int rp_ctl_cycled(uint32_t id, int err)
 {
 	unsigned int i;
 
+	if (err == ECANCELED)
+		return 0;
 	pthread_mutex_lock(&fake.lock);
 	for (i = 0; i < fake.ncycles; i++)
 		if (fake.cycle[i].conn_id == id) {

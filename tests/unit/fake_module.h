@@ -89,6 +89,9 @@ void fake_gone(const char *dev);
 void fake_unready(uint32_t qpn, int state);
 /* The module goes; the next event is that of a new one. */
 void fake_unload(void);
+/* The control thread looks when it is woken or wants to, also for what is late. Wakes it. */
+void fake_patient(bool patient);
+bool fake_is_control(void);		/* is this thread that one? */
 /* Waits until no connection is moving: the peers' ends finish a little later than the mover's. */
 int fake_settled(void);
 
