@@ -180,6 +180,21 @@ static void fill_path(struct repath_sm_path *path, u16 dlid, u8 sl)
 	path->rate = REPATH_SM_EXACTLY | IB_RATE_10_GBPS;
 }
 
+static void tell_path(struct kunit *test, const struct repath_sm_path *path)
+{
+	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, path, 1);
+	settle();
+}
+
+/* A queue pair uses the path to 20, which goes by @sl. */
+static __maybe_unused void learn(struct kunit *test, struct repath_sm_path *path, u8 sl)
+{
+	fake.has_qp = true;
+	subscribe(test);
+	fill_path(path, 20, sl);
+	tell_path(test, path);
+}
+
 static int sa_init(struct kunit *test)
 {
 	memset(&fake, 0, sizeof(fake));

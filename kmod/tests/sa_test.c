@@ -196,8 +196,7 @@ static void t_overtaken(struct kunit *test)
 	subscribe(test);
 	report(test, REPATH_SM_REPATH, PATH, 1, 3);
 	fill_path(&path, 20, 2);
-	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, &path, 1);
-	settle();
+	tell_path(test, &path);
 	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
 	KUNIT_ASSERT_TRUE(test, repath_learnt_find(&port_of()->paths, OWN_LID, 20, &found));
 	KUNIT_EXPECT_EQ(test, found.sl, 3);
@@ -217,13 +216,11 @@ static void t_lane(struct kunit *test)
 	fill_path(&path, 20, 2);
 	hear(&lane);
 	KUNIT_EXPECT_EQ(test, fake.given.sl, 6);
-	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, &path, 1);
-	settle();
+	tell_path(test, &path);
 	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
 	lane.repath = false;
 	hear(&lane);
-	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, &path, 1);
-	settle();
+	tell_path(test, &path);
 	KUNIT_EXPECT_EQ(test, fake.ngiven, 2);
 	KUNIT_EXPECT_EQ(test, fake.given.sl, 2);
 }
@@ -238,10 +235,7 @@ static void t_lane_without_manager(struct kunit *test)
 	struct repath_sm_path path;
 	struct repath_learnt found;
 
-	fake.has_qp = true;
-	subscribe(test);
-	fill_path(&path, 20, 2);
-	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, &path, 1);
+	learn(test, &path, 2);
 	hear(&lane);
 	fake.qp_path.sl = 6;
 	/* Asking again does not mean that. */
@@ -254,8 +248,7 @@ static void t_lane_without_manager(struct kunit *test)
 	port_of()->table_at = jiffies;
 	event(IB_EVENT_CLIENT_REREGISTER);
 	subscribe(test);
-	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, &path, 1);
-	settle();
+	tell_path(test, &path);
 	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
 	KUNIT_EXPECT_EQ(test, fake.given.sl, 2);
 
@@ -279,11 +272,7 @@ static void t_breaks(struct kunit *test)
 	struct repath_sm_path path;
 	struct repath_learnt found;
 
-	fake.has_qp = true;
-	subscribe(test);
-	fill_path(&path, 20, 1);
-	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, &path, 1);
-	settle();
+	learn(test, &path, 1);
 	hear(&unpath);
 	KUNIT_EXPECT_EQ(test, count_asked(IB_SA_ATTR_PATH_REC), 0);
 	KUNIT_ASSERT_TRUE(test, repath_learnt_find(&port_of()->paths, OWN_LID, 20, &found));
@@ -292,8 +281,7 @@ static void t_breaks(struct kunit *test)
 	port_of()->table_at = jiffies;
 	repath_sa_kick(port_of());
 	settle();
-	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, &path, 1);
-	settle();
+	tell_path(test, &path);
 	KUNIT_ASSERT_TRUE(test, repath_learnt_find(&port_of()->paths, OWN_LID, 20, &found));
 	KUNIT_EXPECT_FALSE(test, found.unpath);
 
@@ -305,8 +293,7 @@ static void t_breaks(struct kunit *test)
 	port_of()->table_at = jiffies;
 	repath_sa_kick(port_of());
 	settle();
-	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, &path, 1);
-	settle();
+	tell_path(test, &path);
 
 	/* Nobody uses it: nobody asks. */
 	unpath.number = unpath.serial = 3;
@@ -331,10 +318,7 @@ static void t_does_not_break(struct kunit *test)
 	};
 	struct repath_sm_path path;
 
-	fake.has_qp = true;
-	subscribe(test);
-	fill_path(&path, 20, 1);
-	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, &path, 1);
+	learn(test, &path, 1);
 	hear(&notice);
 	notice.dlid = 0;
 	notice.mask = 0;
@@ -376,8 +360,7 @@ static void t_unanswered(struct kunit *test)
 	KUNIT_EXPECT_GT(test, stat_of(REPATH_STAT_SM_SUBSCRIBED), 1ull);
 	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_SA_QUERY_FAILED), 20ull);
 	fill_path(&path, 20, 3);
-	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, &path, 1);
-	settle();
+	tell_path(test, &path);
 	KUNIT_EXPECT_EQ(test, fake.given.sl, 3);
 	KUNIT_EXPECT_TRUE(test, repath_learnt_find(&port_of()->paths, OWN_LID, 20, &found));
 }
