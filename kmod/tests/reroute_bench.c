@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 4 */
+/* kunit-cases: 5 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
 /*
  * Queue pairs moved to a new path beside the bare verbs that it takes, on a device whose verbs take
  * a given time. What it takes is told for tests/bench/reroute.py; nothing fails because of a time.
  */
 #include <linux/sort.h>
+
+#define MOST_QPS 16384
 
 #include "reroute_case.h"
 
@@ -139,11 +141,47 @@ static void t_apm_50(struct kunit *test)
 	measure(test, "apm", 50);
 }
 
+/* A path is told, and the queue pairs on it are there already, if there are any. */
+static u64 when_told(struct kunit *test, u32 dlid)
+{
+	const struct repath_new_path path = { .dlid = dlid, .sl = OLD_SL, .has = REPATH_PATH_SL };
+	static u64 took[ROUNDS];
+	int round;
+	u64 begin;
+
+	for (round = 0; round < ROUNDS; round++) {
+		begin = ktime_get_boottime_ns();
+		KUNIT_EXPECT_EQ(test, repath_reroute_repath(the_device(test), 1, &path), 0);
+		flush_delayed_work(&the_device(test)->reroute->work);
+		took[round] = ktime_get_boottime_ns() - begin;
+		settle(test, false);
+	}
+	return median(took);
+}
+
+static void t_no_change(struct kunit *test)
+{
+	u64 none, few, all;
+	int i;
+
+	for (i = 0; i < 16; i++)
+		add_qp(test, 100 + i, DLID + 1, current);
+	none = when_told(test, DLID + 2);
+	for (; i < MOST_QPS; i++)
+		add_qp(test, 100 + i, DLID, current);
+	few = when_told(test, DLID + 1);
+	all = when_told(test, DLID);
+	pr_info("reroute: no change: %d queue pairs, on another path: %llu ns with 16, %llu ns with all; on this one: 16 %llu ns, %d %llu ns\n",
+		MOST_QPS, none, when_told(test, DLID + 2), few, MOST_QPS - 16, all);
+	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_MOVED_SQD), 0ull);
+}
+
 static struct kunit_case bench_cases[] = {
 	KUNIT_CASE(t_verbs_0),
 	KUNIT_CASE(t_verbs_10),
 	KUNIT_CASE(t_verbs_50),
 	KUNIT_CASE(t_apm_50),
+	KUNIT_CASE(t_no_change),
 	{}
 };
 

@@ -26,7 +26,9 @@ void rdma_restrack_del(struct rdma_restrack_entry *res);
 #define OLD_SL	1
 #define NEW_SL	5
 #define DLID	9
+#ifndef MOST_QPS
 #define MOST_QPS 256
+#endif
 
 /* A queue pair, and what its device makes of it. */
 struct hw_qp {
