@@ -8,7 +8,9 @@
  * the device's network namespace. REGISTER and what follows it are for the shim:
  * a process speaks for itself only.
  *
- * No handler sleeps. SUSPEND, RESUME and ABORT answer with an operation id
+ * No handler waits for a process or for what another host answers. What is about the subnet manager
+ * (PATH_GET, SM_GET, PATH_ASK, SM_SET, RELAY) may wait while the device is asked for a port's state,
+ * and a second while the device is taken away. SUSPEND, RESUME and ABORT answer with an operation id
  * at once; progress and the end are events, and OP_GET tells the same.
  *
  * READING (dump, or do where a key is given)
