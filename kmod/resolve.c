@@ -66,6 +66,7 @@ static struct repath_question *find_token(u64 token)
 void repath_question_free(struct repath_question *q)
 {
 	list_del(&q->node);
+	list_del(&q->later);
 	hash_del(&q->by_id);
 	if (q->token)
 		hash_del(&q->by_token);
@@ -138,17 +139,19 @@ static int parse_addr(struct genl_info *info, struct repath_device *dev, struct 
 static int ask(struct genl_info *info, struct repath_proc *proc, struct repath_device *dev,
 	       const struct repath_addr *addr)
 {
-	struct repath_addr now[REPATH_ASKED_MAX - 1];
-	u64 cookies[REPATH_ASKED_MAX - 1];
 	struct repath_question *q, *old;
-	u32 i, n;
+	u64 token = 0;
+	int err;
 
 	lockdep_assert_held(&repath_conn_mutex);
 	if (READ_ONCE(proc->left))
 		return -ESRCH;
 	old = find(proc, nla_get_u64(info->attrs[REPATH_A_MSG_ID]));
-	if (old)
+	if (old) {
+		/* By that one it is told where the queue pair goes, if that is on its way, too. */
+		token = old->token;
 		question_end(old);
+	}
 	/* Anybody may register, and ask. */
 	if (proc->questions >= REPATH_RESOLVES_MAX) {
 		GENL_SET_ERR_MSG(info, "too many addresses are asked for");
@@ -158,34 +161,25 @@ static int ask(struct genl_info *info, struct repath_proc *proc, struct repath_d
 	if (!q)
 		return -ENOMEM;
 	q->type = nla_get_u8(info->attrs[REPATH_A_QP_TYPE]);
-	n = repath_known_find(proc, addr, now, cookies, ARRAY_SIZE(now));
-	q->asked = kcalloc(n + 1, sizeof(*q->asked), GFP_KERNEL);
-	if (!q->asked) {
-		kfree(q);
-		return -ENOMEM;
-	}
 	q->proc = repath_proc_get(proc);
-	q->dev = repath_device_get(dev);
 	q->id = nla_get_u64(info->attrs[REPATH_A_MSG_ID]);
 	q->qpn = nla_get_u32(info->attrs[REPATH_A_QPN]);
 	q->src_qpn = nla_get_u32(info->attrs[REPATH_A_SRC_QPN]);
-	q->nasked = n + 1;
-	q->asked[0].addr = *addr;
-	for (i = 0; i < n; i++) {
-		q->asked[i + 1].addr = *addr;
-		q->asked[i + 1].addr.dgid = now[i].dgid;
-		q->asked[i + 1].addr.dlid = now[i].dlid;
-	}
 	q->place = *addr;
+	if (q->type == IB_QPT_UD)
+		q->token = token;
 	while (q->type == IB_QPT_UD && (!q->token || find_token(q->token)))
 		q->token = get_random_u64();
 	proc->questions++;
+	INIT_LIST_HEAD(&q->later);
 	list_add_tail(&q->node, &questions);
 	hash_add(by_id, &q->by_id, id_hash(proc, q->id));
 	if (q->token)
 		hash_add(by_token, &q->by_token, q->token);
-	repath_question_ask(q, cookies);
-	return 0;
+	err = repath_question_ask(q, dev);
+	if (err)
+		repath_question_free(q);
+	return err;
 }
 
 /**
@@ -320,6 +314,7 @@ static u8 moved_in(const struct repath_moved *moved)
 	place.has_dmac = false;
 	repath_known_moved(q->proc, be64_to_cpu(moved->cookie), &q->place, &place);
 	q->place = place;
+	repath_question_found(q);
 	repath_question_tell(q, 0, &place, be32_to_cpu(moved->qpn), true);
 	return REPATH_PEER_OK;
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A question where a queue pair is: asking at all places, and what comes of the answers. */
+#include <linux/jiffies.h>
+#include <linux/minmax.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
 #include "conn.h"
 #include "device.h"
+#include "known.h"
 #include "lid.h"
 #include "local.h"
 #include "proc.h"
@@ -21,7 +24,15 @@ struct local {
 	struct repath_resolve ask;
 };
 
+#define AGAIN		HZ		/* twice as long each time */
+#define AGAIN_MAX	(32 * HZ)
+#define TRIES		10		/* some three minutes */
+
 static struct workqueue_struct *ask_wq;
+static struct delayed_work again_work;
+
+/* Nobody has known them; protected by repath_conn_mutex. */
+static LIST_HEAD(unknown);
 
 /* --- what came of it --- */
 
@@ -56,6 +67,44 @@ static struct repath_asked *weigh(struct repath_question *q, int *err)
 	return NULL;
 }
 
+/* Has somebody not answered who may be on the move, or not known what is just being made anew? */
+static bool may_come(const struct repath_question *q)
+{
+	const struct repath_asked *a;
+
+	for (a = q->asked; a < q->asked + q->nasked; a++)
+		if (a->err == -ETIMEDOUT || a->err == -EHOSTUNREACH ||
+		    (!a->err && a->status == REPATH_PEER_NO_QP))
+			return true;
+	return false;
+}
+
+/*
+ * Who connects is refused, or hears of the peer by HELLO. Who sends datagrams is not: all would go
+ * to nobody, for ever, since who has not been asked does not tell where the queue pair has arrived.
+ */
+static void ask_later(struct repath_question *q)
+{
+	if (!may_come(q) || q->tries == TRIES)
+		return;
+	q->again = jiffies + min(AGAIN << q->tries, AGAIN_MAX);
+	q->tries++;
+	list_add_tail(&q->later, &unknown);
+	queue_delayed_work(ask_wq, &again_work, AGAIN);
+}
+
+/**
+ * repath_question_found - it need not be asked again
+ * @q: question
+ *
+ * Context: repath_conn_mutex held.
+ */
+void repath_question_found(struct repath_question *q)
+{
+	list_del_init(&q->later);
+	q->tries = 0;
+}
+
 static void conclude(struct repath_question *q)
 {
 	struct repath_asked *hit;
@@ -70,11 +119,15 @@ static void conclude(struct repath_question *q)
 	if (q->token)
 		err = err == ENOTUNIQ ? err : 0;
 	if (hit) {
+		repath_question_found(q);
 		q->place = hit->addr;
 		repath_question_tell(q, 0, &hit->addr, be32_to_cpu(hit->answer.qpn),
 		     be32_to_cpu(hit->answer.flags) & REPATH_RESOLVED_MOVED);
 	} else {
-		repath_question_tell(q, err, &q->asked[0].addr, q->qpn, false);
+		if (!q->tries)
+			repath_question_tell(q, err, &q->asked[0].addr, q->qpn, false);
+		if (q->token)
+			ask_later(q);
 	}
 	kfree(q->asked);
 	q->asked = NULL;
@@ -124,8 +177,8 @@ static int ask_one(struct repath_question *q, struct repath_asked *a, u64 cookie
 	int err;
 
 	a->question = q;
-	/* Nobody there: see weigh(). */
-	if (repath_silent_is(q->dev, &a->addr))
+	/* Nobody there: see weigh(). Who asks again keeps nobody waiting. */
+	if (!q->tries && repath_silent_is(q->dev, &a->addr))
 		return -ETIMEDOUT;
 	ask = kvzalloc(sizeof(*ask), GFP_KERNEL);
 	if (!ask)
@@ -165,20 +218,37 @@ out:
 
 /**
  * repath_question_ask - ask at all places
- * @q: the question, with its places; not valid any more
- * @cookies: of all places but the first: the process that is meant
+ * @q: question that nobody is asked now
+ * @dev: own device
+ *
+ * The question may be gone afterwards.
  *
  * Context: repath_conn_mutex held.
+ * Return: 0 or -ENOMEM.
  */
-void repath_question_ask(struct repath_question *q, const u64 *cookies)
+int repath_question_ask(struct repath_question *q, struct repath_device *dev)
 {
+	struct repath_addr now[REPATH_ASKED_MAX - 1];
+	u64 cookies[REPATH_ASKED_MAX - 1];
 	u32 i;
 
+	i = repath_known_find(q->proc, &q->place, now, cookies, ARRAY_SIZE(now));
+	q->asked = kcalloc(i + 1, sizeof(*q->asked), GFP_KERNEL);
+	if (!q->asked)
+		return -ENOMEM;
+	q->dev = repath_device_get(dev);
+	q->dev_index = dev->index;
+	q->nasked = i + 1;
 	/* One more than there are, so that nothing ends before all are asked. */
 	q->open = 1;
 	for (i = 0; i < q->nasked; i++) {
 		struct repath_asked *a = q->asked + i;
 
+		a->addr = q->place;
+		if (i) {
+			a->addr.dgid = now[i - 1].dgid;
+			a->addr.dlid = now[i - 1].dlid;
+		}
 		q->open++;
 		a->err = ask_one(q, a, i ? cookies[i - 1] : 0);
 		if (a->err)
@@ -186,16 +256,48 @@ void repath_question_ask(struct repath_question *q, const u64 *cookies)
 	}
 	if (!--q->open)
 		conclude(q);
+	return 0;
+}
+
+static void ask_again(struct work_struct *work)
+{
+	struct repath_question *q, *next;
+	struct repath_device *dev;
+
+	mutex_lock(&repath_conn_mutex);
+	list_for_each_entry_safe(q, next, &unknown, later) {
+		if (time_before(jiffies, q->again))
+			continue;
+		list_del_init(&q->later);
+		/* The process asks itself on the device that it has next. */
+		dev = repath_device_get_by_index(q->proc->net, q->dev_index);
+		if (!dev)
+			continue;
+		if (repath_question_ask(q, dev)) {
+			q->again = jiffies + AGAIN;
+			list_add_tail(&q->later, &unknown);
+		}
+		repath_device_put(dev);
+	}
+	if (!list_empty(&unknown))
+		queue_delayed_work(ask_wq, &again_work, AGAIN);
+	mutex_unlock(&repath_conn_mutex);
 }
 
 int repath_question_init(void)
 {
+	INIT_DELAYED_WORK(&again_work, ask_again);
 	ask_wq = alloc_workqueue("repath_resolve", WQ_UNBOUND, 0);
 	return ask_wq ? 0 : -ENOMEM;
 }
 
-/* The carrier is gone: all have answered but those of this host. */
+/*
+ * The carrier is gone: all have answered but those of this host. There is no device to ask them
+ * again on.
+ */
 void repath_question_exit(void)
 {
+	flush_workqueue(ask_wq);
+	cancel_delayed_work_sync(&again_work);
 	destroy_workqueue(ask_wq);
 }

@@ -37,6 +37,7 @@ struct repath_asked {
  * @by_token: by @token, of UD addresses
  * @proc: who asks; holds a reference
  * @dev: own device until all have answered; holds a reference
+ * @dev_index: its index, never used twice
  * @id: the process's number of it
  * @token: of a UD address; else 0
  * @qpn: the number asked for
@@ -45,8 +46,11 @@ struct repath_asked {
  * @gone: not wanted any more; freed when the last answer is there
  * @open: places that have not answered
  * @nasked: entries of @asked
- * @place: where the queue pair was found last
+ * @place: where the queue pair was found last, else the address itself
  * @asked: the places; [0] is the address itself. Freed when all have answered
+ * @later: in the list of those that are to be asked again
+ * @again: jiffies, when
+ * @tries: how often nobody has known it
  */
 struct repath_question {
 	struct list_head node;
@@ -54,6 +58,7 @@ struct repath_question {
 	struct hlist_node by_token;
 	struct repath_proc *proc;
 	struct repath_device *dev;
+	u32 dev_index;
 	u64 id;
 	u64 token;
 	u32 qpn;
@@ -64,6 +69,9 @@ struct repath_question {
 	u32 nasked;
 	struct repath_addr place;
 	struct repath_asked *asked;
+	struct list_head later;
+	unsigned long again;
+	u8 tries;
 };
 
 /* resolve.c */
@@ -72,7 +80,8 @@ void repath_question_tell(struct repath_question *q, int err, const struct repat
 void repath_question_free(struct repath_question *q);
 
 /* resolve_ask.c */
-void repath_question_ask(struct repath_question *q, const u64 *cookies);
+int repath_question_ask(struct repath_question *q, struct repath_device *dev);
+void repath_question_found(struct repath_question *q);
 int repath_question_init(void);
 void repath_question_exit(void);
 

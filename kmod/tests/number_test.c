@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 14 */
+/* kunit-cases: 16 */
 /* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../silent.o ../watch.o ../stat.o */
 /*
  * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
@@ -688,6 +688,78 @@ static void resolve_ud(struct kunit *test)
 	expect_told(test, 0, 40, 7);
 }
 
+static __be64 token_of(int n)
+{
+	return ((struct repath_resolve *)fake.sent[n].data)->token;
+}
+
+static bool sent_until(int n)
+{
+	int tries = 600;
+
+	while (READ_ONCE(fake.nsent) < n && tries--)
+		msleep(50);
+	return fake.nsent == n;
+}
+
+/* It is on its way to another device: nobody answers there, then nobody knows its number yet. */
+static void resolve_ud_away(struct kunit *test)
+{
+	struct repath_moved moved = { .cookie = cpu_to_be64(REMOTE), .gid = { 0xfe, [15] = 8 },
+				      .qpn = cpu_to_be32(99) };
+
+	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_UD, 17, 5), 0);
+	answer(0, -ETIMEDOUT, 0, 0, 0, 0);
+	expect_told(test, 0, 17, 5);
+	fake.told = 0;
+	KUNIT_ASSERT_TRUE(test, sent_until(2));
+	answer(1, 0, REPATH_PEER_NO_QP, 0, 0, 0);
+	KUNIT_EXPECT_EQ(test, fake.told, 0);
+	KUNIT_ASSERT_TRUE(test, sent_until(3));
+	answer(2, 0, REPATH_PEER_OK, 1, 170, REPATH_RESOLVED_MOVED);
+	expect_told(test, 0, 170, 5);
+	KUNIT_EXPECT_EQ(test, fake.proc[0].questions, 1u);
+	KUNIT_EXPECT_EQ(test, kref_read(&of(test)->dev.kref), 1u);
+
+	/* There is no module, so it does not move; and one who has told it itself */
+	KUNIT_EXPECT_EQ(test, request(test, 2, IB_QPT_UD, 18, 6), 0);
+	answer(3, -ENOPROTOOPT, 0, 0, 0, 0);
+	expect_told(test, 0, 18, 6);
+	KUNIT_EXPECT_EQ(test, request(test, 3, IB_QPT_UD, 19, 7), 0);
+	answer(4, 0, REPATH_PEER_NO_QP, 0, 0, 0);
+	expect_told(test, 0, 19, 7);
+	fake.told = 0;
+	moved.token = token_of(4);
+	KUNIT_EXPECT_EQ(test, (int)repath_resolve_moved(&moved, sizeof(moved)), (int)REPATH_PEER_OK);
+	expect_told(test, 0, 99, 8);
+	msleep(2500);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 5);
+}
+
+/* Both are on their way: who has arrived asks again, and is told where the other one has gone. */
+static void resolve_ud_both(struct kunit *test)
+{
+	struct repath_moved moved = { .cookie = cpu_to_be64(REMOTE), .gid = { 0xfe, [15] = 8 },
+				      .qpn = cpu_to_be32(99) };
+
+	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_UD, 17, 5), 0);
+	answer(0, 0, REPATH_PEER_OK, 1, 17, 0);
+	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_UD, 17, 5), 0);
+	KUNIT_EXPECT_EQ(test, token_of(1), token_of(0));
+	moved.token = token_of(0);
+	KUNIT_EXPECT_EQ(test, (int)repath_resolve_moved(&moved, sizeof(moved)),
+			(int)REPATH_PEER_BUSY);
+	answer(1, -EHOSTUNREACH, 0, 0, 0, 0);
+	expect_told(test, 0, 17, 5);
+	fake.told = 0;
+	KUNIT_EXPECT_EQ(test, (int)repath_resolve_moved(&moved, sizeof(moved)), (int)REPATH_PEER_OK);
+	expect_told(test, 0, 99, 8);
+	/* A connection has none. */
+	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_RC, 17, 7), 0);
+	KUNIT_EXPECT_EQ(test, token_of(2), (__be64)0);
+	answer(2, 0, REPATH_PEER_OK, 1, 17, 0);
+}
+
 /* Who has asked for a UD queue pair is told when it has moved, until it has heard it. */
 static void watch_tells(struct kunit *test)
 {
@@ -789,6 +861,8 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(resolve_known_back),
 	KUNIT_CASE(resolve_leaves),
 	KUNIT_CASE(resolve_ud),
+	KUNIT_CASE(resolve_ud_away),
+	KUNIT_CASE(resolve_ud_both),
 	KUNIT_CASE(watch_tells),
 	KUNIT_CASE(fuzz),
 	{}
