@@ -142,18 +142,12 @@ struct sweep {
 	u32 swept;
 };
 
-/* Neither seen in this round nor newer. */
-static bool sweep_stale(const struct sweep *sweep, u32 rescan)
-{
-	return (s32)(rescan - sweep->round) < 0;
-}
-
 static int sweep_qp(struct repath_qp *rqp, void *arg)
 {
 	struct sweep *sweep = arg;
 	struct ib_qp *qp;
 
-	if (!sweep_stale(sweep, rqp->rescan))
+	if (!repath_qp_is_older(rqp, sweep->round))
 		return 0;
 	qp = repath_qp_use(rqp);
 	if (qp) {
@@ -169,7 +163,8 @@ static int sweep_ctx(struct repath_ctx *ctx, void *arg)
 {
 	struct sweep *sweep = arg;
 
-	if (!sweep_stale(sweep, ctx->rescan))
+	/* Seen in this round, or newer. */
+	if ((s32)(ctx->rescan - sweep->round) >= 0)
 		return 0;
 	repath_track_sweep_ctx(ctx);
 	sweep->swept++;

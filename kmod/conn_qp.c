@@ -86,9 +86,9 @@ void repath_conn_qp_connected(struct repath_qp *rqp)
 {
 	struct repath_proc *proc;
 
-	if (rqp->kernel || !rqp->pid || !repath_qp_is_connected_type(rqp))
+	if (rqp->kernel || !repath_qp_pid(rqp) || !repath_qp_is_connected_type(rqp))
 		return;
-	proc = repath_proc_find(rqp->pid);
+	proc = repath_proc_find(repath_qp_pid(rqp));
 	if (!proc)
 		return;
 	mutex_lock(&repath_conn_mutex);

@@ -77,7 +77,7 @@ struct repath_device *repath_device_alloc(struct ib_device *ibdev)
 	mutex_init(&dev->adopt_lock);
 	spin_lock_init(&dev->adoption_lock);
 	INIT_WORK(&dev->free, device_free_work);
-	repath_note_setup(&dev->note, device_deliver);
+	repath_note_setup(&dev->note, REPATH_NOTE_OF_DEVICE, device_deliver);
 	return dev;
 }
 

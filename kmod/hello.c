@@ -269,7 +269,7 @@ static u8 no_connection(struct repath_device *dev, const struct repath_hello *he
 
 	if (!rqp)
 		return early_keep(dev, hello);
-	proc = rqp->kernel ? NULL : repath_proc_find(rqp->pid);
+	proc = rqp->kernel ? NULL : repath_proc_find(repath_qp_pid(rqp));
 	if (!rqp->kernel && !repath_qp_is_connected_type(rqp))
 		status = REPATH_PEER_NO_QP;
 	else if (!proc)

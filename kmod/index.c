@@ -36,10 +36,11 @@ static void move_some(struct repath_index *index)
 	}
 }
 
+/* Two entries a chain on average: with less a queue pair's share of the table is larger than its node. */
 static bool is_crowded(const struct repath_index *index)
 {
 	return !index->old && !index->spent && index->bits < REPATH_INDEX_MAX_BITS &&
-	       index->count >> index->bits;
+	       index->count >> (index->bits + 1);
 }
 
 static void grow(struct work_struct *work)
@@ -54,7 +55,7 @@ static void grow(struct work_struct *work)
 	index->spent = NULL;
 	if (is_crowded(index))
 		bits = min_t(unsigned int, max_t(unsigned int, index->bits + 1,
-						 fls(index->count)), REPATH_INDEX_MAX_BITS);
+						 fls(index->count) - 1), REPATH_INDEX_MAX_BITS);
 	spin_unlock_irqrestore(index->lock, flags);
 
 	kvfree(spent);

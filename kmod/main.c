@@ -108,7 +108,7 @@ err_note:
 	repath_note_exit();
 err_track:
 	repath_track_exit();
-	/* Objects are freed by kfree_rcu(), of which nothing in this module's text is left. */
+	/* Others than queue pairs are freed by kfree_rcu(), of which nothing in this module's text is left. */
 	return err;
 }
 

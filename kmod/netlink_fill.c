@@ -100,13 +100,13 @@ static int fill_qp_owner(struct sk_buff *skb, struct repath_qp *rqp, struct pid_
 			return -EMSGSIZE;
 		return 0;
 	}
-	proc = repath_proc_find(rqp->pid);
+	proc = repath_proc_find(repath_qp_pid(rqp));
 	if (proc) {
 		repath_proc_put(proc);
 		if (nla_put_flag(skb, REPATH_A_SHIM))
 			return -EMSGSIZE;
 	}
-	return fill_owner(skb, rqp->pid, rqp->user->comm, ns);
+	return fill_owner(skb, repath_qp_pid(rqp), rqp->user->comm, ns);
 }
 
 /**

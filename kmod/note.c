@@ -7,8 +7,10 @@
 #include "note.h"
 
 static struct workqueue_struct *note_wq;
-static LIST_HEAD(note_queue);
-/* Protects note_queue and the fields of every note in it. Taken in probe handlers. */
+static struct repath_note *first_note, **next_note = &first_note;
+/* The same for all notes of a kind. */
+static void (*deliver_to[__REPATH_NOTE_OF_MAX])(struct repath_note *note, unsigned int what);
+/* Protects the queue and the fields of every note in it. Taken in probe handlers. */
 static DEFINE_SPINLOCK(note_lock);
 
 static void note_work_fn(struct work_struct *work)
@@ -19,17 +21,19 @@ static void note_work_fn(struct work_struct *work)
 
 	for (;;) {
 		spin_lock_irqsave(&note_lock, flags);
-		note = list_first_entry_or_null(&note_queue, struct repath_note, node);
+		note = first_note;
 		if (!note) {
 			spin_unlock_irqrestore(&note_lock, flags);
 			return;
 		}
-		list_del_init(&note->node);
+		first_note = note->next;
+		if (!first_note)
+			next_note = &first_note;
 		what = note->what;
 		note->what = 0;
 		spin_unlock_irqrestore(&note_lock, flags);
 
-		note->deliver(note, what);
+		deliver_to[note->of](note, what);
 	}
 }
 
@@ -38,14 +42,16 @@ static DECLARE_WORK(note_work, note_work_fn);
 /**
  * repath_note_setup - initialise the note inside an object
  * @note: the note
- * @deliver: told @note and what has happened; drops the reference that posting has taken
+ * @of: what the object is
+ * @deliver: always the same for @of. Told @note and what has happened, in process context, one note at a
+ *	time, in the order of posting; drops the reference that posting has taken
  */
-void repath_note_setup(struct repath_note *note,
+void repath_note_setup(struct repath_note *note, enum repath_note_of of,
 		       void (*deliver)(struct repath_note *note, unsigned int what))
 {
-	INIT_LIST_HEAD(&note->node);
+	WRITE_ONCE(deliver_to[of], deliver);
 	note->what = 0;
-	note->deliver = deliver;
+	note->of = of;
 }
 
 /**
@@ -65,10 +71,13 @@ bool repath_note_post(struct repath_note *note, unsigned int what)
 	bool queued;
 
 	spin_lock_irqsave(&note_lock, flags);
+	queued = !note->what;
 	note->what |= what;
-	queued = list_empty(&note->node);
-	if (queued)
-		list_add_tail(&note->node, &note_queue);
+	if (queued) {
+		note->next = NULL;
+		*next_note = note;
+		next_note = &note->next;
+	}
 	spin_unlock_irqrestore(&note_lock, flags);
 
 	if (queued)

@@ -18,22 +18,30 @@ struct work_struct;
 #define REPATH_NOTE_CTX_GONE	(1u << 3) /* a device has lost a user context */
 #define REPATH_NOTE_GONE	(1u << 4)
 
+/* What a note is embedded in. */
+enum repath_note_of {
+	REPATH_NOTE_OF_QP,
+	REPATH_NOTE_OF_USER,
+	REPATH_NOTE_OF_DEVICE,
+	__REPATH_NOTE_OF_MAX
+};
+
 /**
- * struct repath_note - pending news of one object
- * @node: in the queue, or empty; the queue's lock
- * @what: REPATH_NOTE_*; the queue's lock
- * @deliver: called in process context, one note at a time, in the order of posting
+ * struct repath_note - pending news of one object; small, since each queue pair has one
+ * @next: the one posted after it; the queue's lock
+ * @what: REPATH_NOTE_*, 0: not in the queue; the queue's lock
+ * @of: enum repath_note_of
  */
 struct repath_note {
-	struct list_head node;
-	unsigned int what;
-	void (*deliver)(struct repath_note *note, unsigned int what);
+	struct repath_note *next;
+	u16 what;
+	u8 of;
 };
 
 int repath_note_init(void);
 void repath_note_exit(void);
 
-void repath_note_setup(struct repath_note *note,
+void repath_note_setup(struct repath_note *note, enum repath_note_of of,
 		       void (*deliver)(struct repath_note *note, unsigned int what));
 bool repath_note_post(struct repath_note *note, unsigned int what);
 void repath_note_flush(void);

@@ -255,7 +255,7 @@ static bool is_of(struct repath_qp *rqp, u64 cookie)
 
 	if (!cookie)
 		return true;
-	proc = rqp->kernel || !rqp->pid ? NULL : repath_proc_find(rqp->pid);
+	proc = rqp->kernel || !repath_qp_pid(rqp) ? NULL : repath_proc_find(repath_qp_pid(rqp));
 	same = proc && proc->cookie == cookie;
 	repath_proc_put(proc);
 	return same;
@@ -314,7 +314,7 @@ static bool is_taken(const struct search *s)
 
 static void fill(struct repath_resolved *answer, struct repath_qp *rqp)
 {
-	struct repath_proc *proc = rqp->kernel || !rqp->pid ? NULL : repath_proc_find(rqp->pid);
+	struct repath_proc *proc = rqp->kernel || !repath_qp_pid(rqp) ? NULL : repath_proc_find(repath_qp_pid(rqp));
 	u32 flags = 0;
 
 	if (proc && repath_number_has_moved(proc, rqp->dev))
@@ -414,7 +414,7 @@ static int set_one(struct repath_proc *proc, struct repath_device *dev,
 
 	if (!rqp)
 		return 0;	/* destroyed meanwhile */
-	err = rqp->pid == proc->tgid ? repath_number_set(proc, rqp, row->known_as) : -EPERM;
+	err = repath_qp_pid(rqp) == proc->tgid ? repath_number_set(proc, rqp, row->known_as) : -EPERM;
 	repath_qp_put(rqp);
 	return err;
 }

@@ -153,7 +153,7 @@ static void look_at_conn(struct peers *peers, struct repath_qp *rqp)
 
 	if (!conn || conn->rqp != rqp) {
 		repath_op_say(peers->op, EAGAIN, REPATH_PROC_FMT " QP 0x%x is not known yet",
-			      pid_nr_ns(rqp->pid, peers->op->ns), rqp->user->comm, rqp->qpn);
+			      pid_nr_ns(repath_qp_pid(rqp), peers->op->ns), rqp->user->comm, rqp->qpn);
 		peers->refused = true;
 		return;
 	}
@@ -178,7 +178,7 @@ static int look_at_qp(struct repath_qp *rqp, void *arg)
 	/* Queue pairs in ERR are past saving, others come back in the state they are in. */
 	if (rqp->kernel || !is_connected(rqp, &port))
 		return 0;
-	proc = repath_proc_find(rqp->pid);
+	proc = repath_proc_find(repath_qp_pid(rqp));
 	if (!proc)
 		return 0;
 	repath_proc_put(proc);

@@ -283,7 +283,7 @@ static int bind(const struct request *rq, struct repath_conn *conn, u32 qpn)
 	struct repath_qp *rqp = repath_qp_find(rq->dev, qpn);
 	int err = 0;
 
-	if (!rqp || rqp->pid != rq->proc->tgid || !repath_qp_is_connected_type(rqp)) {
+	if (!rqp || repath_qp_pid(rqp) != rq->proc->tgid || !repath_qp_is_connected_type(rqp)) {
 		GENL_SET_ERR_MSG(rq->info, "INFO names a queue pair that is not the process's own");
 		err = -EPERM;
 	} else {

@@ -87,7 +87,7 @@ static bool match_others(const struct repath_qp_filter *filter, struct repath_qp
 	struct repath_path path;
 
 	if (filter->nobody || (filter->dev && filter->dev != rqp->dev) ||
-	    (filter->tgid && filter->tgid != rqp->pid) ||
+	    (filter->tgid && filter->tgid != repath_qp_pid(rqp)) ||
 	    (filter->has_qpn && filter->qpn != rqp->qpn))
 		return false;
 

@@ -16,6 +16,8 @@
 DEFINE_SPINLOCK(repath_track_lock);
 atomic_t repath_track_round = ATOMIC_INIT(0);
 static atomic_t followers = ATOMIC_INIT(0);
+/* Their own: kmalloc()'s sizes are too far apart. */
+static struct kmem_cache *qp_cache;
 
 /**
  * repath_qp_follow - from now on news of queue pairs are delivered to connections and numbers
@@ -82,6 +84,11 @@ static void qp_note_locked(struct repath_qp *rqp, unsigned int what)
 		repath_qp_put(rqp);
 }
 
+static void qp_free(struct rcu_head *rcu)
+{
+	kmem_cache_free(qp_cache, container_of(rcu, struct repath_qp, rcu));
+}
+
 /* repath_qp_put(): any context. */
 void repath_qp_release(struct kref *kref)
 {
@@ -91,7 +98,7 @@ void repath_qp_release(struct kref *kref)
 		repath_user_put(rqp->user);
 	if (rqp->dev)
 		repath_device_put(rqp->dev);
-	kfree_rcu(rqp, rcu);
+	call_rcu(&rqp->rcu, qp_free);
 }
 
 /* What is known of @qp, whose memory is there. */
@@ -138,12 +145,12 @@ static struct repath_qp *qp_alloc(struct ib_qp *qp, bool kernel, gfp_t gfp)
 {
 	struct repath_qp *rqp;
 
-	rqp = kzalloc(sizeof(*rqp), gfp);
+	rqp = kmem_cache_zalloc(qp_cache, gfp);
 	if (!rqp)
 		return NULL;
 	kref_init(&rqp->kref);
 	spin_lock_init(&rqp->lock);
-	repath_note_setup(&rqp->note, qp_deliver);
+	repath_note_setup(&rqp->note, REPATH_NOTE_OF_QP, qp_deliver);
 	rqp->qp = qp;
 	rqp->qpn = qp->qp_num;
 	rqp->key = repath_qp_key(qp);
@@ -196,7 +203,8 @@ struct repath_qp *repath_track_qp_add(struct ib_qp *qp, struct task_struct *task
 
 	old = xa_load(&dev->by_qpn, rqp->key);
 	if (old && rescan && qp_is(old, qp, task)) {
-		repath_track_seen(&old->rescan, rescan);
+		if (repath_qp_is_older(old, rescan))
+			old->rescan = rescan;
 		kref_get(&old->kref);
 		goto out_unlock;
 	}
@@ -212,7 +220,6 @@ struct repath_qp *repath_track_qp_add(struct ib_qp *qp, struct task_struct *task
 	if (!rqp->user)
 		goto err_memory;
 	rqp->dev = repath_device_get(dev);
-	rqp->pid = rqp->user->pid;
 	/* Before the old one leaves, which may have been the owner's last. */
 	rqp->user->qp_count++;
 	rqp->rescan = rescan ?: atomic_read(&repath_track_round);
@@ -476,4 +483,17 @@ void repath_track_device_gone(struct repath_device *dev)
 	if (!repath_note_post(&dev->note, REPATH_NOTE_GONE))
 		repath_device_put(dev);
 	repath_device_put(dev);
+}
+
+int repath_track_qp_cache_init(void)
+{
+	qp_cache = KMEM_CACHE(repath_qp, 0);
+	return qp_cache ? 0 : -ENOMEM;
+}
+
+/* No queue pair is left, but what was freed may still be read. */
+void repath_track_qp_cache_exit(void)
+{
+	rcu_barrier();
+	kmem_cache_destroy(qp_cache);
 }

@@ -76,7 +76,7 @@ struct repath_ctx {
 };
 
 /**
- * struct repath_qp - a queue pair; at most REPATH_QP_SIZE bytes, since there may be many
+ * struct repath_qp - a queue pair; at most REPATH_QP_SIZE bytes, since there may be many: so a page holds 18
  * @kref: the index holds one
  * @qpn: number
  * @note: pending news
@@ -88,12 +88,11 @@ struct repath_ctx {
  * @qp: a key only, never dereferenced: use repath_qp_use()
  * @dev: holds a reference
  * @user: the owner's entry; holds a reference
- * @pid: = @user->pid, NULL for the kernel's
  * @key: in repath_device::by_qpn, see repath_qp_key()
- * @rescan: newest round of adoption that has seen it, or in which it came
  * @created_ns: CLOCK_BOOTTIME; 0: adopted, so nobody knows
- * @lock: protects what follows. Taken in probe handlers: with interrupts off
- * @changes: modifications seen so far
+ * @rescan: as in struct repath_ctx, modulo 2^16
+ * @changes: modifications seen so far, modulo 2^16
+ * @lock: protects @changes and what follows. Taken in probe handlers: with interrupts off
  * @conn_id: 0: none; written by conn.c only
  * @asked: when the device was asked for @state last: jiffies with bit 0 set; 0: never
  * @type: enum ib_qp_type
@@ -118,13 +117,12 @@ struct repath_qp {
 	const struct ib_qp *qp;
 	struct repath_device *dev;
 	struct repath_user *user;
-	struct pid *pid;
-	u32 key;
-	u32 rescan;
 	u64 created_ns;
+	u32 key;
+	u16 rescan;
 
+	u16 changes;
 	spinlock_t lock;
-	u32 changes;
 	u32 conn_id;
 	u32 asked;
 	u8 type;
@@ -135,7 +133,7 @@ struct repath_qp {
 	struct repath_alt_path alt;
 };
 
-#define REPATH_QP_SIZE 256
+#define REPATH_QP_SIZE 224
 
 /* Locks that watch themselves are larger. */
 #if !defined(CONFIG_DEBUG_SPINLOCK) && !defined(CONFIG_DEBUG_LOCK_ALLOC)
@@ -150,6 +148,12 @@ static inline void repath_track_seen(u32 *rescan, u32 round)
 {
 	if ((s32)(round - *rescan) > 0)
 		*rescan = round;
+}
+
+/* A queue pair knows the low bits only: who is taken for stale by mistake is asked for before it goes. */
+static inline bool repath_qp_is_older(const struct repath_qp *rqp, u32 round)
+{
+	return (s16)(rqp->rescan - round) < 0;
 }
 
 void repath_qp_release(struct kref *kref);
@@ -182,6 +186,12 @@ static inline u32 repath_qp_key(const struct ib_qp *qp)
 static inline bool repath_qp_is_connected_type(const struct repath_qp *rqp)
 {
 	return rqp->type == IB_QPT_RC || rqp->type == IB_QPT_UC;
+}
+
+/* The process; NULL: the kernel, or one that had died when it was adopted. As long as @rqp is held. */
+static inline struct pid *repath_qp_pid(const struct repath_qp *rqp)
+{
+	return rqp->user->pid;
 }
 
 /* Finding. What is returned has a reference; any context but the track lock held. */
@@ -234,6 +244,10 @@ void repath_qp_on_path_locked(struct repath_device *dev, u32 port, u32 dlid,
 			      void (*fn)(struct repath_qp *rqp, void *arg), void *arg);
 void repath_track_sweep_qp(struct repath_qp *rqp);
 void repath_track_sweep_ctx(struct repath_ctx *ctx);
+
+/* track.c, for track_path.c. */
+int repath_track_qp_cache_init(void);
+void repath_track_qp_cache_exit(void);
 
 /* track_path.c, for track.c. The track lock is held. */
 void repath_path_link_locked(struct repath_qp *rqp);

@@ -120,15 +120,18 @@ void repath_qp_on_path_locked(struct repath_device *dev, u32 port, u32 dlid,
 }
 
 /**
- * repath_track_init - make the indexes
+ * repath_track_init - make the indexes, and the place for what is in them
  */
 int repath_track_init(void)
 {
 	int err;
 
-	err = repath_index_init(&by_lid, &repath_track_lock, hash_of_lid_node);
+	err = repath_track_qp_cache_init();
 	if (err)
 		return err;
+	err = repath_index_init(&by_lid, &repath_track_lock, hash_of_lid_node);
+	if (err)
+		goto err_cache;
 	err = repath_index_init(&by_gid, &repath_track_lock, hash_of_gid_node);
 	if (err)
 		goto err_lid;
@@ -141,6 +144,8 @@ err_gid:
 	repath_index_exit(&by_gid);
 err_lid:
 	repath_index_exit(&by_lid);
+err_cache:
+	repath_track_qp_cache_exit();
 	return err;
 }
 
@@ -152,4 +157,5 @@ void repath_track_exit(void)
 	repath_index_exit(&by_alt);
 	repath_index_exit(&by_gid);
 	repath_index_exit(&by_lid);
+	repath_track_qp_cache_exit();
 }

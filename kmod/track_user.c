@@ -58,7 +58,7 @@ struct repath_user *repath_user_alloc(struct task_struct *task, const char *kern
 		return NULL;
 	kref_init(&user->kref);
 	INIT_LIST_HEAD(&user->qps);
-	repath_note_setup(&user->note, user_deliver);
+	repath_note_setup(&user->note, REPATH_NOTE_OF_USER, user_deliver);
 	if (!task) {
 		strscpy(user->comm, kern_name ?: "kernel", sizeof(user->comm));
 		return user;

@@ -163,9 +163,9 @@ void repath_watch_add(struct repath_device *dev, struct repath_qp *rqp,
 	struct watch *w;
 
 	lockdep_assert_held(&repath_conn_mutex);
-	if (!token || rqp->kernel || !rqp->pid)
+	if (!token || rqp->kernel || !repath_qp_pid(rqp))
 		return;
-	proc = repath_proc_find(rqp->pid);
+	proc = repath_proc_find(repath_qp_pid(rqp));
 	if (!proc)
 		return;		/* never moves */
 	w = find(token);

@@ -119,6 +119,7 @@ void repath_conn_tell(const struct repath_conn *conn)
 struct ctx {
 	struct repath_device dev[2];
 	struct repath_qp qp[4];
+	struct repath_user user;
 };
 
 static struct ctx *of(struct kunit *test)
@@ -156,12 +157,13 @@ static int conn_init(struct kunit *test)
 		kref_init(&c->dev[i].kref);
 		c->dev[i].index = i + 1;
 	}
+	c->user.pid = fake.proc.tgid;
 	for (i = 0; i < 4; i++) {
 		kref_init(&c->qp[i].kref);
 		c->qp[i].dev = &c->dev[i / 2];
 		c->qp[i].qpn = 17 + i % 2;
 		c->qp[i].type = IB_QPT_RC;
-		c->qp[i].pid = fake.proc.tgid;
+		c->qp[i].user = &c->user;
 	}
 	test->priv = c;
 	return repath_conn_init();

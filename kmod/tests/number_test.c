@@ -250,6 +250,7 @@ struct ctx {
 	struct ib_device *ibdev;
 	struct repath_device dev;
 	struct repath_qp qp[4];
+	struct repath_user user[2];
 	struct repath_conn conn;
 	struct repath_remote remote;
 };
@@ -278,12 +279,13 @@ static int number_init(struct kunit *test)
 		kref_init(&fake.proc[i].kref);
 		fake.proc[i].tgid = &fake.pid[i];
 		fake.proc[i].cookie = i ? OTHER : MINE;
+		c->user[i].pid = &fake.pid[i];
 	}
 	for (i = 0; i < 4; i++) {
 		kref_init(&c->qp[i].kref);
 		c->qp[i].dev = &c->dev;
 		c->qp[i].type = IB_QPT_RC;
-		c->qp[i].pid = &fake.pid[i / 2];
+		c->qp[i].user = &c->user[i / 2];
 		c->qp[i].qpn = 100 + i;
 		c->qp[i].state = IB_QPS_INIT;
 		fake.qp[i] = &c->qp[i];
@@ -771,7 +773,7 @@ static void watch_tells(struct kunit *test)
 	struct repath_resolved out;
 
 	c->qp[1].type = c->qp[3].type = IB_QPT_UD;
-	c->qp[3].pid = c->qp[1].pid;
+	c->qp[3].user = c->qp[1].user;
 	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
 	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
 	mutex_lock(&repath_conn_mutex);

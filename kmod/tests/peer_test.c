@@ -225,6 +225,7 @@ struct ctx {
 	struct ib_device ibdev;
 	struct ib_port_data ports[2];
 	struct repath_qp qp, second;
+	struct repath_user user;
 	struct repath_conn *conn;
 	struct {
 		struct repath_wire_msg msg;
@@ -260,7 +261,8 @@ static int peer_init(struct kunit *test)
 	c->qp.dev = &c->dev;
 	c->qp.qpn = QPN;
 	c->qp.type = IB_QPT_RC;
-	c->qp.pid = fake.proc.tgid;
+	c->user.pid = fake.proc.tgid;
+	c->qp.user = &c->user;
 	c->hello = (struct repath_hello){
 		.src_gid = { 0xfe, [15] = 5 },
 		.src_qpn = cpu_to_be32(PEER_QPN),

@@ -39,7 +39,7 @@ static void t_adoption_of_reused_memory(struct kunit *test)
 
 	rqp = repath_track_qp_add(qp, &init_task, NULL, GFP_KERNEL, 7);
 	KUNIT_ASSERT_NOT_NULL(test, rqp);
-	KUNIT_EXPECT_PTR_EQ(test, rqp->pid, task_tgid(&init_task));
+	KUNIT_EXPECT_PTR_EQ(test, repath_qp_pid(rqp), task_tgid(&init_task));
 	repath_qp_put(rqp);
 	KUNIT_EXPECT_TRUE(test, repath_track_ctx_add(uctx, &init_task, GFP_KERNEL, 7));
 	KUNIT_EXPECT_EQ(test, dev->qp_count, 1u);

@@ -14,7 +14,7 @@ static void t_add_and_find(struct kunit *test)
 	fake_qp_created(qp, current);
 	rqp = repath_qp_find(dev, 17);
 	KUNIT_ASSERT_NOT_NULL(test, rqp);
-	KUNIT_EXPECT_PTR_EQ(test, rqp->pid, task_tgid(current));
+	KUNIT_EXPECT_PTR_EQ(test, repath_qp_pid(rqp), task_tgid(current));
 	KUNIT_EXPECT_STREQ(test, rqp->user->comm, current->group_leader->comm);
 	KUNIT_EXPECT_FALSE(test, rqp->kernel);
 	KUNIT_EXPECT_EQ(test, (int)rqp->state, (int)IB_QPS_RESET);
@@ -36,7 +36,7 @@ static void t_kernel_qp(struct kunit *test)
 	rqp = repath_qp_find(dev, 18);
 	KUNIT_ASSERT_NOT_NULL(test, rqp);
 	KUNIT_EXPECT_TRUE(test, rqp->kernel);
-	KUNIT_EXPECT_NULL(test, rqp->pid);
+	KUNIT_EXPECT_NULL(test, repath_qp_pid(rqp));
 	KUNIT_EXPECT_STREQ(test, rqp->user->comm, "fake");
 	KUNIT_EXPECT_EQ(test, dev->user_count, 0u);
 	repath_qp_put(rqp);
