@@ -5,7 +5,7 @@
  * on the fullest link that it uses. A quarter of the nodes of each leaf, taken at random, are the
  * victims; the others interfere.
  *
- *	partitions SETS PATTERNS	random sets of victims; patterns in each
+ *	partitions SETS PATTERNS [SEED]	random sets of victims; patterns in each
  *
  * A line of JSON for each result.
  */
@@ -16,6 +16,8 @@
 #define MOST_SPINES 16
 
 enum { DOWN, UP, WAYS };
+
+static unsigned int seed = 1;
 
 static const struct size {
 	unsigned int hosts;	/* of a leaf */
@@ -283,7 +285,7 @@ static void disturb(const struct size *size, const struct engine *engine, unsign
 	struct fabric f;
 	unsigned int n;
 
-	srand(1);
+	srand(seed);
 	open_size(&f, size);
 	n = f.topo.n_ends;
 	for (unsigned int set = 0; set < sets; set++) {
@@ -392,7 +394,7 @@ static void weigh(const struct size *size, const struct engine *engine, unsigned
 	struct fabric f;
 	unsigned int n, each = size->hosts / 4;
 
-	srand(1);
+	srand(seed);
 	open_size(&f, size);
 	n = f.topo.n_ends;
 	for (unsigned int set = 0; set < sets; set++)
@@ -429,9 +431,11 @@ int main(int argc, char **argv)
 	unsigned int sets = argc > 1 ? atoi(argv[1]) : 0, tries = argc > 2 ? atoi(argv[2]) : 0;
 
 	if (!sets || !tries) {
-		fprintf(stderr, "usage: %s SETS PATTERNS\n", argv[0]);
+		fprintf(stderr, "usage: %s SETS PATTERNS [SEED]\n", argv[0]);
 		return 2;
 	}
+	if (argc > 3)
+		seed = atoi(argv[3]);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		for (size_t e = 0; e < sizeof(engines) / sizeof(*engines); e++)
 			disturb(&sizes[i], &engines[e], sets, tries);

@@ -5,16 +5,20 @@ Figure 7, in virtual time, with the tables and lanes that stock OpenSM gets from
 of partition one while none, one and two flows of partition two go to its neighbour. So is what there is of
 table 2: not its programs, but four hosts that all send to all, beside eight flows. The rest by counting
 flows on links, with no time (tests/bench/partitions.c): table 4 and figure 10 (what patterns of the victims
-are delayed), figure 11 (what the others pay), figures 13 to 15 (weights).
+are delayed), figure 11 (what the others pay), figures 13 to 15 (weights). Figure 7 once more with
+perftest's RC traffic between software HCAs, in a guest.
 """
 
 import json
 import os
 import random
+import shlex
 import subprocess
 
+import bed as beds
 import image
 from fabric_clocks import managed
+from rc_flows import Flows, LINK as SLOW_LINK, service_level, slow_links
 
 BED = False
 SETS, PATTERNS = 20, 2500       # 50000 patterns, as the paper's
@@ -22,6 +26,11 @@ LINK = 32.0                     # Gbit/s
 TREE = "xgft:3,3/1,2"           # figure 5: three leaves of three hosts, two spines
 PARTITIONS = {"one": (1, 5), "two": (2, 6, 9), "three": (3, 4, 7, 8)}
 VICTIM, OTHERS = (1, 5), ((2, 6), (9, 6))
+FIGURE_7 = {
+    "pFTree, one lane": (PARTITIONS, "", 1),
+    "pFTree": (PARTITIONS, "", 8),
+    "pFTree-Ext": (PARTITIONS, "strict\npartition one phy\n", 8),
+}
 PAPER_7 = {"pFTree": (1, 0.607, 0.406), "pFTree-Ext": (1, 1, 1)}
 # Figure 8: four leaves, the first host of each runs the program.
 CLUSTER, PROGRAM, SEEDS = "xgft:3,4/1,2", (1, 4, 7, 10), range(1, 6)
@@ -81,15 +90,49 @@ def victims_part(members, policy, lanes):
 
 
 def figure_7(record):
-    cases = {
-        "pFTree, one lane": (PARTITIONS, "", 1),
-        "pFTree": (PARTITIONS, "", 8),
-        "pFTree-Ext": (PARTITIONS, "strict\npartition one phy\n", 8),
-    }
-    for name, case in cases.items():
+    for name, case in FIGURE_7.items():
         parts = victims_part(*case)
         record(f"figure 7, {name}: the victim's part of its link beside two flows", parts[2], parts[0],
                beside_none_one_two=[round(part, 3) for part in parts], paper=PAPER_7.get(name))
+
+
+def start_opensm(fabric, members, policy, lanes):
+    """With the partitions and the policy of a case."""
+    lines = ["Default=0x7fff : ALL=full;"]
+    for key, (name, hosts) in enumerate(members.items(), 0x101):
+        guids = ", ".join(f"{fabric.port_guid(f'H{host}'):#x}=full" for host in hosts)
+        lines.append(f"{name}={key:#x} : {guids};")
+    for path, text in (("/run/partitions", "\n".join(lines)), ("/run/policy", policy)):
+        fabric.guest.run(f"printf '%s\\n' {shlex.quote(text)} > {path}")
+    fabric.repath = f"pftree_lanes {lanes}\npftree_policy /run/policy"
+    fabric.start_opensm("-R pftree,no_fallback -Q", conf="partition_config_file /run/partitions")
+    try:
+        fabric.wait_active()
+    except TimeoutError:
+        print(fabric.sm_log()[-2000:], flush=True)
+        raise
+
+
+def programs_parts(fabric, flows):
+    """Of a link, what the victim and its neighbours receive."""
+    ways = [(f"H{a}", f"H{b}") for a, b in flows]
+    running = Flows(fabric, [(a, b, service_level(fabric, a, b)) for a, b in ways])
+    running.rates(6)
+    found = [rate / SLOW_LINK for rate in running.rates(12)]
+    running.stop()
+    return found[0]
+
+
+def figure_7_programs(record):
+    for name, case in FIGURE_7.items():
+        with beds.Bed() as bed:
+            fabric = bed.fabric(TREE, opensm=None)
+            slow_links(fabric)
+            start_opensm(fabric, *case)
+            parts = [programs_parts(fabric, (VICTIM, *OTHERS[:n])) for n in range(len(OTHERS) + 1)]
+        record(f"figure 7, {name}, perftest: the victim's part of its link beside two flows", parts[2],
+               parts[0], beside_none_one_two=[round(part, 3) for part in parts],
+               paper=PAPER_7.get(name))
 
 
 def table_2(record):
@@ -131,6 +174,7 @@ def patterns(record, row):
 
 def bench(record):
     figure_7(record)
+    figure_7_programs(record)
     table_2(record)
     with subprocess.Popen([os.path.join(image.TOP, "build", "bench", "partitions"), str(SETS),
                            str(PATTERNS)], stdout=subprocess.PIPE, text=True) as process:
