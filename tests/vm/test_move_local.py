@@ -8,7 +8,6 @@ from move import moving
 from test_move_objects import Vcheck
 
 GUESTS = 1
-PENDING = "it has not passed twice yet"
 
 
 def wait_datagrams(check, timeout=60):
