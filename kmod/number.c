@@ -15,6 +15,7 @@
 #include "device.h"
 #include "netlink.h"
 #include "number.h"
+#include "op.h"
 #include "proc.h"
 #include "track.h"
 #include "watch.h"
@@ -222,6 +223,7 @@ void repath_number_proc_left(struct repath_proc *proc)
  * @free: how many are connected to nobody yet
  * @elsewhere: how many are connected to others
  * @mutual: one is connected to the asker
+ * @named: @best is known by the number, which its process has told
  */
 struct search {
 	const struct repath_resolve *ask;
@@ -229,6 +231,7 @@ struct search {
 	u32 free;
 	u32 elsewhere;
 	bool mutual;
+	bool named;
 };
 
 static bool is_elsewhere(const struct search *s, struct repath_qp *rqp, bool *mutual)
@@ -261,7 +264,7 @@ static bool is_of(struct repath_qp *rqp, u64 cookie)
 	return same;
 }
 
-static void consider(struct search *s, struct repath_qp *rqp)
+static void consider(struct search *s, struct repath_qp *rqp, bool named)
 {
 	bool mutual, elsewhere;
 
@@ -276,6 +279,7 @@ static void consider(struct search *s, struct repath_qp *rqp)
 	if (s->mutual || (s->best && elsewhere))
 		return;
 	s->mutual = mutual;
+	s->named = named;
 	if (s->best)
 		repath_qp_put(s->best);
 	kref_get(&rqp->kref);
@@ -290,13 +294,13 @@ static void search_device(struct search *s, struct repath_device *dev)
 
 	hash_for_each_possible(by_known, number, by_known, known_hash(dev->index, qpn))
 		if (number->rqp->dev == dev && number->known_as == qpn)
-			consider(s, number->rqp);
+			consider(s, number->rqp, true);
 	rqp = repath_qp_find(dev, qpn);
 	if (!rqp)
 		return;
 	/* One that is known by another number is not meant by its own. */
 	if (!of_qp(rqp))
-		consider(s, rqp);
+		consider(s, rqp, false);
 	repath_qp_put(rqp);
 }
 
@@ -333,9 +337,10 @@ static void fill(struct repath_resolved *answer, struct repath_qp *rqp)
  * @found: the queue pair with a reference, if the answer is REPATH_PEER_OK
  *
  * Of several, one that is connected to the asker is meant; else the one that is connected to nobody.
- * Two of those can not be told apart.
+ * Two of those can not be told apart. While processes are between two devices, one that bears the number
+ * may not be the one that is known by it, and one that is not there may come.
  *
- * Context: repath_conn_mutex held.
+ * Context: repath_op_mutex and repath_conn_mutex held.
  * Return: enum repath_peer_status.
  */
 u8 repath_number_find(struct repath_device *dev, const struct repath_resolve *ask,
@@ -355,8 +360,11 @@ u8 repath_number_find(struct repath_device *dev, const struct repath_resolve *as
 		search_device(&s, dev);
 	}
 	if (!s.best)
-		return REPATH_PEER_NO_QP;
-	if (!s.mutual && (s.free > 1 || (!s.free && s.elsewhere > 1)))
+		return repath_op_between(repath_device_net(dev), NULL) ? REPATH_PEER_BUSY :
+									 REPATH_PEER_NO_QP;
+	if (!s.mutual && !s.named && repath_op_between(repath_device_net(dev), s.best->dev))
+		status = REPATH_PEER_BUSY;
+	else if (!s.mutual && (s.free > 1 || (!s.free && s.elsewhere > 1)))
 		status = REPATH_PEER_AMBIGUOUS;
 	else if (is_taken(&s))
 		status = REPATH_PEER_TAKEN;

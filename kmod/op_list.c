@@ -97,6 +97,40 @@ struct repath_op *repath_op_on(const struct repath_device *dev)
 	return NULL;
 }
 
+/* Has a process not told yet, on the device that it is resumed on, by which numbers it is known? */
+static bool is_between(const struct repath_op *op)
+{
+	const struct repath_op_proc *p;
+
+	if (op->state != REPATH_OP_RESUMING)
+		return op->state != REPATH_OP_CHECKING && !repath_op_is_final(op) && op->nprocs;
+	list_for_each_entry(p, &op->procs, node)
+		if (p->stage < REPATH_STAGE_RECREATE)
+			return true;
+	return false;
+}
+
+/**
+ * repath_op_between - are processes between two devices?
+ * @net: of the devices
+ * @dev: on their way to this one; NULL: wherever they were, and will be
+ *
+ * Their queue pairs are not there, or not known by their numbers yet.
+ *
+ * Context: repath_op_mutex held.
+ */
+bool repath_op_between(const struct net *net, const struct repath_device *dev)
+{
+	const struct repath_op *op;
+
+	lockdep_assert_held(&repath_op_mutex);
+	list_for_each_entry(op, &ops, node)
+		if (net_eq(op->net, net) && is_between(op) &&
+		    (!dev || (op->state == REPATH_OP_RESUMING && op->new_dev == dev)))
+			return true;
+	return false;
+}
+
 u32 repath_op_of_device(struct repath_device *dev)
 {
 	struct repath_op *op;

@@ -19,6 +19,7 @@
 #include "known.h"
 #include "netlink.h"
 #include "number.h"
+#include "op.h"
 #include "proc.h"
 #include "resolve.h"
 #include "resolve_question.h"
@@ -272,7 +273,7 @@ void repath_resolve_proc_left(struct repath_proc *proc)
  *
  * The same question may come twice; nothing but the list of those who want to be told changes.
  *
- * Context: may sleep, takes repath_conn_mutex.
+ * Context: may sleep, takes repath_op_mutex and repath_conn_mutex.
  * Return: enum repath_peer_status.
  */
 u8 repath_resolve_answer(struct repath_device *dev, const void *data, u32 len,
@@ -286,6 +287,7 @@ u8 repath_resolve_answer(struct repath_device *dev, const void *data, u32 len,
 	if (len != sizeof(*ask) || !ask->src_cookie || ask->reserved ||
 	    be32_to_cpu(ask->qpn) > 0xffffff || be32_to_cpu(ask->src_qpn) > 0xffffff)
 		return REPATH_PEER_MALFORMED;
+	mutex_lock(&repath_op_mutex);
 	mutex_lock(&repath_conn_mutex);
 	repath_silent_forget(ask->src_gid);
 	status = repath_number_find(dev, ask, answer, &rqp);
@@ -295,6 +297,7 @@ u8 repath_resolve_answer(struct repath_device *dev, const void *data, u32 len,
 		repath_qp_put(rqp);
 	}
 	mutex_unlock(&repath_conn_mutex);
+	mutex_unlock(&repath_op_mutex);
 	return status;
 }
 

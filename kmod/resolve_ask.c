@@ -49,6 +49,11 @@ static struct repath_asked *weigh(struct repath_question *q, int *err)
 	for (a = q->asked; a < q->asked + q->nasked; a++) {
 		if (a->err)
 			continue;
+		/* Ask again. */
+		if (a->status == REPATH_PEER_BUSY) {
+			*err = EAGAIN;
+			return NULL;
+		}
 		if (a->status == REPATH_PEER_AMBIGUOUS || (a->status == REPATH_PEER_OK && hit &&
 							   hit->answer.tag != a->answer.tag)) {
 			*err = ENOTUNIQ;
@@ -74,7 +79,7 @@ static bool may_come(const struct repath_question *q)
 
 	for (a = q->asked; a < q->asked + q->nasked; a++)
 		if (a->err == -ETIMEDOUT || a->err == -EHOSTUNREACH ||
-		    (!a->err && a->status == REPATH_PEER_NO_QP))
+		    (!a->err && (a->status == REPATH_PEER_NO_QP || a->status == REPATH_PEER_BUSY)))
 			return true;
 	return false;
 }
@@ -147,7 +152,8 @@ static void answered(void *arg, int err, u8 status)
 	a->status = status;
 	/* Not a word of a module that can answer this. */
 	if (!err && status != REPATH_PEER_OK && status != REPATH_PEER_NO_QP &&
-	    status != REPATH_PEER_AMBIGUOUS && status != REPATH_PEER_TAKEN)
+	    status != REPATH_PEER_AMBIGUOUS && status != REPATH_PEER_TAKEN &&
+	    status != REPATH_PEER_BUSY)
 		a->err = -EPROTO;
 	if (err)
 		repath_silent_add(a->question->dev, &a->addr);

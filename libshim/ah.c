@@ -228,7 +228,7 @@ static int follow(struct rp_ah *ah, struct rp_ah_to *t)
 	given = ah->attr;
 	if (given.is_global)
 		given.grh.sgid_index = want.grh.sgid_index;
-	if (!t->real && want.dlid == given.dlid &&
+	if (!t->real && !ah->own.nowhere && want.dlid == given.dlid &&
 	    (!want.is_global || !memcmp(&want.grh.dgid, &given.grh.dgid, sizeof(want.grh.dgid))))
 		return 0;
 	r = calloc(1, sizeof(*r));

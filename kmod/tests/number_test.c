@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 16 */
+/* kunit-cases: 17 */
 /* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../silent.o ../watch.o ../stat.o */
 /*
  * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
@@ -16,6 +16,7 @@
 #include "../local.h"
 #include "../netlink.h"
 #include "../number.h"
+#include "../op.h"
 #include "../proc.h"
 #include "../resolve.h"
 #include "../silent.h"
@@ -30,6 +31,7 @@
 #define SENT	8
 
 DEFINE_MUTEX(repath_conn_mutex);
+DEFINE_MUTEX(repath_op_mutex);
 
 static struct {
 	struct repath_device *dev;
@@ -53,6 +55,8 @@ static struct {
 		void *arg;
 	} sent[SENT];
 	int nsent, send_err;
+	/* processes are between two devices; they come to this one */
+	bool between, arriving;
 } fake;
 
 void repath_device_put(struct repath_device *dev)
@@ -73,6 +77,11 @@ struct repath_device *repath_device_get_by_index(const struct net *net, u32 inde
 struct net *repath_device_net(const struct repath_device *dev)
 {
 	return &init_net;
+}
+
+bool repath_op_between(const struct net *net, const struct repath_device *dev)
+{
+	return dev ? fake.arriving : fake.between;
 }
 
 bool repath_device_use(struct repath_device *dev)
@@ -446,6 +455,26 @@ static void number_collides(struct kunit *test)
 	c->qp[2].gone = true;
 	expect_found(test, 102, 100);
 	KUNIT_EXPECT_EQ(test, kref_read(&c->qp[2].kref), 1u);
+}
+
+/* Who bears a number may not be the one who is known by it, and who is not there may come. */
+static void number_between(struct kunit *test)
+{
+	struct ctx *c = of(test);
+
+	fake.between = true;
+	expect_found(test, 101, 101);
+	expect_status(test, 55, REPATH_PEER_BUSY);
+	fake.arriving = true;
+	expect_status(test, 102, REPATH_PEER_BUSY);
+	KUNIT_EXPECT_EQ(test, kref_read(&c->qp[2].kref), 1u);
+	known_as(test, 0, 17);
+	expect_found(test, 17, 100);
+	connect(&c->qp[2], ASKER_QPN, ASKER_GID);
+	expect_found(test, 102, 102);
+	fake.between = fake.arriving = false;
+	expect_found(test, 101, 101);
+	expect_status(test, 55, REPATH_PEER_NO_QP);
 }
 
 static void number_of_process(struct kunit *test)
@@ -854,6 +883,7 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(number_unmoved),
 	KUNIT_CASE(number_moved),
 	KUNIT_CASE(number_collides),
+	KUNIT_CASE(number_between),
 	KUNIT_CASE(number_of_process),
 	KUNIT_CASE(number_taken),
 	KUNIT_CASE(number_malformed),

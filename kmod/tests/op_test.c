@@ -218,10 +218,19 @@ static void let_time_pass(struct repath_op *op)
 
 #define EXPECT_STATE(op, expected) KUNIT_EXPECT_EQ(test, (int)(op)->state, (int)(expected))
 
+static void expect_between(struct kunit *test, bool between, bool arriving)
+{
+	mutex_lock(&repath_op_mutex);
+	KUNIT_EXPECT_EQ(test, repath_op_between(&init_net, NULL), between);
+	KUNIT_EXPECT_EQ(test, repath_op_between(&init_net, &of(test)->dev), arriving);
+	mutex_unlock(&repath_op_mutex);
+}
+
 static void t_suspend_resume(struct kunit *test)
 {
 	struct repath_op *op = start(test, false, false);
 
+	expect_between(test, false, false);
 	EXPECT_STATE(op, REPATH_OP_CHECKING);
 	KUNIT_EXPECT_EQ(test, fake.told[REPATH_CMD_EV_CHECK], 2);
 	answer(test, 0, REPATH_STAGE_CHECK, 0, NULL);
@@ -238,6 +247,7 @@ static void t_suspend_resume(struct kunit *test)
 	fake.released = true;
 	run();
 	EXPECT_STATE(op, REPATH_OP_SUSPENDED);
+	expect_between(test, true, false);
 	KUNIT_EXPECT_TRUE(test, op->pinned);
 	KUNIT_EXPECT_EQ(test, fake.told[REPATH_CMD_EV_ABORT], 0);
 
@@ -245,7 +255,11 @@ static void t_suspend_resume(struct kunit *test)
 	EXPECT_STATE(op, REPATH_OP_RESUMING);
 	KUNIT_EXPECT_EQ(test, fake.told[REPATH_CMD_EV_RESUME], 2);
 	answer_all(test, REPATH_STAGE_OPEN);
-	answer_all(test, REPATH_STAGE_RECREATE);
+	expect_between(test, true, true);
+	answer(test, 0, REPATH_STAGE_RECREATE, 0, NULL);
+	expect_between(test, true, true);
+	answer(test, 1, REPATH_STAGE_RECREATE, 0, NULL);
+	expect_between(test, false, false);
 	answer_all(test, REPATH_STAGE_CONNECT);
 	EXPECT_STATE(op, REPATH_OP_RESUMING);
 	answer_all(test, REPATH_STAGE_REPLAY);
