@@ -281,19 +281,6 @@ static void sa_work(struct work_struct *work)
 	spin_unlock_irq(&sp->lock);
 }
 
-static bool is_own_event(struct repath_sa_port *sp)
-{
-	unsigned long flags;
-	bool own;
-
-	spin_lock_irqsave(&sp->lock, flags);
-	own = sp->own_events;
-	if (own)
-		sp->own_events--;
-	spin_unlock_irqrestore(&sp->lock, flags);
-	return own;
-}
-
 static void sa_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	struct repath_device *dev = container_of(handler, struct repath_device, sa_events);
@@ -312,8 +299,7 @@ static void sa_event(struct ib_event_handler *handler, struct ib_event *event)
 	}
 	/* The list is as it was when the handler was registered. */
 	list_for_each_entry(sp, &dev->sa_ports, node) {
-		if (sp->port != event->element.port_num ||
-		    (event->event == IB_EVENT_SM_CHANGE && is_own_event(sp)))
+		if (sp->port != event->element.port_num)
 			continue;
 		if (event->event != IB_EVENT_PORT_ERR)
 			set_bit(REPATH_SA_RENEW, &sp->wants);

@@ -62,7 +62,6 @@ struct repath_sa_way {
  * @asked: questions under way
  * @answered: questions that have an answer, or will never have
  * @sm_lid: who is believed; 0: nobody
- * @own_events: IB_EVENT_SM_CHANGE of our own making that have not come by yet
  * @looked: when a stranger last made us look, jiffies
  * @wait: @asked became empty
  * @mutex: protects what follows. @work holds it, which may ask the device's firmware
@@ -92,7 +91,7 @@ struct repath_sa_way {
  * @breaks_at: jiffies: when to ask instead; valid if @breaks
  * @ring: what was heard lately
  * @paths: what was learnt
- * @changed: the kernel's users are to be told that paths have changed
+ * @changed: IPoIB is to be told that paths have changed
  * @told: when they were, jiffies
  */
 struct repath_sa_port {
@@ -110,7 +109,6 @@ struct repath_sa_port {
 	struct list_head asked;
 	struct list_head answered;
 	u16 sm_lid;
-	unsigned int own_events;
 	unsigned long looked;
 	wait_queue_head_t wait;
 

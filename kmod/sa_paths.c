@@ -3,8 +3,9 @@
  * From what the subnet manager says to paths: a Report tells the path itself, or makes us ask, for
  * one path or once for all of the port. What differs from what queue pairs use is handed on.
  */
-#include <linux/slab.h>
+#include <linux/kallsyms.h>
 #include <linux/ktime.h>
+#include <linux/slab.h>
 #include <rdma/ib_sa.h>
 #include <repath_sm.h>
 
@@ -19,7 +20,7 @@
 
 #define TABLE_GAP	(HZ / 10)	/* between the end of one table and the question for the next */
 #define TABLE_TRIES	6
-#define TELL_GAP	HZ		/* between two events to the kernel's users */
+#define TELL_GAP	HZ		/* between two events to IPoIB */
 #define MULTICAST_LID	0xc000
 
 static u16 lid_mask(const struct repath_sa_port *sp)
@@ -373,27 +374,50 @@ void repath_sa_forget(struct repath_sa_port *sp)
 	repath_learnts_clear(&sp->paths);
 }
 
-static int is_kernels(struct repath_qp *rqp, void *arg)
+/* As "%ps" has it, with the module behind it. */
+static bool is_ipoib(const struct ib_event_handler *handler)
 {
-	return rqp->kernel && rqp->type == IB_QPT_UD;
+	char name[KSYM_SYMBOL_LEN];
+
+	snprintf(name, sizeof(name), "%ps", handler->handler);
+	return !strncmp(name, "ipoib_event ", strlen("ipoib_event "));
+}
+
+/*
+ * Of the events by which IPoIB asks for its paths again this one does the least: it has multicast
+ * groups joined anew, and leaves the interface up. For all others it would mean more: ib_core makes the
+ * table of GIDs anew, multicasts of rdma_cm end with an error, and programs hear of it.
+ */
+static bool tell_ipoib(struct ib_device *ibdev, u32 port)
+{
+	struct ib_event event = {
+		.device = ibdev,
+		.event = IB_EVENT_CLIENT_REREGISTER,
+		.element.port_num = port,
+	};
+	struct ib_event_handler *handler;
+	bool told = false;
+
+	down_read(&ibdev->event_handler_rwsem);
+	list_for_each_entry(handler, &ibdev->event_handler_list, list) {
+		if (!is_ipoib(handler))
+			continue;
+		handler->handler(handler, &event);
+		told = true;
+	}
+	up_read(&ibdev->event_handler_rwsem);
+	return told;
 }
 
 /**
- * repath_sa_tell_kernel - who caches paths in the kernel, as IPoIB does, asks for them again
+ * repath_sa_tell_kernel - IPoIB, which caches paths in the kernel, asks for them again
  * @sp: port
  * @next: see sa.h
  *
- * There is no event for a path: this one has IPoIB ask for the paths that it uses, and does not
- * have it leave its multicast groups or its addresses.
+ * There is no event for a path.
  */
 void repath_sa_tell_kernel(struct repath_sa_port *sp, unsigned long *next)
 {
-	struct ib_event event = {
-		.device = sp->dev->ibdev,
-		.event = IB_EVENT_SM_CHANGE,
-		.element.port_num = sp->port,
-	};
-
 	if (!sp->changed)
 		return;
 	if (time_before(jiffies, sp->told + TELL_GAP)) {
@@ -402,11 +426,6 @@ void repath_sa_tell_kernel(struct repath_sa_port *sp, unsigned long *next)
 	}
 	sp->changed = false;
 	sp->told = jiffies;
-	if (!repath_qp_for_each(sp->dev, is_kernels, NULL))
-		return;
-	spin_lock_irq(&sp->lock);
-	sp->own_events++;
-	spin_unlock_irq(&sp->lock);
-	repath_stat_inc(sp->dev, REPATH_STAT_PATH_KERNEL_TOLD);
-	ib_dispatch_event(&event);
+	if (tell_ipoib(sp->dev->ibdev, sp->port))
+		repath_stat_inc(sp->dev, REPATH_STAT_PATH_KERNEL_TOLD);
 }

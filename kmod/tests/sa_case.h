@@ -203,6 +203,12 @@ static int sa_init(struct kunit *test)
 	fake.ibdev.phys_port_cnt = 1;
 	fake.ibdev.node_type = RDMA_NODE_IB_CA;
 	fake.ibdev.port_data = fake.port_data;
+	init_rwsem(&fake.ibdev.event_handler_rwsem);
+	INIT_LIST_HEAD(&fake.ibdev.event_handler_list);
+	fake.ipoib.handler = ipoib_event;
+	fake.other.handler = others_event;
+	list_add(&fake.ipoib.list, &fake.ibdev.event_handler_list);
+	list_add(&fake.other.list, &fake.ibdev.event_handler_list);
 	fake.port_data[1].immutable.core_cap_flags = RDMA_CORE_CAP_IB_SA | RDMA_CORE_CAP_PROT_IB;
 	fake.attr.state = IB_PORT_ACTIVE;
 	fake.attr.lid = OWN_LID;

@@ -36,12 +36,14 @@ static struct {
 	struct ib_mad_send_buf *sent[SENT_MAX];	/* not over yet */
 	bool cancelled[SENT_MAX];
 	int responses;			/* ReportResp */
-	int looks, events, ahs;
+	int looks, ahs;
+	struct ib_event_handler ipoib, other;
+	int events, others_events;	/* to them */
 	struct repath_new_path given;
 	int ngiven, nprepared, nunpaths;
 	int handed;			/* events to hypervisors' tools */
 	struct repath_path qp_path;	/* of the only queue pair */
-	bool has_qp, kernel_qp;
+	bool has_qp;
 	bool datagrams;			/* sent by a process with a shim */
 } fake;
 
@@ -80,13 +82,15 @@ void ib_unregister_event_handler(struct ib_event_handler *handler)
 {
 }
 
-/* Comes by the handler as any other would. */
-void ib_dispatch_event(const struct ib_event *event)
+/* IPoIB's is known by its name. */
+static void ipoib_event(struct ib_event_handler *handler, struct ib_event *event)
 {
-	struct ib_event copy = *event;
+	fake.events += event->event == IB_EVENT_CLIENT_REREGISTER && event->element.port_num == 1;
+}
 
-	fake.events++;
-	fake.dev.sa_events.handler(&fake.dev.sa_events, &copy);
+static void others_event(struct ib_event_handler *handler, struct ib_event *event)
+{
+	fake.others_events++;
 }
 
 struct ib_ah *rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *attr, u32 flags)
@@ -198,8 +202,7 @@ int repath_qp_for_each(struct repath_device *dev, repath_qp_fn fn, void *arg)
 	static struct repath_qp rqp;
 
 	rqp.path = fake.qp_path;
-	rqp.kernel = fake.kernel_qp;
-	rqp.type = fake.kernel_qp ? IB_QPT_UD : IB_QPT_RC;
+	rqp.type = IB_QPT_RC;
 	return fake.has_qp ? fn(&rqp, arg) : 0;
 }
 

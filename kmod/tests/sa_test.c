@@ -414,18 +414,18 @@ static void t_datagrams(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.given.sl, 5);
 }
 
-/* The event that tells the kernel's users is not taken for another subnet manager. */
+/* IPoIB is told, and nobody else. */
 static void t_kernel_users(struct kunit *test)
 {
-	fake.has_qp = fake.kernel_qp = true;
 	subscribe(test);
-	fake_over(asked(IB_SA_ATTR_PATH_REC), IB_WC_RESP_TIMEOUT_ERR);
 	port_of()->told = jiffies - 3600 * HZ;
 	report(test, REPATH_SM_REPATH, PATH, 1, 3);
 	KUNIT_EXPECT_EQ(test, fake.events, 1);
-	KUNIT_EXPECT_EQ(test, count_asked(IB_SA_ATTR_INFORM_INFO), 0);
-	event(IB_EVENT_SM_CHANGE);
-	KUNIT_EXPECT_EQ(test, count_asked(IB_SA_ATTR_INFORM_INFO), 2);
+	/* Not more often than once a second, and not if nothing has changed. */
+	report(test, REPATH_SM_REPATH, PATH, 2, 3);
+	KUNIT_EXPECT_EQ(test, fake.events, 1);
+	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_PATH_KERNEL_TOLD), 1ull);
+	KUNIT_EXPECT_EQ(test, fake.others_events, 0);
 }
 
 static struct kunit_case sa_cases[] = {
