@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 19 */
+/* kunit-cases: 20 */
 /* kunit-objs: ../sa.o ../sa_ask.o ../sa_subscribe.o ../sa_paths.o ../sa_heard.o ../sa_relay.o ../notice.o ../learnt.o ../stat.o ../trace.o */
 /* A port and its subnet manager: who is believed, what is asked, and what is done about it. */
 #include "sa_case.h"
@@ -428,6 +428,26 @@ static void t_kernel_users(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.others_events, 0);
 }
 
+/* A VM may come back to where it was: that is news each time. */
+static void t_moved_back(struct kunit *test)
+{
+	struct repath_notice moved = {
+		.repath = true, .kind = REPATH_SM_MOVED, .slid = OWN_LID,
+		.mask = PATH | REPATH_SM_MASK_DGID, .dgid = { 0xfe, 0x80, [15] = 1 },
+	};
+	static const u16 lids[] = { 20, 21, 20, 21 };
+	int i;
+
+	subscribe(test);
+	for (i = 0; i < ARRAY_SIZE(lids); i++) {
+		port_of()->told = jiffies - 3600 * HZ;
+		moved.dlid = lids[i];
+		moved.number = i + 1;
+		hear(&moved);
+		KUNIT_EXPECT_EQ(test, fake.events, i + 1);
+	}
+}
+
 static struct kunit_case sa_cases[] = {
 	KUNIT_CASE(t_subscribes),
 	KUNIT_CASE(t_no_answer),
@@ -448,6 +468,7 @@ static struct kunit_case sa_cases[] = {
 	KUNIT_CASE(t_late),
 	KUNIT_CASE(t_datagrams),
 	KUNIT_CASE(t_kernel_users),
+	KUNIT_CASE(t_moved_back),
 	{}
 };
 
