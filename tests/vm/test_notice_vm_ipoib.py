@@ -7,7 +7,6 @@ import time
 
 from vm_moves import VfMover, servers, start_relays
 
-PENDING = "it has passed once, in 25 s"
 TIMEOUT = 400
 GUESTS = 3
 
