@@ -108,8 +108,8 @@ enum repath_peer_status {
 	REPATH_PEER_NO_SHIM,	/* HELLO: the queue pair's process has no shim */
 	REPATH_PEER_NO_QP,	/* no such queue pair */
 	REPATH_PEER_BAD_TOKEN,
-	REPATH_PEER_BUSY,	/* out of memory, over a limit, or (RESOLVE) processes there are between
-				 * two devices: send again later */
+	/* Send again later: out of memory, over a limit, or (RESOLVE) processes are between two devices. */
+	REPATH_PEER_BUSY,
 	REPATH_PEER_VERSION_ERR,
 	REPATH_PEER_MALFORMED,
 	REPATH_PEER_AMBIGUOUS,	/* RESOLVE: more than one may be meant */

@@ -75,8 +75,8 @@ struct old_qp {
 };
 
 #define OLD(ret, name, ...)						\
-	__asm__(".symver old_" #name ", ibv_" #name "@IBVERBS_1.0");	\
-	extern ret old_##name(__VA_ARGS__)
+	extern ret old_##name(__VA_ARGS__);				\
+	__asm__(".symver old_" #name ", ibv_" #name "@IBVERBS_1.0")
 
 OLD(void *, get_device_list, int *num);
 OLD(void, free_device_list, void **list);
