@@ -346,23 +346,24 @@ static void fill(struct repath_resolved *answer, struct repath_qp *rqp)
 u8 repath_number_find(struct repath_device *dev, const struct repath_resolve *ask,
 		      struct repath_resolved *answer, struct repath_qp **found)
 {
+	struct net *net = repath_device_net(dev);
 	struct search s = { .ask = ask };
 	struct repath_device *each;
 	u8 status = REPATH_PEER_OK;
+	u64 cookie = be64_to_cpu(ask->dst_cookie);
 
 	lockdep_assert_held(&repath_conn_mutex);
 	*found = NULL;
-	if (ask->dst_cookie) {
+	if (cookie) {
 		/* A process is meant, wherever on this host its queue pair is. */
-		repath_device_for_each(each, repath_device_net(dev))
+		repath_device_for_each(each, net)
 			search_device(&s, each);
 	} else {
 		search_device(&s, dev);
 	}
 	if (!s.best)
-		return repath_op_between(repath_device_net(dev), NULL) ? REPATH_PEER_BUSY :
-									 REPATH_PEER_NO_QP;
-	if (!s.mutual && !s.named && repath_op_between(repath_device_net(dev), s.best->dev))
+		return repath_op_between(net, NULL, cookie) ? REPATH_PEER_BUSY : REPATH_PEER_NO_QP;
+	if (!s.mutual && !s.named && repath_op_between(net, s.best->dev, cookie))
 		status = REPATH_PEER_BUSY;
 	else if (!s.mutual && (s.free > 1 || (!s.free && s.elsewhere > 1)))
 		status = REPATH_PEER_AMBIGUOUS;

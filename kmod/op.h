@@ -157,7 +157,7 @@ void repath_op_reply(struct repath_op *op, struct repath_op_proc *p, u8 stage, u
 struct repath_op *repath_op_find(u32 id);
 struct repath_op *repath_op_next(u32 after);
 struct repath_op *repath_op_on(const struct repath_device *dev);
-bool repath_op_between(const struct net *net, const struct repath_device *dev);
+bool repath_op_between(const struct net *net, const struct repath_device *dev, u64 cookie);
 struct repath_op_proc *repath_op_proc_find(struct repath_op *op, const struct repath_proc *proc);
 struct repath_op_proc *repath_op_proc_add(struct repath_op *op, struct repath_proc *proc);
 

@@ -97,15 +97,15 @@ struct repath_op *repath_op_on(const struct repath_device *dev)
 	return NULL;
 }
 
-/* Has a process not told yet, on the device that it is resumed on, by which numbers it is known? */
-static bool is_between(const struct repath_op *op)
+/* Has a process, or the one of @cookie, not told yet where it is by which numbers it is known? */
+static bool is_between(const struct repath_op *op, u64 cookie)
 {
 	const struct repath_op_proc *p;
 
-	if (op->state != REPATH_OP_RESUMING)
-		return op->state != REPATH_OP_CHECKING && !repath_op_is_final(op) && op->nprocs;
+	if (op->state == REPATH_OP_CHECKING || repath_op_is_final(op))
+		return false;
 	list_for_each_entry(p, &op->procs, node)
-		if (p->stage < REPATH_STAGE_RECREATE)
+		if (p->stage < REPATH_STAGE_RECREATE && (!cookie || p->proc->cookie == cookie))
 			return true;
 	return false;
 }
@@ -114,18 +114,19 @@ static bool is_between(const struct repath_op *op)
  * repath_op_between - are processes between two devices?
  * @net: of the devices
  * @dev: on their way to this one; NULL: wherever they were, and will be
+ * @cookie: is the process of this one; 0: is any
  *
  * Their queue pairs are not there, or not known by their numbers yet.
  *
  * Context: repath_op_mutex held.
  */
-bool repath_op_between(const struct net *net, const struct repath_device *dev)
+bool repath_op_between(const struct net *net, const struct repath_device *dev, u64 cookie)
 {
 	const struct repath_op *op;
 
 	lockdep_assert_held(&repath_op_mutex);
 	list_for_each_entry(op, &ops, node)
-		if (net_eq(op->net, net) && is_between(op) &&
+		if (net_eq(op->net, net) && is_between(op, cookie) &&
 		    (!dev || (op->state == REPATH_OP_RESUMING && op->new_dev == dev)))
 			return true;
 	return false;

@@ -55,7 +55,7 @@ static struct {
 		void *arg;
 	} sent[SENT];
 	int nsent, send_err;
-	/* processes are between two devices; they come to this one */
+	/* processes, one of them OTHER, are between two devices; they come to this one */
 	bool between, arriving;
 } fake;
 
@@ -79,9 +79,9 @@ struct net *repath_device_net(const struct repath_device *dev)
 	return &init_net;
 }
 
-bool repath_op_between(const struct net *net, const struct repath_device *dev)
+bool repath_op_between(const struct net *net, const struct repath_device *dev, u64 cookie)
 {
-	return dev ? fake.arriving : fake.between;
+	return (dev ? fake.arriving : fake.between) && (!cookie || cookie == OTHER);
 }
 
 bool repath_device_use(struct repath_device *dev)
@@ -461,6 +461,7 @@ static void number_collides(struct kunit *test)
 static void number_between(struct kunit *test)
 {
 	struct ctx *c = of(test);
+	struct repath_resolved out;
 
 	fake.between = true;
 	expect_found(test, 101, 101);
@@ -472,6 +473,11 @@ static void number_between(struct kunit *test)
 	expect_found(test, 17, 100);
 	connect(&c->qp[2], ASKER_QPN, ASKER_GID);
 	expect_found(test, 102, 102);
+	/* A process that is not on its way has what it has. */
+	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, MINE, 0, &out), (int)REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, (int)asked(test, 55, MINE, 0, &out), (int)REPATH_PEER_NO_QP);
+	KUNIT_EXPECT_EQ(test, (int)asked(test, 55, OTHER, 0, &out), (int)REPATH_PEER_BUSY);
+	KUNIT_EXPECT_EQ(test, (int)asked(test, 103, OTHER, 0, &out), (int)REPATH_PEER_BUSY);
 	fake.between = fake.arriving = false;
 	expect_found(test, 101, 101);
 	expect_status(test, 55, REPATH_PEER_NO_QP);

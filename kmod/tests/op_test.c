@@ -111,6 +111,7 @@ static int op_init(struct kunit *test)
 	for (i = 0; i < PROCS; i++) {
 		kref_init(&fake.procs[i].kref);
 		fake.procs[i].tgid = task_tgid(current);
+		fake.procs[i].cookie = i + 1;
 		snprintf(fake.procs[i].comm, TASK_COMM_LEN, "fake%d", i);
 	}
 	kref_init(&c->dev.kref);
@@ -221,8 +222,15 @@ static void let_time_pass(struct repath_op *op)
 static void expect_between(struct kunit *test, bool between, bool arriving)
 {
 	mutex_lock(&repath_op_mutex);
-	KUNIT_EXPECT_EQ(test, repath_op_between(&init_net, NULL), between);
-	KUNIT_EXPECT_EQ(test, repath_op_between(&init_net, &of(test)->dev), arriving);
+	KUNIT_EXPECT_EQ(test, repath_op_between(&init_net, NULL, 0), between);
+	KUNIT_EXPECT_EQ(test, repath_op_between(&init_net, &of(test)->dev, 0), arriving);
+	mutex_unlock(&repath_op_mutex);
+}
+
+static void expect_itself_between(struct kunit *test, int proc, bool between)
+{
+	mutex_lock(&repath_op_mutex);
+	KUNIT_EXPECT_EQ(test, repath_op_between(&init_net, NULL, fake.procs[proc].cookie), between);
 	mutex_unlock(&repath_op_mutex);
 }
 
@@ -258,6 +266,9 @@ static void t_suspend_resume(struct kunit *test)
 	expect_between(test, true, true);
 	answer(test, 0, REPATH_STAGE_RECREATE, 0, NULL);
 	expect_between(test, true, true);
+	expect_itself_between(test, 0, false);
+	expect_itself_between(test, 1, true);
+	expect_itself_between(test, 2, false);
 	answer(test, 1, REPATH_STAGE_RECREATE, 0, NULL);
 	expect_between(test, false, false);
 	answer_all(test, REPATH_STAGE_CONNECT);
@@ -397,6 +408,9 @@ static void t_resume_fails_in_one(struct kunit *test)
 	EXPECT_STATE(op, REPATH_OP_PARKED);
 	KUNIT_EXPECT_EQ(test, op->err, (u32)ENOMEM);
 	KUNIT_EXPECT_NOT_NULL(test, strstr(op->reason, "no MR"));
+	expect_between(test, true, false);
+	expect_itself_between(test, 0, true);
+	expect_itself_between(test, 1, false);
 	KUNIT_EXPECT_EQ(test, resume(test), 0);
 	KUNIT_EXPECT_EQ(test, op->err, 0u);
 	/* The one that had succeeded is not asked again. */
