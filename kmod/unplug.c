@@ -168,12 +168,14 @@ void repath_unplug_removed(struct repath_device *dev)
 {
 	DECLARE_COMPLETION_ONSTACK(settled);
 	struct repath_op *op;
-	bool wait = false;
+	bool wait = false, works;
 	u32 id = 0;
 
 	if (READ_ONCE(ending) || !READ_ONCE(unplug_ms) || !repath_device_ctx_count(dev) ||
 	    changes_netns())
 		return;
+	/* Dead firmware may take long to say so; questions of other hosts wait for the mutex. */
+	works = device_works(dev);
 	mutex_lock(&repath_op_mutex);
 	op = begin(dev, &settled);
 	if (op) {
@@ -182,7 +184,7 @@ void repath_unplug_removed(struct repath_device *dev)
 	}
 	if (wait && op->unplug) {
 		repath_stat_inc(dev, REPATH_STAT_UNPLUG);
-		if (!device_works(dev)) {
+		if (!works) {
 			tell_loss(op, ", and did not work any more");
 			op->settled = NULL;
 			wait = false;
