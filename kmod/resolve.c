@@ -95,15 +95,17 @@ static void question_end(struct repath_question *q)
  * @moved: its process has moved
  *
  * Context: repath_conn_mutex held.
+ * Return: 0, or a negative errno: its process has not been told, as its socket is full.
  */
-void repath_question_tell(struct repath_question *q, int err, const struct repath_addr *place, u32 qpn, bool moved)
+int repath_question_tell(struct repath_question *q, int err, const struct repath_addr *place,
+			 u32 qpn, bool moved)
 {
 	struct sk_buff *skb;
 	void *hdr;
 
 	skb = repath_nl_msg_new(REPATH_CMD_EV_RESOLVED, NLMSG_DEFAULT_SIZE, &hdr);
 	if (!skb)
-		return;
+		return -ENOMEM;
 	if (nla_put_u64_64bit(skb, REPATH_A_MSG_ID, q->id, REPATH_A_PAD) ||
 	    nla_put_u32(skb, REPATH_A_ERRNO, err) ||
 	    (!err && (nla_put_u32(skb, REPATH_A_QPN, qpn) ||
@@ -111,9 +113,9 @@ void repath_question_tell(struct repath_question *q, int err, const struct repat
 		      nla_put_u32(skb, REPATH_A_DLID, place->dlid) ||
 		      (moved && nla_put_flag(skb, REPATH_A_MOVED))))) {
 		nlmsg_free(skb);
-		return;
+		return -EMSGSIZE;
 	}
-	repath_proc_send(q->proc, skb, hdr);
+	return repath_proc_send(q->proc, skb, hdr);
 }
 
 static int parse_addr(struct genl_info *info, struct repath_device *dev, struct repath_addr *addr)
@@ -317,8 +319,10 @@ static u8 moved_in(const struct repath_moved *moved)
 	place.has_dmac = false;
 	repath_known_moved(q->proc, be64_to_cpu(moved->cookie), &q->place, &place);
 	q->place = place;
+	/* It is told again then. */
+	if (repath_question_tell(q, 0, &place, be32_to_cpu(moved->qpn), true))
+		return REPATH_PEER_BUSY;
 	repath_question_found(q);
-	repath_question_tell(q, 0, &place, be32_to_cpu(moved->qpn), true);
 	return REPATH_PEER_OK;
 }
 

@@ -90,7 +90,7 @@ static bool may_come(const struct repath_question *q)
  */
 static void ask_later(struct repath_question *q)
 {
-	if (!may_come(q) || q->tries == TRIES)
+	if (q->tries == TRIES)
 		return;
 	q->again = jiffies + min(AGAIN << q->tries, AGAIN_MAX);
 	q->tries++;
@@ -124,14 +124,16 @@ static void conclude(struct repath_question *q)
 	if (q->token)
 		err = err == ENOTUNIQ ? err : 0;
 	if (hit) {
-		repath_question_found(q);
 		q->place = hit->addr;
-		repath_question_tell(q, 0, &hit->addr, be32_to_cpu(hit->answer.qpn),
-		     be32_to_cpu(hit->answer.flags) & REPATH_RESOLVED_MOVED);
+		if (!repath_question_tell(q, 0, &hit->addr, be32_to_cpu(hit->answer.qpn),
+					  be32_to_cpu(hit->answer.flags) & REPATH_RESOLVED_MOVED))
+			repath_question_found(q);
+		else if (q->token)
+			ask_later(q);
 	} else {
 		if (!q->tries)
 			repath_question_tell(q, err, &q->asked[0].addr, q->qpn, false);
-		if (q->token)
+		if (q->token && may_come(q))
 			ask_later(q);
 	}
 	kfree(q->asked);

@@ -50,7 +50,7 @@ struct repath_asked {
  * @asked: the places; [0] is the address itself. Freed when all have answered
  * @later: in the list of those that are to be asked again
  * @again: jiffies, when
- * @tries: how often nobody has known it
+ * @tries: how often nobody has known it, or its process could not be told
  */
 struct repath_question {
 	struct list_head node;
@@ -75,8 +75,8 @@ struct repath_question {
 };
 
 /* resolve.c */
-void repath_question_tell(struct repath_question *q, int err, const struct repath_addr *place,
-			  u32 qpn, bool moved);
+int repath_question_tell(struct repath_question *q, int err, const struct repath_addr *place,
+			 u32 qpn, bool moved);
 void repath_question_free(struct repath_question *q);
 
 /* resolve_ask.c */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 17 */
+/* kunit-cases: 18 */
 /* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../silent.o ../watch.o ../stat.o */
 /*
  * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
@@ -55,6 +55,7 @@ static struct {
 		void *arg;
 	} sent[SENT];
 	int nsent, send_err;
+	bool deaf;		/* the asker's socket is full */
 	/* processes, one of them OTHER, are between two devices; they come to this one */
 	bool between, arriving;
 } fake;
@@ -163,6 +164,10 @@ int repath_proc_send(struct repath_proc *proc, struct sk_buff *skb, void *hdr)
 {
 	struct nlattr *tb[REPATH_A_MAX + 1];
 
+	if (fake.deaf) {
+		nlmsg_free(skb);
+		return -EAGAIN;
+	}
 	if (!__nla_parse(tb, REPATH_A_MAX, (struct nlattr *)skb->data, skb->len, NULL, 0, NULL)) {
 		fake.told++;
 		fake.told_err = nla_get_u32(tb[REPATH_A_ERRNO]);
@@ -773,6 +778,31 @@ static void resolve_ud_away(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.nsent, 5);
 }
 
+/* Its socket is full when it is to be told: it is told when it reads. */
+static void resolve_ud_deaf(struct kunit *test)
+{
+	struct repath_moved moved = { .cookie = cpu_to_be64(REMOTE), .gid = { 0xfe, [15] = 8 },
+				      .qpn = cpu_to_be32(99) };
+
+	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_UD, 17, 5), 0);
+	fake.deaf = true;
+	answer(0, 0, REPATH_PEER_OK, 1, 170, REPATH_RESOLVED_MOVED);
+	KUNIT_EXPECT_EQ(test, fake.told, 0);
+	KUNIT_ASSERT_TRUE(test, sent_until(2));
+	fake.deaf = false;
+	answer(1, 0, REPATH_PEER_OK, 1, 170, REPATH_RESOLVED_MOVED);
+	expect_told(test, 0, 170, 5);
+	fake.told = 0;
+	fake.deaf = true;
+	moved.token = token_of(0);
+	KUNIT_EXPECT_EQ(test, (int)repath_resolve_moved(&moved, sizeof(moved)),
+			(int)REPATH_PEER_BUSY);
+	fake.deaf = false;
+	KUNIT_EXPECT_EQ(test, (int)repath_resolve_moved(&moved, sizeof(moved)),
+			(int)REPATH_PEER_OK);
+	expect_told(test, 0, 99, 8);
+}
+
 /* Both are on their way: who has arrived asks again, and is told where the other one has gone. */
 static void resolve_ud_both(struct kunit *test)
 {
@@ -900,6 +930,7 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(resolve_leaves),
 	KUNIT_CASE(resolve_ud),
 	KUNIT_CASE(resolve_ud_away),
+	KUNIT_CASE(resolve_ud_deaf),
 	KUNIT_CASE(resolve_ud_both),
 	KUNIT_CASE(watch_tells),
 	KUNIT_CASE(fuzz),
