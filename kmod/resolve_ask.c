@@ -27,12 +27,15 @@ struct local {
 #define AGAIN		HZ		/* twice as long each time */
 #define AGAIN_MAX	(32 * HZ)
 #define TRIES		10		/* some three minutes */
+#define AGAIN_OPEN	16		/* at once: who moves has its messages go the same way */
+#define AGAIN_NEXT	(HZ / 20)	/* when one of these is answered */
 
 static struct workqueue_struct *ask_wq;
 static struct delayed_work again_work;
 
-/* Nobody has known them; protected by repath_conn_mutex. */
+/* Nobody has known them, and how many of them are asked for now; protected by repath_conn_mutex. */
 static LIST_HEAD(unknown);
+static unsigned int again_open;
 
 /* --- what came of it --- */
 
@@ -115,6 +118,11 @@ static void conclude(struct repath_question *q)
 	struct repath_asked *hit;
 	int err;
 
+	if (q->tries) {
+		again_open--;
+		if (!list_empty(&unknown))
+			mod_delayed_work(ask_wq, &again_work, AGAIN_NEXT);
+	}
 	if (q->gone) {
 		repath_question_free(q);
 		return;
@@ -274,6 +282,8 @@ static void ask_again(struct work_struct *work)
 
 	mutex_lock(&repath_conn_mutex);
 	list_for_each_entry_safe(q, next, &unknown, later) {
+		if (again_open == AGAIN_OPEN)
+			break;
 		if (time_before(jiffies, q->again))
 			continue;
 		list_del_init(&q->later);
@@ -281,7 +291,9 @@ static void ask_again(struct work_struct *work)
 		dev = repath_device_get_by_index(q->proc->net, q->dev_index);
 		if (!dev)
 			continue;
+		again_open++;
 		if (repath_question_ask(q, dev)) {
+			again_open--;
 			q->again = jiffies + AGAIN;
 			list_add_tail(&q->later, &unknown);
 		}
@@ -295,6 +307,7 @@ static void ask_again(struct work_struct *work)
 int repath_question_init(void)
 {
 	INIT_DELAYED_WORK(&again_work, ask_again);
+	again_open = 0;
 	ask_wq = alloc_workqueue("repath_resolve", WQ_UNBOUND, 0);
 	return ask_wq ? 0 : -ENOMEM;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 18 */
+/* kunit-cases: 19 */
 /* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../silent.o ../watch.o ../stat.o */
 /*
  * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
@@ -28,7 +28,7 @@
 #define MINE	0xc001ULL	/* cookies */
 #define OTHER	0xc002ULL
 #define REMOTE	0xbeefULL
-#define SENT	8
+#define SENT	64
 
 DEFINE_MUTEX(repath_conn_mutex);
 DEFINE_MUTEX(repath_op_mutex);
@@ -803,6 +803,22 @@ static void resolve_ud_deaf(struct kunit *test)
 	expect_told(test, 0, 99, 8);
 }
 
+/* A host with very many of them is away: it does not take all the room that messages have. */
+static void resolve_ud_many(struct kunit *test)
+{
+	int i;
+
+	for (i = 0; i < 20; i++)
+		KUNIT_EXPECT_EQ(test, request(test, i + 1, IB_QPT_UD, 17 + i, 5), 0);
+	for (i = 0; i < 20; i++)
+		answer(i, 0, REPATH_PEER_NO_QP, 0, 0, 0);
+	KUNIT_ASSERT_TRUE(test, sent_until(36));
+	msleep(1500);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 36);
+	answer(20, 0, REPATH_PEER_OK, 1, 170, 0);
+	KUNIT_ASSERT_TRUE(test, sent_until(37));
+}
+
 /* Both are on their way: who has arrived asks again, and is told where the other one has gone. */
 static void resolve_ud_both(struct kunit *test)
 {
@@ -931,6 +947,7 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(resolve_ud),
 	KUNIT_CASE(resolve_ud_away),
 	KUNIT_CASE(resolve_ud_deaf),
+	KUNIT_CASE(resolve_ud_many),
 	KUNIT_CASE(resolve_ud_both),
 	KUNIT_CASE(watch_tells),
 	KUNIT_CASE(fuzz),
