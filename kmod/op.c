@@ -75,6 +75,8 @@ int repath_op_resume(struct repath_op *op, struct repath_device *dev, u32 timeou
 			p->stage = REPATH_STAGE_REPLAY;
 			continue;
 		}
+		/* It may have been on another device by now: what it had there is no more. */
+		p->stage = min_t(u8, p->stage, REPATH_STAGE_RELEASE);
 		p->err = 0;
 		p->untold = false;
 		p->reason[0] = 0;

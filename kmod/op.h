@@ -34,7 +34,7 @@ extern struct mutex repath_op_mutex;
  * @proc: the process; holds a reference. NULL: it left after the operation's end
  * @tgid: of the process; holds a reference
  * @comm: of the process
- * @stage: the last one that it has reported
+ * @stage: the last one that it has reported; of this resume, if it is resumed again
  * @err: positive errno it reported, 0 for none
  * @answered: it has answered the question that the operation waits for now
  * @untold: EV_ABORT did not get to it: it is said again

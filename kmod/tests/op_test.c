@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 18 */
+/* kunit-cases: 19 */
 /* kunit-objs: ../op.o ../op_list.o ../op_run.o ../op_state.o ../stat.o ../trace.o */
 /* The order of an operation, with processes that are only structs. */
 #include <kunit/test.h>
@@ -420,6 +420,29 @@ static void t_resume_fails_in_one(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, resume(test), -EBUSY);
 }
 
+/* They were on a device from which no peer could be told, and are resumed on another one. */
+static void t_resume_elsewhere(struct kunit *test)
+{
+	struct repath_op *op = suspended(test);
+
+	KUNIT_EXPECT_EQ(test, resume(test), 0);
+	answer_all(test, REPATH_STAGE_OPEN);
+	answer_all(test, REPATH_STAGE_RECREATE);
+	let_time_pass(op);
+	EXPECT_STATE(op, REPATH_OP_PARKED);
+	expect_between(test, false, false);
+	KUNIT_EXPECT_EQ(test, resume(test), 0);
+	expect_between(test, true, true);
+	answer_all(test, REPATH_STAGE_OPEN);
+	answer(test, 0, REPATH_STAGE_RECREATE, 0, NULL);
+	expect_between(test, true, true);
+	expect_itself_between(test, 0, false);
+	answer(test, 1, REPATH_STAGE_RECREATE, 0, NULL);
+	expect_between(test, false, false);
+	answer_all(test, REPATH_STAGE_REPLAY);
+	EXPECT_STATE(op, REPATH_OP_RESUMED);
+}
+
 static void t_abort(struct kunit *test)
 {
 	struct repath_op *op = suspended(test);
@@ -611,6 +634,7 @@ static struct kunit_case op_cases[] = {
 	KUNIT_CASE(t_drain_fails),
 	KUNIT_CASE(t_deadlines),
 	KUNIT_CASE(t_resume_fails_in_one),
+	KUNIT_CASE(t_resume_elsewhere),
 	KUNIT_CASE(t_abort),
 	KUNIT_CASE(t_abort_again),
 	KUNIT_CASE(t_abort_without_device),
