@@ -374,13 +374,15 @@ void repath_sa_forget(struct repath_sa_port *sp)
 	repath_learnts_clear(&sp->paths);
 }
 
-/* As "%ps" has it, with the module behind it. */
+/* As "%ps" has it: with the module behind it, if it is one. */
 static bool is_ipoib(const struct ib_event_handler *handler)
 {
 	char name[KSYM_SYMBOL_LEN];
+	size_t len;
 
 	snprintf(name, sizeof(name), "%ps", handler->handler);
-	return !strncmp(name, "ipoib_event ", strlen("ipoib_event "));
+	len = str_has_prefix(name, "ipoib_event");
+	return len && (!name[len] || name[len] == ' ');
 }
 
 /*
