@@ -11,26 +11,45 @@
 /* In the order of the option voqsw_engine. */
 static const struct rsm_router *const engines[] = { &rsm_updown_router, &rsm_vftree_router };
 
+#define MOST_PATHS (1u << 28)
+
 static uint8_t layer(void *context, uint16_t slid, uint16_t dlid)
 {
-	struct rsm_voqsw *v = context;
+	const struct rsm_voqsw *v = context;
 
-	return v->base.sl(v->base.context, slid, dlid);
+	return v->layer[(size_t)v->end_of[slid] * v->n_lids + dlid];
 }
 
-/* Layers are the service levels that the engine gives, from 0 on. */
-static unsigned int count_layers(struct rsm_voqsw *v)
+/*
+ * Layers are the service levels that the engine gives, from 0 on. It is asked once: OpenSM's dfsssp draws
+ * lots each time.
+ */
+static int ask_layers(struct rsm_voqsw *v, unsigned int *layers, char *why, size_t size)
 {
-	unsigned int most = 0;
+	uint64_t paths = (uint64_t)v->topo->n_ends * v->n_lids;
+	uint8_t most = 0;
 
-	for (uint32_t from = 0; v->base.sl && from < v->topo->n_ends; from++)
-		for (uint32_t to = 0; to < v->topo->n_ends; to++) {
-			unsigned int one = layer(v, v->topo->ends[from].lid, v->topo->ends[to].lid);
+	*layers = 1;
+	if (!v->base.sl)
+		return 0;
+	if (paths > MOST_PATHS) {
+		snprintf(why, size, "too large: %u ends", v->topo->n_ends);
+		return -E2BIG;
+	}
+	v->layer = calloc(paths + 1, sizeof(*v->layer));
+	if (!v->layer)
+		return -ENOMEM;
+	for (uint32_t from = 0; from < v->topo->n_ends; from++)
+		for (uint32_t lid = 1; lid < v->n_lids; lid++) {
+			uint8_t *one = &v->layer[(size_t)from * v->n_lids + lid];
 
-			if (from != to && one > most)
-				most = one;
+			if (v->end_of[lid] != from)
+				*one = v->base.sl(v->base.context, v->topo->ends[from].lid, lid);
+			if (*one > most)
+				most = *one;
 		}
-	return most + 1;
+	*layers = most + 1;
+	return 0;
 }
 
 static int number_lids(struct rsm_voqsw *v)
@@ -48,13 +67,20 @@ static int number_lids(struct rsm_voqsw *v)
 
 static int make(struct rsm_voqsw *v, const struct rsm_options *opt, char *why, size_t size)
 {
-	unsigned int layers = count_layers(v), vls = v->topo->vls / layers;
 	struct rsm_voq_spec spec = {
-		.topo = v->topo, .lft = v->base.lft, .n_lft = v->topo->max_lid + 1, .layers = layers,
-		.layer = v->base.sl ? layer : NULL, .context = v, .sls = opt->voqsw_sls / layers,
-		.vls = vls, .even = opt->voqsw_even, .hosts = opt->voqsw_hosts,
+		.topo = v->topo, .lft = v->base.lft, .n_lft = v->n_lids,
+		.layer = v->base.sl ? layer : NULL, .context = v,
+		.even = opt->voqsw_even, .hosts = opt->voqsw_hosts,
 	};
+	unsigned int layers, vls;
+	int rc = ask_layers(v, &layers, why, size);
 
+	if (rc)
+		return rc;
+	vls = v->topo->vls / layers;
+	spec.layers = layers;
+	spec.sls = opt->voqsw_sls / layers;
+	spec.vls = vls;
 	if (opt->voqsw_vls && (unsigned int)opt->voqsw_vls / layers < vls)
 		spec.vls = opt->voqsw_vls / layers;
 	if (!spec.sls || !spec.vls) {
@@ -92,9 +118,12 @@ int rsm_voqsw_make(const struct rsm_topo *topo, const struct rsm_options *opt,
 /** rsm_voqsw_sl - service level of a path; what switches send has the first one of its layer */
 uint8_t rsm_voqsw_sl(const struct rsm_voqsw *v, uint16_t slid, uint16_t dlid)
 {
+	uint8_t one;
+
 	if (slid < v->n_lids && v->end_of[slid] != UINT32_MAX)
 		return rsm_voq_sl(&v->voq, v->end_of[slid], dlid);
-	return v->base.sl ? v->base.sl(v->base.context, slid, dlid) * v->voq.spec.sls : 0;
+	one = v->base.sl ? v->base.sl(v->base.context, slid, dlid) : 0;
+	return one < v->voq.spec.layers ? one * v->voq.spec.sls : 0;
 }
 
 /** rsm_voqsw_vl - lane of packets of a service level, as struct rsm_routes has it */
@@ -110,6 +139,7 @@ void rsm_voqsw_free(struct rsm_voqsw *v)
 {
 	rsm_voq_free(&v->voq);
 	free(v->end_of);
+	free(v->layer);
 	*v = (struct rsm_voqsw) { 0 };
 }
 

@@ -36,6 +36,7 @@ struct rsm_voqsw_base {
  * @voq: what there is
  * @end_of: end's index by LID; UINT32_MAX: nobody's
  * @n_lids: of these
+ * @layer: by end and destination LID, what the engine said; NULL: one for all
  */
 struct rsm_voqsw {
 	const struct rsm_topo *topo;
@@ -43,6 +44,7 @@ struct rsm_voqsw {
 	struct rsm_voq voq;
 	uint32_t *end_of;
 	uint32_t n_lids;
+	uint8_t *layer;
 };
 
 int rsm_voqsw_make(const struct rsm_topo *topo, const struct rsm_options *opt,
