@@ -31,13 +31,14 @@ static uint8_t base_sl(void *context, uint16_t slid, uint16_t dlid)
  * @rsm: the plugin
  * @engine: it
  *
- * Those of the plugin have lanes of their own. With vswitch an engine is seldom asked, and knows of LIDs
- * that others have by then: there it is not done.
+ * Those of the plugin have lanes of their own. Torus-2QoS keeps turns apart by lanes, not only paths by
+ * service levels: round a switch that has failed there would be a credit loop without. With vswitch an
+ * engine is seldom asked, and knows of LIDs that others have by then: there it is not done.
  */
 bool rsm_over_wanted(const struct rsm *rsm, const struct osm_routing_engine *engine)
 {
 	return rsm->opt.voqsw_over && rsm->opt.vswitch == RSM_VSWITCH_OFF &&
-		!rsm_router_ours(engine);
+		engine->type != OSM_ROUTING_ENGINE_TYPE_TORUS_2QOS && !rsm_router_ours(engine);
 }
 
 /** rsm_over_free - when OpenSM ends, or before others are made */
