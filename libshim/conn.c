@@ -93,6 +93,7 @@ void rp_conn_begin(struct rp_conn *c, bool mover)
 	c->connected = c->peer_connected = c->aborting = c->dead = c->given_up = false;
 	c->peer_to_qpn = c->peer_to_psn = c->lookups = 0;
 	c->marker_old = c->marker_out;
+	c->heard_ns = 0;
 	c->due &= 1u << REPATH_MSG_ABORTED;
 	c->progress = atomic_load(&qp->sq.retired);
 	c->begun_ns = c->progress_ns = rp_now_ns();

@@ -74,6 +74,7 @@ enum rp_cycle {
  * @cycle_ask: number of the PREPARE; @cycle_until: when it has taken too long; @cycle_late: it was seen
  *	to have
  * @begun_ns: when the move began
+ * @heard_ns: when the peer's module has had ABORT, whose answer may get lost; 0: it is being said
  * @path_mtu: that the path carries which was told last; 0: none was told
  * @due: 1 << enum repath_msg, to be sent
  * @progress, @progress_ns: what of the send ring was retired when, to see that it is stuck
@@ -98,7 +99,7 @@ struct rp_conn {
 	enum rp_cycle cycle;
 	bool cycle_again, cycle_late, wrong_path;
 	uint32_t cycle_ask;
-	uint64_t cycle_until, begun_ns;
+	uint64_t cycle_until, begun_ns, heard_ns;
 	struct rp_ctl_path to;
 	unsigned int due;
 

@@ -15,6 +15,7 @@
 #define RUNS_NS		10000000000ull	/* until both have stopped */
 #define PEERS_NS	20000000000ull	/* until the peer, which has begun, has ended it or taken it back */
 #define AGAIN_NS	10000000ull
+#define ANSWER_NS	10000000000ull	/* to an ABORT that was delivered */
 
 static void end(struct rp_conn *c, int err)
 {
@@ -169,10 +170,20 @@ static void take_back(struct rp_conn *c)
 	c->due = 1u << REPATH_MSG_ABORT;
 }
 
+/* Its peer may have answered for as long as an answer is said, and nobody has heard that. */
+static bool is_unanswered(const struct rp_conn *c)
+{
+	return c->moving && c->aborting && c->heard_ns;
+}
+
 static void step(struct rp_conn *c, uint64_t now)
 {
 	bool late = now >= c->cycle_until;
 
+	if (is_unanswered(c) && now >= c->heard_ns + ANSWER_NS) {
+		c->heard_ns = 0;
+		c->due |= 1u << REPATH_MSG_ABORT;
+	}
 	switch (c->cycle) {
 	case RP_CYCLE_NONE:
 		if (is_kept_waiting(c) && now >= c->begun_ns + PEERS_NS)
@@ -245,6 +256,8 @@ int rp_cycle_wait_ms(void)
 		int ms;
 
 		next = next_look(c, now);
+		if (is_unanswered(c) && (!next || c->heard_ns + ANSWER_NS < next))
+			next = c->heard_ns + ANSWER_NS;
 		if (!next)
 			continue;
 		ms = next > now ? (next - now) / 1000000 + 1 : 0;

@@ -307,16 +307,18 @@ static void forget_missing(struct rp_message *m)
 	m->nrecs = n;
 }
 
-/* What the connections are now connected to, or will be, is known there. */
+/* What the connections are now connected to, or will be, is known there; or ABORT, which is to be answered. */
 static void note_told(const struct rp_message *m)
 {
 	struct rp_conn *c;
 	unsigned int i;
 
-	for (i = 0; m->type == REPATH_MSG_INFO && i < m->nrecs; i++) {
+	for (i = 0; i < m->nrecs; i++) {
 		c = rp_conn_find(m->recs[i].conn_id);
-		if (c)
+		if (c && m->type == REPATH_MSG_INFO)
 			c->told = c->usable;
+		else if (c && m->type == REPATH_MSG_ABORT)
+			c->heard_ns = rp_now_ns();
 	}
 }
 

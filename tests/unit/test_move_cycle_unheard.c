@@ -136,6 +136,23 @@ static void for_ever(void)
 	end(0);
 }
 
+/* The peer has heard that it is taken back, and its answer gets lost on the way: it is asked again. */
+static void answer_is_lost(void)
+{
+	begin(&e[0]);
+	fake_faults_set(&(struct fake_faults){
+		.seed = 1, .slow = REPATH_MSG_ABORTED, .slow_us = DELAY / 1000,
+	});
+	time_passes(11);
+	messages_are_lost(false);
+	time_passes(11);
+	CHECK_EQ(fake_cycle_wait(e[0].qp->qp_num), EAGAIN);
+	mock_stall(false);
+	expect(&e[0], 1, IBV_WC_SUCCESS);
+	time_passes(DELAY / S);		/* what was late is old */
+	end(0);
+}
+
 /* Time is up between two looks at the clock: it is not forgotten. */
 static void time_is_up(int nlooks)
 {
@@ -168,6 +185,7 @@ int main(void)
 	peer_waits();
 	peer_has_left();
 	for_ever();
+	answer_is_lost();
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	stopped_ns = now.tv_sec * S + now.tv_nsec;
 	for (nlooks = 0; nlooks < 16; nlooks++)
