@@ -213,8 +213,11 @@ static int make_or_lose(struct rp_ah *ah, const struct ibv_ah_attr *real_attr, s
 	return r->ah ? 0 : errno;
 }
 
-/* Takes over where the destination is. Caller holds ah->lock, and the device stays. */
-static int follow(struct rp_ah *ah, struct rp_ah_to *t)
+/*
+ * Takes over where the destination is. Caller holds ah->lock, and the device stays. @tried: the handle's own
+ * address just now; who is still there is not waited for again.
+ */
+static int follow(struct rp_ah *ah, struct rp_ah_to *t, bool tried)
 {
 	struct rp_context *ctx = to_rp_context(ah->ah.context);
 	unsigned int changes = atomic_load(&t->dest->changes);
@@ -228,7 +231,7 @@ static int follow(struct rp_ah *ah, struct rp_ah_to *t)
 	given = ah->attr;
 	if (given.is_global)
 		given.grh.sgid_index = want.grh.sgid_index;
-	if (!t->real && !ah->own.nowhere && want.dlid == given.dlid &&
+	if (!t->real && (tried || !ah->own.nowhere) && want.dlid == given.dlid &&
 	    (!want.is_global || !memcmp(&want.grh.dgid, &given.grh.dgid, sizeof(want.grh.dgid))))
 		return 0;
 	r = calloc(1, sizeof(*r));
@@ -258,7 +261,7 @@ int rp_ah_recreate(struct rp_ah *ah)
 		for (t = ah->to[i]; t && !ret; t = t->next) {
 			/* Nothing is on its way by the old ones. */
 			forget_real(&t->real);
-			ret = follow(ah, t);
+			ret = follow(ah, t, true);
 		}
 	rp_unlock(&ah->lock);
 	return -ret;
@@ -327,7 +330,7 @@ static void prepare(struct rp_ah *ah, uint32_t qpn)
 		return;
 	rp_lock(&ah->lock);
 	if (ctx->real && atomic_load(&t->dest->changes) != t->seen)
-		follow(ah, t);
+		follow(ah, t, false);
 	rp_unlock(&ah->lock);
 	rp_verbs_leave(ctx);
 }
