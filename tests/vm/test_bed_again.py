@@ -12,8 +12,14 @@ WRONG = "FAIL 6.1s x: AssertionError: suspend: 4\n    logs: build/vm-logs/x"
 REASONS = {
     "TimeoutError: not done after 60 s": False,
     "AssertionError: DRAINED doubled: no such message was seen": False,
+    "AssertionError: resume: 4\nrepath: operation 7 on rxe0 parked: no answer; the processes wait, "
+    "nothing is lost: 'repath resume 7 on DEV' when there is a device": False,
     "CommandFailed: <b: env  ib_write_bw -R>: status 139:": False,
     "CommandFailed: <b: env LD_PRELOAD=/x/libibrepath.so ib_write_bw -R>: status 139:": True,
+    "AssertionError: <b: exec env LD_PRELOAD=/x/libibrepath.so rcheck>: ended (139):": True,
+    "CommandFailed: <b: exec env LD_PRELOAD=/x/libibrepath.so rcheck>: ended (134) without 'rate'": True,
+    "CommandFailed: <b: exec env LD_PRELOAD=/x/libibrepath.so rcheck>: ended (1) without 'rate'": False,
+    "AssertionError: rcheck failed (139):": True,
     'AssertionError: rcheck failed (1):\n{"error":"QP 0 (0x2f): message 12 is lost: later ones came"}': True,
     'AssertionError: rcheck failed (1):\n{"error":"QP 0 (0x2f): write 3: damage: byte 7"}': True,
 }

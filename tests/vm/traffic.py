@@ -38,7 +38,7 @@ def wait_more(jobs, count, timeout=60):
     end = time.monotonic() + timeout
     for job, goal in goals.items():
         while messages(job) < goal:
-            assert job.running, f"no {count} messages more:\n{job.output()[-3000:]}"
+            assert job.running, f"{job}: ended ({job.status}):\n{job.output()[-3000:]}"
             if time.monotonic() > end:
                 raise TimeoutError(f"no {count} messages more:\n{job.output()[-3000:]}")
             time.sleep(0.1)
