@@ -4,7 +4,8 @@
 A boot is five seconds of a processor, the same ones in each test. The first guest of a kind boots,
 its state is saved as a migration would send it, and it ends; that one and all later ones of its kind
 begin there. A kind is all that a guest can see: kernel, files, memory, number, NICs and their MACs.
-What must differ (name, time, random numbers) guestd is told, see Channel.wake().
+What must differ (name, time, random numbers) guestd is told, see Channel.wake(). The state of one
+whose kernel complained while it booted is not kept: that is a matter of one test, not of all.
 """
 
 import hashlib
@@ -12,6 +13,7 @@ import os
 import shutil
 import tempfile
 
+import kernel_log
 from channel import Channel, GuestGone
 from network import Networks
 from qemu import Qemu
@@ -37,8 +39,8 @@ class Booted:
         self.directory = directory
 
     def state(self, boot, memory, nics):
-        """The file with the state of such a guest, or None: no room, it has to boot. Two that make one
-        at the same time do no harm to each other."""
+        """The file with the state of such a guest, or None: there is no room, or nothing that can be
+        kept, and it has to boot. Two that make one at the same time do no harm to each other."""
         kind = [boot.vmlinux, _digest(boot.initrd), boot.number, memory, [nic.device() for nic in nics]]
         path = os.path.join(self.directory, hashlib.sha256(repr(kind).encode()).hexdigest()[:16])
         if not os.path.exists(path):
@@ -46,20 +48,24 @@ class Booted:
                 return None
             with tempfile.TemporaryDirectory(dir=self.directory) as work:
                 made = os.path.join(work, "state")
-                self._boot(work, made, boot, memory, nics)
+                if not self._boot(work, made, boot, memory, nics):
+                    return None
                 os.rename(made, path)
         return path
 
     @staticmethod
     def _boot(work, made, boot, memory, nics):
-        """On networks of its own: nobody else is there."""
+        """On networks of its own: nobody else is there. Is its state worth keeping?"""
         networks = Networks()
         qemu = Qemu(work, "boot", boot, networks, nics, memory)
         try:
             channel = Channel("boot", qemu.shell_path)
             try:
                 channel.wait_hello(TIMEOUT)
+                if kernel_log.reports(channel.start("dmesg").wait(TIMEOUT)):
+                    return False
                 qemu.save(made, TIMEOUT)
+                return True
             finally:
                 channel.close("it has booted")
         except (TimeoutError, GuestGone) as error:

@@ -93,9 +93,13 @@ class Qemu:
         self.qmp("migrate-set-parameters", max_bandwidth=1 << 40)
         self.qmp("migrate", uri=f"exec:cat >'{path}'")
         end = time.monotonic() + timeout
-        while (info := self.qmp("query-migrate")).get("status") != "completed":
-            if info.get("status") in ("failed", "cancelled") or time.monotonic() > end:
+        # "completed" comes first; only then QEMU waits for the program that writes.
+        while self.qmp("query-status")["status"] != "postmigrate":
+            info = self.qmp("query-migrate")
+            if info.get("status") in ("failed", "cancelled"):
                 raise RuntimeError(f"{self.label}: its state was not saved: {info}")
+            if time.monotonic() > end:
+                raise TimeoutError(f"{self.label}: its state is not saved after {timeout} s: {info}")
             time.sleep(0.01)
 
     def resume(self, timeout):
