@@ -220,24 +220,31 @@ static void start_or_stop(struct rsm *rsm, uint32_t who, const struct rsm_vm_wor
 	uint64_t guid = strtoull(words->vm, NULL, 0);
 	osm_port_t *port;
 	int rc = -ENOENT;
+	bool is_there;
 
 	if (words->verb == RSM_VM_START)
 		rc = guid > UINT16_MAX ? rsm_vm_find_place(rsm, words->place, is_taken, rsm, &move,
 							   why, sizeof(why)) : -EINVAL;
 	else if (!rsm_vm_find(rsm, words->vm, &move, why, sizeof(why)))
 		rc = 0;
-	port = rc ? NULL : rsm_place_port(rsm, words->verb == RSM_VM_START ? &move.to : &move.from);
-	if (port)
+	port = rc && rc != -EEXIST ? NULL :
+		rsm_place_port(rsm, words->verb == RSM_VM_START ? &move.to : &move.from);
+	/* Who has not heard the answer says it again. */
+	is_there = rc == -EEXIST && port && rsm_vm_guid(port) == guid;
+	if (is_there) {
+		rc = 0;
+	} else if (!rc && port) {
 		rc = rsm_vm_set_guid(rsm, port, words->verb == RSM_VM_START ? guid : 0);
-	if (rc == -EEXIST)
-		snprintf(why, sizeof(why), "another port has that GUID");
+		if (rc == -EEXIST)
+			snprintf(why, sizeof(why), "another port has that GUID");
+	}
 	if (rc || !port) {
 		refuse(rsm, who, why);
 		return;
 	}
-	answer(who, "{\"state\":\"%s\",\"lid\":%u,\"port\":\"0x%016" PRIx64 "\",\"guid_smps\":1}",
+	answer(who, "{\"state\":\"%s\",\"lid\":%u,\"port\":\"0x%016" PRIx64 "\",\"guid_smps\":%d}",
 	       words->verb == RSM_VM_START ? "started" : "stopped",
-	       cl_ntoh16(osm_port_get_base_lid(port)), cl_ntoh64(osm_port_get_guid(port)));
+	       cl_ntoh16(osm_port_get_base_lid(port)), cl_ntoh64(osm_port_get_guid(port)), !is_there);
 }
 
 static void obey(struct rsm *rsm, struct rsm_vm_line *line)

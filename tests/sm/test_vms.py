@@ -146,6 +146,8 @@ def addresses():
         expect(int(found["port"], 0) == vf, "the first VF that is free", found)
         expect(guid_of(fabric, "H1v1") == vm, hex(guid_of(fabric, "H1v1")))
         lid = found["lid"]
+        again = fabric.say(f"start {vm:#x} {lid}")
+        expect((again["lid"], again["guid_smps"]) == (lid, 0), "its answer may have been lost", again)
         neighbour = fabric.say(f"start {vm + 9:#x} {nodes['H2v2'][2]}")["lid"]
         plan = fabric.say(f"plan {vm:#x} {nodes['H4-hca'][0]:#x}")
         before = fabric.smps()
