@@ -167,7 +167,7 @@ static bool is_kept_waiting(const struct rp_conn *c)
 static void take_back(struct rp_conn *c)
 {
 	c->aborting = true;
-	c->due = 1u << REPATH_MSG_ABORT;
+	c->due = (c->due & 1u << REPATH_MSG_ABORTED) | 1u << REPATH_MSG_ABORT;
 }
 
 /* Its peer may have answered for as long as an answer is said, and nobody has heard that. */

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Modifying and querying queue pairs. What the application sets is recorded as it set it. */
 #include <string.h>
+#include <unistd.h>
 
 #include "conn.h"
 #include "mw.h"
 #include "resolve.h"
+
+/* How long who connects waits for processes that are between two devices. */
+#define BUSY_NS		12000000000ull
+#define BUSY_LOOK_US	50000
 
 static void real_av(const struct rp_context *ctx, struct ibv_ah_attr *av)
 {
@@ -107,6 +112,31 @@ static void set_destination(struct rp_qp *qp, const struct ibv_qp_attr *given,
 		rp_keys_await(qp);
 }
 
+/*
+ * Enters the verbs of @ctx with @a as the device needs it. While processes there are between two devices
+ * this one is kept waiting, for some time, but not in its verbs: its own device may have to be left, too.
+ */
+static int enter_resolved(struct rp_context *ctx, struct rp_qp *qp, struct ibv_qp_attr *a, int mask,
+			  bool *moved)
+{
+	uint64_t end = rp_now_ns() + BUSY_NS;
+	int ret;
+
+	for (;;) {
+		rp_verbs_enter(ctx);
+		ret = rp_resolve_rtr(qp, a, mask, moved);
+		if (ret != EAGAIN)
+			return ret;
+		if (rp_now_ns() >= end) {
+			rp_log(RP_LOG_ERR, "QP 0x%x: not connected: processes there stay between two devices",
+			       qp->qp.qp_num);
+			return ret;
+		}
+		rp_verbs_leave(ctx);
+		usleep(BUSY_LOOK_US);
+	}
+}
+
 int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
 	struct rp_qp *qp = to_rp_qp(ibqp);
@@ -118,8 +148,7 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	if (RP_PASSING)
 		return rp_real.ibv_modify_qp(ibqp, attr, mask);
 	ctx = to_rp_context(ibqp->context);
-	rp_verbs_enter(ctx);
-	ret = rp_resolve_rtr(qp, &a, mask, &moved);
+	ret = enter_resolved(ctx, qp, &a, mask, &moved);
 	pthread_mutex_lock(&qp->control);
 	if (ret)
 		;	/* not to be connected */

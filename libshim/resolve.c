@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "conn.h"
 #include "objects.h"
@@ -14,7 +13,6 @@
 /* The module's retries end before, and its answer may have been lost once. */
 #define ANSWER_S	6
 #define ASKS		2
-#define BUSY_WAIT_US	50000
 #define UD_ANSWER_MS	250
 
 /* A question that somebody waits for the answer of. */
@@ -123,49 +121,31 @@ static int wait_answer(const struct timespec *end)
 	return pthread_cond_clockwait(&answered, &lock, CLOCK_MONOTONIC, end);
 }
 
-/*
- * Asks until @end, once more where the answer was lost, or was that processes there are between two
- * devices. Caller holds the lock, which is let go meanwhile.
- */
-static void ask(struct question *q, const struct timespec *end)
-{
-	struct timespec now, first;
-
-	deadline_in(&first, ANSWER_S);
-	do {
-		q->done = false;
-		pthread_mutex_unlock(&lock);
-		if (q->err == EAGAIN)
-			usleep(BUSY_WAIT_US);
-		if (!rp_ctl_call(send_question, q)) {
-			pthread_mutex_lock(&lock);
-			q->err = ENOTCONN;
-			q->done = true;
-			return;
-		}
-		pthread_mutex_lock(&lock);
-		while (!q->done && !wait_answer(q->err == EAGAIN ? end : &first))
-			;
-		if (q->done && q->err != EAGAIN)
-			return;
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		first = *end;
-	} while (now.tv_sec < end->tv_sec);
-}
-
 static int resolve(struct rp_context *ctx, const struct ibv_ah_attr *av, enum ibv_qp_type type,
 	       uint32_t qpn, uint32_t src_qpn, struct rp_place *now)
 {
 	struct question q = { .done = false };
 	struct timespec end;
+	int asks;
 
 	*now = as_given(av, qpn);
 	address_of(&q.address, ctx, av, type, qpn, src_qpn);
 	pthread_mutex_lock(&lock);
 	q.id = new_id();
 	list_add_tail(&questions, &q.node);
-	deadline_in(&end, ASKS * ANSWER_S);
-	ask(&q, &end);
+	for (asks = 0; asks < ASKS && !q.done; asks++) {
+		pthread_mutex_unlock(&lock);
+		if (!rp_ctl_call(send_question, &q)) {
+			pthread_mutex_lock(&lock);
+			q.err = ENOTCONN;
+			q.done = true;
+			break;
+		}
+		deadline_in(&end, ANSWER_S);
+		pthread_mutex_lock(&lock);
+		while (!q.done && !wait_answer(&end))
+			;
+	}
 	list_del(&q.node);
 	pthread_mutex_unlock(&lock);
 	if (!q.done)
@@ -212,8 +192,9 @@ int rp_resolve_rtr(struct rp_qp *qp, struct ibv_qp_attr *attr, int mask, bool *m
 		av.port_num = qp->attr.port_num;
 	ret = resolve(ctx, &av, qp->qp.qp_type, attr->dest_qp_num, qp->real->qp_num, &now);
 	if (ret) {
-		rp_log(RP_LOG_ERR, "QP 0x%x: not connected to QP 0x%x: %s", qp->qp.qp_num,
-		       attr->dest_qp_num, reason(ret));
+		rp_log(ret == EAGAIN ? RP_LOG_DEBUG : RP_LOG_ERR,
+		       "QP 0x%x: not connected to QP 0x%x: %s", qp->qp.qp_num, attr->dest_qp_num,
+		       reason(ret));
 		return ret;
 	}
 	if (now.qpn != attr->dest_qp_num)

@@ -49,7 +49,7 @@ void rp_dests_again(struct rp_context *ctx);
  * Before a queue pair goes to RTR: the real destination into @attr. 0, or as modify_qp:
  * EADDRNOTAVAIL (no such queue pair there, nor where those are that were there), ENOTUNIQ (two may be
  * meant), EADDRINUSE (it is connected to somebody else), ETIMEDOUT, EAGAIN (processes there are between
- * two devices, and stay that).
+ * two devices: to be asked again, with the own device free to be left meanwhile).
  */
 int rp_resolve_rtr(struct rp_qp *qp, struct ibv_qp_attr *attr, int mask, bool *moved);
 
