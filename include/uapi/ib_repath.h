@@ -488,7 +488,7 @@ enum repath_stat {
 	REPATH_STAT_PATH_NO_ROOM,	/* paths that were not kept */
 	REPATH_STAT_PATH_GIVEN,		/* paths that queue pairs were to be moved to */
 	REPATH_STAT_PATH_AMBIGUOUS,	/* a GID has moved, and a queue pair to its LID tells no GID */
-	REPATH_STAT_PATH_KERNEL_TOLD,	/* events to users in the kernel */
+	REPATH_STAT_PATH_KERNEL_TOLD,	/* events to IPoIB, which caches paths */
 	REPATH_STAT_NOTICE_RELAYED,	/* notices that the hypervisor has told */
 
 	REPATH_STAT_MOVED_CYCLE,	/* queue pairs whose path has changed: by the shims */

@@ -421,8 +421,12 @@ static void t_kernel_users(struct kunit *test)
 	port_of()->told = jiffies - 3600 * HZ;
 	report(test, REPATH_SM_REPATH, PATH, 1, 3);
 	KUNIT_EXPECT_EQ(test, fake.events, 1);
-	/* Not more often than once a second, and not if nothing has changed. */
+	/* Not if nothing has changed, and not more often than once a second. */
+	port_of()->told = jiffies - 3600 * HZ;
 	report(test, REPATH_SM_REPATH, PATH, 2, 3);
+	KUNIT_EXPECT_EQ(test, fake.events, 1);
+	port_of()->told = jiffies + 3600 * HZ;
+	report(test, REPATH_SM_REPATH, PATH, 3, 4);
 	KUNIT_EXPECT_EQ(test, fake.events, 1);
 	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_PATH_KERNEL_TOLD), 1ull);
 	KUNIT_EXPECT_EQ(test, fake.others_events, 0);
