@@ -5,7 +5,6 @@ such programs is between it and the shim."""
 from move import SHIM, moving
 from traffic import last_json, wait_more
 
-PENDING = "it has passed once"
 
 
 def test(bed):

@@ -4,7 +4,6 @@ an M_Key that is asked for, the traps that tell the subnet manager of it, and Po
 
 import re
 
-PENDING = "it has not passed twice yet"
 # The fabric is as busy as a guest: alone.
 GUESTS = 2
 
