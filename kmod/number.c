@@ -251,6 +251,12 @@ static bool is_elsewhere(const struct search *s, struct repath_qp *rqp, bool *mu
 	return !*mutual;
 }
 
+/* With a reference, or NULL: the kernel's own, or a process without the shim. */
+static struct repath_proc *proc_of(const struct repath_qp *rqp)
+{
+	return rqp->kernel || !repath_qp_pid(rqp) ? NULL : repath_proc_find(repath_qp_pid(rqp));
+}
+
 static bool is_of(struct repath_qp *rqp, u64 cookie)
 {
 	struct repath_proc *proc;
@@ -258,7 +264,7 @@ static bool is_of(struct repath_qp *rqp, u64 cookie)
 
 	if (!cookie)
 		return true;
-	proc = rqp->kernel || !repath_qp_pid(rqp) ? NULL : repath_proc_find(repath_qp_pid(rqp));
+	proc = proc_of(rqp);
 	same = proc && proc->cookie == cookie;
 	repath_proc_put(proc);
 	return same;
@@ -318,7 +324,7 @@ static bool is_taken(const struct search *s)
 
 static void fill(struct repath_resolved *answer, struct repath_qp *rqp)
 {
-	struct repath_proc *proc = rqp->kernel || !repath_qp_pid(rqp) ? NULL : repath_proc_find(repath_qp_pid(rqp));
+	struct repath_proc *proc = proc_of(rqp);
 	u32 flags = 0;
 
 	if (proc && repath_number_has_moved(proc, rqp->dev))

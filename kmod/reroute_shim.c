@@ -24,22 +24,44 @@ static struct repath_conn *conn_of(struct repath_qp *rqp)
 	return conn && conn->rqp == rqp ? conn : NULL;
 }
 
+/* Has it a connection of which that is so? */
+static bool has_conn(struct repath_qp *rqp, bool (*is_so)(const struct repath_conn *conn))
+{
+	const struct repath_conn *conn;
+	bool has;
+
+	if (!READ_ONCE(rqp->conn_id))
+		return false;
+	mutex_lock(&repath_conn_mutex);
+	conn = conn_of(rqp);
+	has = conn && is_so(conn);
+	mutex_unlock(&repath_conn_mutex);
+	return has;
+}
+
+static bool is_ready(const struct repath_conn *conn)
+{
+	return conn->state == REPATH_CONN_READY;
+}
+
+static bool may_get_ready(const struct repath_conn *conn)
+{
+	return is_ready(conn) || conn->state == REPATH_CONN_NEW || conn->hello_busy ||
+	       conn->hello_tries;
+}
+
+static bool is_moving(const struct repath_conn *conn)
+{
+	return conn->moving;
+}
+
 /**
  * repath_shim_can_cycle - can a queue pair be connected anew by the shims at both its ends?
  * @rqp: queue pair
  */
 bool repath_shim_can_cycle(struct repath_qp *rqp)
 {
-	const struct repath_conn *conn;
-	bool can;
-
-	if (!READ_ONCE(rqp->conn_id))
-		return false;
-	mutex_lock(&repath_conn_mutex);
-	conn = conn_of(rqp);
-	can = conn && conn->state == REPATH_CONN_READY;
-	mutex_unlock(&repath_conn_mutex);
-	return can;
+	return has_conn(rqp, is_ready);
 }
 
 /**
@@ -48,17 +70,7 @@ bool repath_shim_can_cycle(struct repath_qp *rqp)
  */
 bool repath_shim_may_cycle(struct repath_qp *rqp)
 {
-	const struct repath_conn *conn;
-	bool may;
-
-	if (!READ_ONCE(rqp->conn_id))
-		return false;
-	mutex_lock(&repath_conn_mutex);
-	conn = conn_of(rqp);
-	may = conn && (conn->state == REPATH_CONN_READY || conn->state == REPATH_CONN_NEW ||
-		       conn->hello_busy || conn->hello_tries);
-	mutex_unlock(&repath_conn_mutex);
-	return may;
+	return has_conn(rqp, may_get_ready);
 }
 
 /**
@@ -67,16 +79,7 @@ bool repath_shim_may_cycle(struct repath_qp *rqp)
  */
 bool repath_shim_is_moving(struct repath_qp *rqp)
 {
-	const struct repath_conn *conn;
-	bool moving;
-
-	if (!READ_ONCE(rqp->conn_id))
-		return false;
-	mutex_lock(&repath_conn_mutex);
-	conn = conn_of(rqp);
-	moving = conn && conn->moving;
-	mutex_unlock(&repath_conn_mutex);
-	return moving;
+	return has_conn(rqp, is_moving);
 }
 
 static bool put_path(struct sk_buff *skb, const struct repath_new_path *path)
