@@ -40,6 +40,14 @@ static void shim_connects(struct hw_qp *hw, enum ib_mtu mtu)
 	shim_sets(hw, IB_QPS_RTS);
 }
 
+/* All of what they are asked for. */
+static void shims_cycle(struct hw_qp *hw, struct kunit *test, enum ib_mtu mtu)
+{
+	shim_sets(hw, IB_QPS_RESET);
+	shim_connects(hw, mtu);
+	answer(hw, test, 0);
+}
+
 static void can_neither(void)
 {
 	hw_device.no_sqd = true;
@@ -120,9 +128,7 @@ static void t_not_known_yet(struct kunit *test)
 	WRITE_ONCE(move->until, jiffies - 1);
 	let_begin(test);
 	KUNIT_EXPECT_EQ(test, shims.asked, 1);
-	shim_sets(hw, IB_QPS_RESET);
-	shim_connects(hw, IB_MTU_2048);
-	answer(hw, test, 0);
+	shims_cycle(hw, test, IB_MTU_2048);
 	settle(test, false);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_CYCLE, NEW_SL, IB_QPS_RTS);
 	shims.there = false;
@@ -150,9 +156,7 @@ static void t_another_partition(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, shims.asked, 1);
 	repath_reroute_repath(the_device(test), 1, &path);
 	let_begin(test);
-	shim_sets(hw, IB_QPS_RESET);
-	shim_connects(hw, IB_MTU_2048);
-	answer(hw, test, 0);
+	shims_cycle(hw, test, IB_MTU_2048);
 	settle(test, true);
 	expect(test, hw, REPATH_MOVE_NO_WAY, REPATH_BY_NONE, NEW_SL, IB_QPS_RTS);
 	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_MOVED_CYCLE), 0ull);
@@ -179,9 +183,7 @@ static void t_another_path(struct kunit *test)
 	answer(hw, test, 0);
 	let_begin(test);
 	KUNIT_EXPECT_EQ(test, shims.asked, 4);
-	shim_sets(hw, IB_QPS_RESET);
-	shim_connects(hw, IB_MTU_2048);
-	answer(hw, test, 0);
+	shims_cycle(hw, test, IB_MTU_2048);
 	settle(test, false);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_CYCLE, NEW_SL + 2, IB_QPS_RTS);
 }
@@ -217,9 +219,7 @@ static void t_not_in_place(struct kunit *test)
 	repath_reroute_repath(the_device(test), 1, &path);
 	let_begin(test);
 	KUNIT_EXPECT_EQ(test, shims.asked, 1);
-	shim_sets(hw, IB_QPS_RESET);
-	shim_connects(hw, IB_MTU_1024);
-	answer(hw, test, 0);
+	shims_cycle(hw, test, IB_MTU_1024);
 	settle(test, false);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_CYCLE, NEW_SL, IB_QPS_RTS);
 
@@ -279,9 +279,7 @@ static void t_idle(struct kunit *test)
 	mod_delayed_work(system_unbound_wq, &the_device(test)->reroute->work, 0);
 	let_begin(test);
 	KUNIT_EXPECT_EQ(test, shims.asked, 1);
-	shim_sets(hw, IB_QPS_RESET);
-	shim_connects(hw, IB_MTU_2048);
-	answer(hw, test, 0);
+	shims_cycle(hw, test, IB_MTU_2048);
 	settle(test, false);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_CYCLE, NEW_SL, IB_QPS_RTS);
 }
