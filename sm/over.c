@@ -79,7 +79,6 @@ static int make(struct rsm *rsm, const char *name, char *why, size_t size)
 	if (rc == -ENOENT)
 		snprintf(why, size, "a switch has no table for LID %u", over.topo.max_lid);
 	base.lft = lft;
-	base.n_lft = over.topo.max_lid + 1;
 	rc = rc ?: rsm_voqsw_make(&over.topo, &rsm->opt, &base, &over.queues, why, size);
 	free(lft);
 	return rc;
@@ -125,19 +124,13 @@ bool rsm_over_sl(const struct osm_routing_engine *engine, uint16_t slid, uint16_
 bool rsm_over_lanes(const struct osm_routing_engine *engine, osm_physp_t *port, uint8_t in,
 		    uint8_t out, ib_slvl_table_t *table)
 {
-	int32_t sw = -1, at;
+	uint32_t to;
+	int32_t sw;
 
-	if (!over.engine || over.engine != engine)
-		return false;
-	if (port->p_node->sw)
-		at = sw = rsm_topo_switch_index(&over.topo,
-						cl_ntoh64(osm_node_get_node_guid(port->p_node)));
-	else
-		at = rsm_topo_end_index(&over.topo, cl_ntoh64(osm_physp_get_port_guid(port)));
-	if (at < 0)
+	if (!over.engine || over.engine != engine ||
+	    !rsm_topo_way_out(&over.topo, port, out, &sw, &to))
 		return false;
 	for (uint8_t sl = 0; sl < 16; sl++)
-		ib_slvl_table_set(table, sl,
-				  rsm_voqsw_vl(&over.queues, sw, in, sw < 0 ? (uint32_t)at : out, sl));
+		ib_slvl_table_set(table, sl, rsm_voqsw_vl(&over.queues, sw, in, to, sl));
 	return true;
 }

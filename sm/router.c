@@ -142,21 +142,13 @@ static void update_sl2vl(void *context, osm_physp_t *port, uint8_t in, uint8_t o
 			 ib_slvl_table_t *table)
 {
 	struct router *r = context;
-	int32_t sw = -1, at;
+	uint32_t to;
+	int32_t sw;
 
-	if (!r->routes.vl)
-		return;
-	if (port->p_node->sw)
-		at = sw = rsm_topo_switch_index(r->topo,
-						cl_ntoh64(osm_node_get_node_guid(port->p_node)));
-	else
-		at = rsm_topo_end_index(r->topo, cl_ntoh64(osm_physp_get_port_guid(port)));
-	if (at < 0)
+	if (!r->routes.vl || !rsm_topo_way_out(r->topo, port, out, &sw, &to))
 		return;
 	for (uint8_t sl = 0; sl < 16; sl++)
-		ib_slvl_table_set(table, sl,
-				  r->routes.vl(r->routes.context, sw, in,
-					       sw < 0 ? (uint32_t)at : out, sl));
+		ib_slvl_table_set(table, sl, r->routes.vl(r->routes.context, sw, in, to, sl));
 }
 
 /**

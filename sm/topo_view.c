@@ -210,3 +210,29 @@ int rsm_topo_of_subnet(struct rsm *rsm, struct rsm_topo *topo)
 	fill_links(subn, topo);
 	return 0;
 }
+
+/**
+ * rsm_topo_way_out - whose SLtoVL table it is, as struct rsm_routes names them
+ * @topo: the fabric
+ * @port: of a switch, or of a host
+ * @out: port by which packets leave the switch
+ * @sw: the switch's index; -1: a host's
+ * @to: @out; of a host: index of the end
+ *
+ * Return: false if it is nobody's in @topo.
+ */
+bool rsm_topo_way_out(const struct rsm_topo *topo, const osm_physp_t *port, uint8_t out, int32_t *sw,
+		      uint32_t *to)
+{
+	int32_t end;
+
+	*sw = -1;
+	*to = out;
+	if (port->p_node->sw) {
+		*sw = rsm_topo_switch_index(topo, cl_ntoh64(osm_node_get_node_guid(port->p_node)));
+		return *sw >= 0;
+	}
+	end = rsm_topo_end_index(topo, cl_ntoh64(osm_physp_get_port_guid(port)));
+	*to = end;
+	return end >= 0;
+}

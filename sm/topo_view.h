@@ -3,10 +3,14 @@
 #ifndef RSM_TOPO_VIEW_H
 #define RSM_TOPO_VIEW_H
 
+#include <opensm/osm_port.h>
+
 #include "topo.h"
 
 struct rsm;
 
 int rsm_topo_of_subnet(struct rsm *rsm, struct rsm_topo *topo);
+bool rsm_topo_way_out(const struct rsm_topo *topo, const osm_physp_t *port, uint8_t out, int32_t *sw,
+		      uint32_t *to);
 
 #endif

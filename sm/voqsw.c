@@ -189,8 +189,8 @@ static int route(const struct rsm_topo *topo, const struct rsm_options *opt,
 	rc = engine->route(topo, opt, &r->base, why, size);
 	if (!rc) {
 		struct rsm_voqsw_base base = {
-			.name = engine->name, .lft = routes->lft, .n_lft = routes->n_lft,
-			.sl = r->base.sl, .context = r->base.context,
+			.name = engine->name, .lft = routes->lft, .sl = r->base.sl,
+			.context = r->base.context,
 		};
 
 		rc = rsm_voqsw_make(topo, opt, &base, &r->queues, why, size);

@@ -17,14 +17,12 @@ struct rsm_options;
  * struct rsm_voqsw_base - the engine that has made the tables
  * @name: of it
  * @lft: by the switch's index
- * @n_lft: entries of each
  * @sl: service level of a path, from 0 on; NULL: one for all
  * @context: for @sl
  */
 struct rsm_voqsw_base {
 	const char *name;
 	uint8_t *const *lft;
-	uint32_t n_lft;
 	uint8_t (*sl)(void *context, uint16_t slid, uint16_t dlid);
 	void *context;
 };

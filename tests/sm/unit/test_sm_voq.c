@@ -156,7 +156,6 @@ static void test_lots(void)
 
 	made_route("mesh:2,hosts=1", NULL, 0, &made);
 	base.lft = made.routes.lft;
-	base.n_lft = made.routes.n_lft;
 	CHECK_EQ(rsm_voqsw_make(&made.topo, &opt, &base, &v, why, sizeof(why)), 0);
 	for (unsigned int i = 0; i < 1000; i++)
 		for (uint16_t from = 0; from <= made.topo.max_lid; from++)
