@@ -67,6 +67,7 @@ enum rp_cycle {
  * @peer_over: the peer's round that has ended here: messages up to it are late ones
  * @abort_round: the peer's round whose ABORT is to be answered
  * @control: qp->control is held
+ * @asked: number of the check's PREPARE that the peer has not answered for it; 0: none
  * @keys_epoch: 1 + the move whose key table the peer uses for it; 0: none
  * @cycle: it stays, and is to be connected anew by the path @to; @cycle_again: by one that was told too
  *	late for this time
@@ -98,7 +99,7 @@ struct rp_conn {
 	uint16_t round, peer_round, peer_over, abort_round;
 	enum rp_cycle cycle;
 	bool cycle_again, cycle_late, wrong_path;
-	uint32_t cycle_ask;
+	uint32_t asked, cycle_ask;
 	uint64_t cycle_until, begun_ns, heard_ns;
 	struct rp_ctl_path to;
 	unsigned int due;
@@ -180,8 +181,9 @@ void rp_qp_open_gate(struct rp_qp *qp);
 /* cycle.c */
 void rp_cycle_tick(void);		/* before messages are sent */
 int rp_cycle_wait_ms(void);		/* until it wants to be called again; -1: not at all */
-/* The peer's answer to PREPARE @id, NULL: yes; false: it was not asked for that. */
-bool rp_cycle_prepared(struct rp_peer *peer, uint32_t id, const char *reason);
+/* PREPARE @id is answered: yes, for this one; or no, for all: false if it was not asked for a cycle. */
+void rp_cycle_prepared(struct rp_conn *c, uint32_t id);
+bool rp_cycle_refused(struct rp_peer *peer, uint32_t id);
 void rp_cycle_ended(struct rp_conn *c);	/* the gate is open, or the queue pair in error */
 void rp_cycle_lost_module(void);
 

@@ -110,7 +110,13 @@ static void begin(struct rp_conn *c)
 	rp_conn_begin(c, false);
 }
 
-bool rp_cycle_prepared(struct rp_peer *peer, uint32_t id, const char *reason)
+void rp_cycle_prepared(struct rp_conn *c, uint32_t id)
+{
+	if (c->cycle == RP_CYCLE_ASKED && c->cycle_ask == id)
+		begin(c);
+}
+
+bool rp_cycle_refused(struct rp_peer *peer, uint32_t id)
 {
 	struct rp_conn *c, *tmp;
 	bool any = false;
@@ -119,10 +125,7 @@ bool rp_cycle_prepared(struct rp_peer *peer, uint32_t id, const char *reason)
 		if (c->cycle != RP_CYCLE_ASKED || c->cycle_ask != id)
 			continue;
 		any = true;
-		if (reason)
-			end(c, EOPNOTSUPP);
-		else
-			begin(c);
+		end(c, EOPNOTSUPP);
 	}
 	return any;
 }

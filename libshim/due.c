@@ -190,8 +190,10 @@ void rp_peer_prepare(struct rp_peer *peer, struct rp_context *ctx)
 		return;
 	}
 	list_for_each(c, &peer->conns, in_peer)
-		if (is_asked(c, ctx) && m->nrecs < n)
+		if (is_asked(c, ctx) && m->nrecs < n) {
 			rp_message_record(&m->recs[m->nrecs++], c, REPATH_MSG_PREPARE);
+			c->asked = m->id;
+		}
 	if (!rp_message_ask(m, &peer->prepares)) {
 		rp_message_free(m);
 		rp_move_prepared("out of memory");

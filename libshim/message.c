@@ -139,6 +139,17 @@ void rp_peer_forked(void)
 	list_init(&questions);
 }
 
+/* Has it still to answer for one of its connections? */
+static bool is_asked(const struct rp_peer *peer, uint32_t id)
+{
+	const struct rp_conn *c;
+
+	list_for_each(c, &peer->conns, in_peer)
+		if (c->asked == id && c->known != REPATH_CONN_GONE)
+			return true;
+	return false;
+}
+
 void rp_peer_expire(void)
 {
 	struct question *q, *tmp;
@@ -148,6 +159,11 @@ void rp_peer_expire(void)
 		struct rp_peer *peer = q->peer;
 		bool prepare = q->count == &peer->prepares;
 
+		if (prepare && !is_asked(peer, q->id)) {
+			rp_message_answered(peer, q->id);
+			rp_move_prepared(NULL);
+			continue;
+		}
 		if (now < q->deadline_ns)
 			continue;
 		rp_log(RP_LOG_ERR, "peer %u has had message %u and does not answer", peer->id,
@@ -283,7 +299,7 @@ static void give_up(struct rp_message *m, int err)
 	       strerror(err));
 	if (m->type == REPATH_MSG_PREPARE) {
 		snprintf(why, sizeof(why), "its peer's host does not answer (%s)", strerror(err));
-		asked = !rp_cycle_prepared(peer, m->id, why) && rp_message_answered(peer, m->id);
+		asked = !rp_cycle_refused(peer, m->id) && rp_message_answered(peer, m->id);
 		rp_message_free(m);
 		if (asked)
 			rp_move_prepared(why);
@@ -296,14 +312,20 @@ static void give_up(struct rp_message *m, int err)
 	rp_message_free(m);
 }
 
-/* Records of connections that went away meanwhile would make the module refuse the rest. */
+/*
+ * Records of connections that went away meanwhile would make the module refuse the rest; and the peer's
+ * those that are asked about and are gone there.
+ */
 static void forget_missing(struct rp_message *m)
 {
 	unsigned int i, n = 0;
 
-	for (i = 0; i < m->nrecs; i++)
-		if (rp_conn_find(m->recs[i].conn_id))
+	for (i = 0; i < m->nrecs; i++) {
+		const struct rp_conn *c = rp_conn_find(m->recs[i].conn_id);
+
+		if (c && (m->type != REPATH_MSG_PREPARE || c->known != REPATH_CONN_GONE))
 			m->recs[n++] = m->recs[i];
+	}
 	m->nrecs = n;
 }
 
@@ -374,7 +396,9 @@ void rp_peer_sent(uint64_t msg_id, int err)
 	if (err == EACCES && m->deadline_ns > rp_now_ns() + REFUSED_NS)
 		m->deadline_ns = rp_now_ns() + REFUSED_NS;
 	forget_missing(m);
-	if (rp_now_ns() >= m->deadline_ns || !m->nrecs)
+	if (m->type == REPATH_MSG_PREPARE && !m->nrecs)
+		rp_message_free(m);	/* there is nothing to ask any more, see rp_peer_expire() */
+	else if (rp_now_ns() >= m->deadline_ns || !m->nrecs)
 		give_up(m, err);
 }
 

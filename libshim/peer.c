@@ -44,23 +44,44 @@ static void prepare_in(struct rp_peer *peer, const struct rp_ctl_peer_msg *in)
 	answer(peer, REPATH_MSG_PREPARED, in, why, why ? strlen(why) : 0);
 }
 
+/* It may have been asked about some of the connections only: its module did not know the others. */
+static void prepared(struct rp_peer *peer, const struct rp_ctl_peer_msg *in)
+{
+	unsigned int i;
+
+	for (i = 0; i < in->nrecs; i++) {
+		struct rp_conn *c = rp_conn_find(in->recs[i].conn_id);
+		uint32_t id = in->recs[i].count;
+
+		if (!c || c->peer != peer)
+			continue;
+		if (c->asked == id)
+			c->asked = 0;
+		rp_cycle_prepared(c, id);
+	}
+}
+
 static void prepared_in(struct rp_peer *peer, const struct rp_ctl_peer_msg *in)
 {
 	char why[REPATH_REASON_MAX] = "";
+	unsigned int n;
+	uint32_t id;
 
-	if (!in->nrecs ||
-	    rp_cycle_prepared(peer, in->recs[0].count, in->blob_len ? "it refuses" : NULL) ||
-	    !rp_message_answered(peer, (uint32_t)in->recs[0].count))
-		return;		/* or of a check that is over */
-	if (in->blob_len) {
-		unsigned int n = in->blob_len < sizeof(why) ? in->blob_len : sizeof(why) - 1;
-
-		memcpy(why, in->blob, n);
-		while (n--)	/* somebody else's text goes to a terminal */
-			if (why[n] < ' ' || why[n] > '~')
-				why[n] = '?';
+	if (!in->nrecs)
+		return;
+	if (!in->blob_len) {
+		prepared(peer, in);
+		return;
 	}
-	rp_move_prepared(why[0] ? why : NULL);
+	id = in->recs[0].count;
+	if (rp_cycle_refused(peer, id) || !rp_message_answered(peer, id))
+		return;		/* or of a check that is over */
+	n = in->blob_len < sizeof(why) ? in->blob_len : sizeof(why) - 1;
+	memcpy(why, in->blob, n);
+	while (n--)	/* somebody else's text goes to a terminal */
+		if (why[n] < ' ' || why[n] > '~')
+			why[n] = '?';
+	rp_move_prepared(why);
 }
 
 /*

@@ -268,6 +268,18 @@ static int way_of(const struct work *w)
 	return err;
 }
 
+static int spoilt(int type)
+{
+	switch (type) {
+	case REPATH_MSG_PREPARE:
+		return fake.faults.unasked;
+	case REPATH_MSG_PREPARED:	/* who asked knows all the connections */
+		return 0;
+	default:
+		return fake.faults.spoilt;
+	}
+}
+
 static void carry(struct work *w)
 {
 	struct work *sent = fake_work_new(W_SENT);
@@ -287,7 +299,7 @@ static void carry(struct work *w)
 	if (err) {
 		copies = 0;
 		sent->err = err;
-	} else if (w->msg.nrecs > 1 && chance(fake.faults.spoilt)) {
+	} else if (w->msg.nrecs > 1 && chance(spoilt(type))) {
 		w->msg.nrecs--;
 		memmove(w->recs, w->recs + 1, w->msg.nrecs * sizeof(*w->recs));
 		memmove(w->end, w->end + 1, w->msg.nrecs * sizeof(*w->end));

@@ -14,13 +14,13 @@
  * struct fake_faults - what happens to messages, each in percent
  * @seed: of the random sequence
  * @late_us: each message waits for up to so long
- * @spoilt: the first of several records is not taken
+ * @spoilt: the first of several records is not taken; @unasked: of a PREPARE
  * @slow, @slow_us: messages of this type (enum repath_msg) take so much longer
  * @away_us: how long a process whose device is away is looked for
  */
 struct fake_faults {
 	unsigned int seed, late_us;
-	int twice, lost, spoilt;
+	int twice, lost, spoilt, unasked;
 	int slow;
 	unsigned int slow_us, away_us;
 };

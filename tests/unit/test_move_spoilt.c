@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Messages of which the peer's module does not take each record: what is missing is said again. */
+#include <string.h>
+
 #include "check.h"
 #include "move_cycle.h"
 #include "pair.h"
@@ -18,8 +20,9 @@ int main(void)
 {
 	struct pair_how how = { 0 };
 	struct end link[LINKS][2];
+	const char *why = "";
 	unsigned int round;
-	int i;
+	int i, ret;
 
 	alarm(110);
 	pair_open(link[0], &how);
@@ -36,12 +39,18 @@ int main(void)
 		const char *dev = round % 2 ? "mock1" : "mock0";
 
 		fake_faults_set(&(struct fake_faults){
-			.seed = round + 1, .late_us = 500, .spoilt = round % 3 ? 50 : 100 });
+			.seed = round + 1, .late_us = 500, .spoilt = round % 3 ? 50 : 100,
+			.unasked = 50 });
 		move_away(dev);
 		move_back(dev);
 		for (i = 0; i < LINKS; i++)
 			flow(link[i], i);
 	}
+	/* A peer that has not been asked about one of them has not answered. */
+	fake_faults_set(&(struct fake_faults){ .seed = 1, .unasked = 100 });
+	ret = fake_check("mock0", &why);
+	CHECK(ret == EOPNOTSUPP && strstr(why, "its peer"), "%d, %s", ret, why);
+	CHECK_EQ(fake_abort(), 0);
 	fake_faults_set(&(struct fake_faults){ .seed = 1 });
 	for (i = 1; i < LINKS; i++) {
 		CHECK_EQ(ibv_destroy_qp(link[i][0].qp), 0);
