@@ -346,7 +346,7 @@ static void note_told(const struct rp_message *m)
 
 /*
  * The peer's module knew some of the connections and has told them; which ones it did not know is found
- * out by halves. A question is asked again as it was, and an answer is for all of its question.
+ * out by halves. A question is asked again as it was.
  */
 static int some_refused(struct rp_message *m)
 {
@@ -355,8 +355,7 @@ static int some_refused(struct rp_message *m)
 
 	if (m->type == REPATH_MSG_PREPARE)
 		return EACCES;
-	if (!n || m->type == REPATH_MSG_PREPARED || m->type == REPATH_MSG_KEYS ||
-	    m->type == REPATH_MSG_KEYS_ACK)
+	if (!n || m->type == REPATH_MSG_KEYS || m->type == REPATH_MSG_KEYS_ACK)
 		return 0;
 	half = rp_message_new(m->peer, m->type, n, m->blob, m->blob_len);
 	if (!half)

@@ -268,18 +268,6 @@ static int way_of(const struct work *w)
 	return err;
 }
 
-static int spoilt(int type)
-{
-	switch (type) {
-	case REPATH_MSG_PREPARE:
-		return fake.faults.unasked;
-	case REPATH_MSG_PREPARED:	/* who asked knows all the connections */
-		return 0;
-	default:
-		return fake.faults.spoilt;
-	}
-}
-
 static void carry(struct work *w)
 {
 	struct work *sent = fake_work_new(W_SENT);
@@ -299,7 +287,8 @@ static void carry(struct work *w)
 	if (err) {
 		copies = 0;
 		sent->err = err;
-	} else if (w->msg.nrecs > 1 && chance(spoilt(type))) {
+	} else if (w->msg.nrecs > 1 && chance(type == REPATH_MSG_PREPARE ? fake.faults.unasked :
+									   fake.faults.spoilt)) {
 		w->msg.nrecs--;
 		memmove(w->recs, w->recs + 1, w->msg.nrecs * sizeof(*w->recs));
 		memmove(w->end, w->end + 1, w->msg.nrecs * sizeof(*w->end));

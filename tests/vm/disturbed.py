@@ -88,7 +88,19 @@ class Reordered(Fault):
 
 
 class Altered(Fault):
-    """Its tokens are damaged on the way."""
+    """Its tokens are damaged on the way; HELLO's of one of two connections, as each end says it."""
+
+    def __init__(self, kind):
+        super().__init__(kind)
+        self.connection = None
+
+    def __call__(self, relay, mad):
+        if mad.type == self.kind == "HELLO" and not mad.answer:
+            ends = {mad.data[16:20], mad.data[20:24]}
+            self.connection = self.connection or ends
+            if ends != self.connection:
+                return True
+        return super().__call__(relay, mad)
 
     def disturb(self, relay, mad):
         at = 24 if mad.type == "HELLO" else REC_AT

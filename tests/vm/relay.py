@@ -82,6 +82,11 @@ class Mad:
         found = Mad(tap, frame, types)
         return found if found.type else None
 
+    @property
+    def data(self):
+        """Of a fragment, up to the end of the MAD."""
+        return bytes(self.frame[self.at + _REQ_DATA + _FRAG.size:self.at + _MAD])
+
     def copy(self, **changes):
         """The same with other msg_id, total, version, source (IPv4 address), or with the bytes
         @flip of its data inverted."""
