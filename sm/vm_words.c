@@ -105,6 +105,9 @@ int rsm_vm_find(struct rsm *rsm, const char *word, struct rsm_vm_move *move, cha
 		if (!port && !osm_db_guid2lid_get(rsm->osm->sm.lid_mgr.p_g2l, number, &lid, &last))
 			move->lid = lid;
 	}
+	/* A sweep has found it gone, and OpenSM has not yet forgotten it. */
+	if (port && move->carried)
+		move->lid = cl_ntoh16(osm_port_get_base_lid(port));
 	if (!port || !rsm_place_of(port, &move->from)) {
 		snprintf(why, size, "no such VM: a LID, its GUID, or that of its VF's port is wanted");
 		return -ENOENT;

@@ -7,9 +7,10 @@ import json
 import random
 import re
 import sys
+import time
 
 from managed import Failed, expect
-from vms import GUIDS, PORT, TABLE, Orchestrated, reached
+from vms import GUIDS, PATIENCE, PORT, TABLE, Orchestrated, reached
 
 MOVES = 1000
 BLOCK = 64
@@ -259,6 +260,25 @@ def displaced():
         expect(not fabric.status()["vms"]["expected"], fabric.status()["vms"])
 
 
+def gone_in_a_sweep():
+    """A move ends while OpenSM still looks around, and knows the VF, but not where it is."""
+    with Orchestrated("xgft:12,12/1,12,vswitch=1", "-R ftree") as fabric:
+        fabric.settle()
+        nodes, lids = fabric.nodes(), fabric.lids()
+        vm, to = nodes["H1v1"][0] + 1, nodes["H9v1"][0] + 1
+        fabric.say(f"begin {vm:#x} {to:#x}")
+        fabric.command('Unlink "H1v1"[1]')
+        until = time.monotonic() + PATIENCE
+        while "no such VM" not in fabric.say_all([f"plan {vm:#x} {nodes['H5'][2]}"])[0]["error"]:
+            expect(time.monotonic() < until, "a sweep has found it gone")
+        found = fabric.say(f"end {vm:#x}")
+        expect(found["lid"] == lids["H1v1"], found)
+        fabric.command('Unlink "H9v1"[1]')
+        fabric.command('Link "H1v1"[1] "H9-hca"[3]')
+        fabric.settle()
+        expect(reached(fabric.nodes(), "H144", lids["H1v1"])[0] == "H1v1")
+
+
 def traffic():
     """While others talk VMs move: what goes elsewhere is not touched, and nothing locks up."""
     with Orchestrated("xgft:4,4/1,4,vswitch=1", "-R ftree") as fabric:
@@ -296,6 +316,7 @@ def main():
     spread("prepopulated", 3)
     spread("dynamic", 1)
     displaced()
+    gone_in_a_sweep()
     traffic()
     return 0
 
