@@ -4,13 +4,14 @@
     with Managed("mesh:3x2", "-R lash", method="hybrid") as fabric:
         print(fabric.status()["signal"]["subscribers"])
 
-Each time that OpenSM has routed it for the first time, repath fabric check judges all that was set.
+repath fabric check judges all that was set: each time that OpenSM was waited for, and at the end.
 """
 
 import json
 import re
 import socket
 import subprocess
+import time
 
 import bed
 from bed import NETS, TOP, Failed, expect
@@ -19,10 +20,12 @@ __all__ = ["NETS", "Failed", "Managed", "expect"]
 
 
 LARGE = 100     # hosts, from which on the subnet manager is not asked for the SL of each path
+PATIENCE = 60
 
 
 class Managed(bed.Fabric):
-    # Benches do without: the check takes minutes for the largest fabrics.
+    # Benches do without: the check takes minutes for the largest fabrics. So does who has cut a fabric
+    # into what can not be routed.
     judged = True
 
     def __init__(self, topology, sm_options="", plugin=f"{TOP}/build", conf="", sm_host="H1",
@@ -42,19 +45,36 @@ class Managed(bed.Fabric):
         with open(f"{self.dir}/opensm.conf", "w", encoding="utf-8") as file:
             file.write("event_plugin_name osmrepath\n"
                        f"event_plugin_options {self.dir}/repath.conf\n{self.conf}\n")
-        found = super().start_opensm(f"{options} -F {self.dir}/opensm.conf")
-        if self.judged:
-            self.judge()
+        return super().start_opensm(f"{options} -F {self.dir}/opensm.conf")
+
+    def __exit__(self, *exception):
+        try:
+            if not any(exception) and self.sm and self.sm.poll() is None:
+                self.judge(PATIENCE)
+        finally:
+            super().__exit__(*exception)
+
+    def wait_sm(self, mark, *args, **options):
+        """What is set first is right at once. Of later faults the two ends tell, and may be heard apart."""
+        found = super().wait_sm(mark, *args, **options)
+        self.judge(PATIENCE if mark else 0)
         return found
 
-    def judge(self):
-        """What OpenSM has set is right, but for credit loops by the one engine that does not avoid them."""
+    def judge(self, patience):
+        until = time.monotonic() + patience
+        while self.judged and (wrong := self.wrong()):
+            expect(time.monotonic() < until, *wrong)
+            time.sleep(0.3)
+
+    def wrong(self):
+        """What is not right in what OpenSM has set. One engine does not avoid credit loops."""
         few = len(self.command("Dump").split("\nHca ")) < LARGE
         result = self.repath_fabric_check(self.sm_host, *(() if few else ("sl", "0")))
         engine = re.findall(r"(\S+) tables configured", self.sm_log())[-1]
-        wrong = [fault for fault in json.loads(result.stdout)["faults"] if fault["wrong"] and
-                 not (engine == "minhop" and fault["kind"] == "credit-loop")]
-        expect(not wrong, engine, wrong, result.stderr)
+        if not result.stdout:
+            return [(engine, result.stderr)]
+        return [(engine, fault) for fault in json.loads(result.stdout)["faults"] if fault["wrong"] and
+                not (engine == "minhop" and fault["kind"] == "credit-loop")]
 
     def status(self):
         """What the plugin says of itself."""

@@ -152,6 +152,7 @@ def main():
             fabric.wait_sm(mark)
         eventually(arrives, fabric, hosts)
         expect("cannot route" not in fabric.sm_log(), fabric.sm_log())
+        fabric.judged = False
         fabric.command('Unlink "L1-4"[8]')
         eventually(says, fabric, "vftree: cannot route: no tree: no way leads up and then down from L1-",
                    "the routing before it stays in force")
