@@ -117,16 +117,18 @@ int rsm_vm_find(struct rsm *rsm, const char *word, struct rsm_vm_move *move, cha
 		return -ENOENT;
 	}
 	move->lid = cl_ntoh16(osm_port_get_base_lid(port));
-	return 0;
+	if (!move->lid)
+		snprintf(why, size, "it has no LID: OpenSM's log says why");
+	return move->lid ? 0 : -ENOENT;
 }
 
-/* A VF that no VM has: for one that comes without its HCA somebody's port must be there. */
+/* A VF that no VM has: for one that comes without its HCA somebody's port must be there, with a LID. */
 static bool is_free(struct rsm *rsm, const struct rsm_place *place, const struct rsm_vm_move *move)
 {
 	osm_port_t *port = rsm_place_port(rsm, place);
 
 	if (!move->carried)
-		return port && !rsm_vm_guid(port);
+		return port && osm_port_get_base_lid(port) && !rsm_vm_guid(port);
 	return rsm->opt.vswitch == RSM_VSWITCH_DYNAMIC ? !port : !port || !rsm_vm_guid(port);
 }
 
@@ -215,6 +217,10 @@ int rsm_vm_find_place(struct rsm *rsm, const char *word, rsm_vm_taken taken, voi
 	port = rsm_place_port(rsm, &move->to);
 	if (!port && !move->carried && move->lid) {
 		snprintf(why, size, "no VF is there");
+		return -ENOENT;
+	}
+	if (port && !move->carried && !osm_port_get_base_lid(port)) {
+		snprintf(why, size, "the VF there has no LID: OpenSM's log says why");
 		return -ENOENT;
 	}
 	/* Its VF may go before the other one comes, with its own. */

@@ -262,7 +262,7 @@ def displaced():
 
 def gone_in_a_sweep():
     """A move ends while OpenSM still looks around, and knows the VF, but not where it is."""
-    with Orchestrated("xgft:12,12/1,12,vswitch=1", "-R ftree") as fabric:
+    with Orchestrated("xgft:10,10/1,10,vswitch=1", "-R ftree") as fabric:
         fabric.settle()
         nodes, lids = fabric.nodes(), fabric.lids()
         vm, to = nodes["H1v1"][0] + 1, nodes["H9v1"][0] + 1
@@ -276,7 +276,40 @@ def gone_in_a_sweep():
         fabric.command('Unlink "H9v1"[1]')
         fabric.command('Link "H1v1"[1] "H9-hca"[3]')
         fabric.settle()
-        expect(reached(fabric.nodes(), "H144", lids["H1v1"])[0] == "H1v1")
+        expect(reached(fabric.nodes(), "H100", lids["H1v1"])[0] == "H1v1")
+
+
+class Exhausted(Orchestrated):
+    """LIDs from 25 on are those of hosts that were there once, as OpenSM remembers."""
+
+    judged = False
+
+    def start_opensm(self, options):
+        with open(f"{self.dir}/guid2lid", "w", encoding="utf-8") as file:
+            for lid in range(25, 0xc000):
+                file.write(f"{0x2c9000000 + lid:#018x} {lid:#06x} {lid:#06x}\n\n")
+        return super().start_opensm(options)
+
+
+def exhausted():
+    """LIDs do not suffice: a VF has none. No VM starts or moves there; all others are routed and move."""
+    with Exhausted("xgft:3,3/1,3,vswitch=1", "-R updown -Q", vswitch="dynamic") as fabric:
+        nodes, lids = fabric.nodes(), fabric.lids()
+        vf, to = nodes["H9v1"][0] + 1, lids["H3v1"]
+        expect("RAN OUT OF LIDS" in fabric.sm_log(), fabric.sm_log()[-3000:])
+        expect([name for name, lid in lids.items() if not lid] == ["H9v1"], lids)
+        before = fabric.smps()
+        for line in (f"start 0x2c9000000abc {vf:#x}", f"start 0x2c9000000abc {lids['H9']}",
+                     f"move {lids['H2v1']} {vf:#x}", f"move {vf:#x} {to}", f"begin {vf:#x} {to}",
+                     f"stop {vf:#x}"):
+            answer = fabric.say_all([line])[0]
+            expect("has no LID" in answer.get("error", "") or "no VF is free" in answer.get("error", ""),
+                   line, answer)
+        expect(not any(fabric.sent(before).values()), fabric.sent(before))
+        fabric.say(f"move {lids['H1v1']} {to}")
+        fabric.sweep()
+        expect({fault["kind"] for _, fault in fabric.wrong()} == {"no-lid"}, fabric.wrong())
+        expect(fabric.lids()["H3v1"] == lids["H1v1"], fabric.lids())
 
 
 def traffic():
@@ -317,6 +350,7 @@ def main():
     spread("dynamic", 1)
     displaced()
     gone_in_a_sweep()
+    exhausted()
     traffic()
     return 0
 
