@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "layers.h"
 #include "over.h"
 #include "plugin.h"
 #include "router.h"
@@ -16,6 +17,7 @@ static struct over {
 	const struct osm_routing_engine *engine;
 	struct rsm_over_base base;
 	struct rsm_topo topo;
+	struct rsm_layers layers;
 	struct rsm_voqsw queues;
 } over;
 
@@ -45,6 +47,7 @@ bool rsm_over_wanted(const struct rsm *rsm, const struct osm_routing_engine *eng
 void rsm_over_free(void)
 {
 	rsm_voqsw_free(&over.queues);
+	rsm_layers_free(&over.layers);
 	rsm_topo_free(&over.topo);
 	over = (struct over) { 0 };
 }
@@ -65,13 +68,20 @@ static int tables(struct rsm *rsm, const struct rsm_topo *topo, uint8_t **lft)
 static int make(struct rsm *rsm, const char *name, char *why, size_t size)
 {
 	struct rsm_voqsw_base base = {
-		.name = name, .sl = over.base.path_sl ? base_sl : NULL, .context = &over.base,
+		.name = name, .sl = over.base.path_sl ? rsm_layers_sl : NULL, .context = &over.layers,
 	};
 	uint8_t **lft;
 	int rc;
 
 	snprintf(why, size, "no memory");
 	rc = rsm_topo_of_subnet(rsm, &over.topo);
+	if (!rc && base.sl) {
+		over.layers = (struct rsm_layers) { .ask = base_sl, .context = &over.base };
+		rc = rsm_layers_make(&over.topo, &over.layers);
+		if (rc == -E2BIG)
+			snprintf(why, size, "too large: %u ends", over.topo.n_ends);
+		base.layers = over.layers.n;
+	}
 	if (rc)
 		return rc;
 	lft = calloc(over.topo.n_switches + 1, sizeof(*lft));

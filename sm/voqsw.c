@@ -11,47 +11,6 @@
 /* In the order of the option voqsw_engine. */
 static const struct rsm_router *const engines[] = { &rsm_updown_router, &rsm_vftree_router };
 
-#define MOST_PATHS (1u << 28)
-
-static uint8_t layer(void *context, uint16_t slid, uint16_t dlid)
-{
-	const struct rsm_voqsw *v = context;
-
-	return v->layer[(size_t)v->end_of[slid] * v->n_lids + dlid];
-}
-
-/*
- * Layers are the service levels that the engine gives, from 0 on. It is asked once: OpenSM's dfsssp draws
- * lots each time.
- */
-static int ask_layers(struct rsm_voqsw *v, unsigned int *layers, char *why, size_t size)
-{
-	uint64_t paths = (uint64_t)v->topo->n_ends * v->n_lids;
-	uint8_t most = 0;
-
-	*layers = 1;
-	if (!v->base.sl)
-		return 0;
-	if (paths > MOST_PATHS) {
-		snprintf(why, size, "too large: %u ends", v->topo->n_ends);
-		return -E2BIG;
-	}
-	v->layer = calloc(paths + 1, sizeof(*v->layer));
-	if (!v->layer)
-		return -ENOMEM;
-	for (uint32_t from = 0; from < v->topo->n_ends; from++)
-		for (uint32_t lid = 1; lid < v->n_lids; lid++) {
-			uint8_t *one = &v->layer[(size_t)from * v->n_lids + lid];
-
-			if (v->end_of[lid] != from)
-				*one = v->base.sl(v->base.context, v->topo->ends[from].lid, lid);
-			if (*one > most)
-				most = *one;
-		}
-	*layers = most + 1;
-	return 0;
-}
-
 static int number_lids(struct rsm_voqsw *v)
 {
 	v->n_lids = v->topo->max_lid + 1;
@@ -69,16 +28,11 @@ static int make(struct rsm_voqsw *v, const struct rsm_options *opt, char *why, s
 {
 	struct rsm_voq_spec spec = {
 		.topo = v->topo, .lft = v->base.lft, .n_lft = v->n_lids,
-		.layer = v->base.sl ? layer : NULL, .context = v,
+		.layers = v->base.sl ? v->base.layers : 1, .layer = v->base.sl, .context = v->base.context,
 		.even = opt->voqsw_even, .hosts = opt->voqsw_hosts,
 	};
-	unsigned int layers, vls;
-	int rc = ask_layers(v, &layers, why, size);
+	unsigned int layers = spec.layers, vls = v->topo->vls / layers;
 
-	if (rc)
-		return rc;
-	vls = v->topo->vls / layers;
-	spec.layers = layers;
 	spec.sls = opt->voqsw_sls / layers;
 	spec.vls = vls;
 	if (opt->voqsw_vls && (unsigned int)opt->voqsw_vls / layers < vls)
@@ -139,7 +93,6 @@ void rsm_voqsw_free(struct rsm_voqsw *v)
 {
 	rsm_voq_free(&v->voq);
 	free(v->end_of);
-	free(v->layer);
 	*v = (struct rsm_voqsw) { 0 };
 }
 
@@ -175,6 +128,28 @@ static uint8_t vl(void *context, int32_t sw, uint16_t in, uint32_t out, uint8_t 
 	return rsm_voqsw_vl(&r->queues, sw, in, out, level);
 }
 
+/* The highest service level that paths have, + 1. Those of engines here depend on switches only. */
+static int count_layers(const struct rsm_topo *topo, const struct rsm_routes *routes)
+{
+	bool *seen = calloc(topo->n_switches + 1, sizeof(*seen));
+	int n = 1;
+
+	if (!seen)
+		return -ENOMEM;
+	for (uint32_t from = 0; routes->sl && from < topo->n_ends; from++) {
+		const struct rsm_topo_end *end = &topo->ends[from];
+
+		for (uint32_t to = 0; !seen[end->leaf] && to < topo->n_ends; to++) {
+			int one = routes->sl(routes->context, end->lid, topo->ends[to].lid) + 1;
+
+			n = one > n ? one : n;
+		}
+		seen[end->leaf] = true;
+	}
+	free(seen);
+	return n;
+}
+
 static int route(const struct rsm_topo *topo, const struct rsm_options *opt,
 		 struct rsm_routes *routes, char *why, size_t size)
 {
@@ -186,10 +161,10 @@ static int route(const struct rsm_topo *topo, const struct rsm_options *opt,
 	if (!r)
 		return -ENOMEM;
 	r->base = (struct rsm_routes) { .lft = routes->lft, .n_lft = routes->n_lft };
-	rc = engine->route(topo, opt, &r->base, why, size);
-	if (!rc) {
+	rc = engine->route(topo, opt, &r->base, why, size) ?: count_layers(topo, &r->base);
+	if (rc > 0) {
 		struct rsm_voqsw_base base = {
-			.name = engine->name, .lft = routes->lft, .sl = r->base.sl,
+			.name = engine->name, .lft = routes->lft, .sl = r->base.sl, .layers = rc,
 			.context = r->base.context,
 		};
 

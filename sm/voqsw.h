@@ -17,13 +17,15 @@ struct rsm_options;
  * struct rsm_voqsw_base - the engine that has made the tables
  * @name: of it
  * @lft: by the switch's index
- * @sl: service level of a path, from 0 on; NULL: one for all
+ * @sl: service level of a path, from 0 on, and the same each time; NULL: one for all
+ * @layers: how many of them there are
  * @context: for @sl
  */
 struct rsm_voqsw_base {
 	const char *name;
 	uint8_t *const *lft;
 	uint8_t (*sl)(void *context, uint16_t slid, uint16_t dlid);
+	unsigned int layers;
 	void *context;
 };
 
@@ -34,7 +36,6 @@ struct rsm_voqsw_base {
  * @voq: what there is
  * @end_of: end's index by LID; UINT32_MAX: nobody's
  * @n_lids: of these
- * @layer: by end and destination LID, what the engine said; NULL: one for all
  */
 struct rsm_voqsw {
 	const struct rsm_topo *topo;
@@ -42,7 +43,6 @@ struct rsm_voqsw {
 	struct rsm_voq voq;
 	uint32_t *end_of;
 	uint32_t n_lids;
-	uint8_t *layer;
 };
 
 int rsm_voqsw_make(const struct rsm_topo *topo, const struct rsm_options *opt,

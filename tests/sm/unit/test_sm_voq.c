@@ -7,6 +7,7 @@
 
 #include "change.h"
 #include "check.h"
+#include "layers.h"
 #include "options.h"
 #include "voqsw.h"
 
@@ -149,13 +150,16 @@ static void test_lots(void)
 {
 	struct rsm_options opt = { .voqsw_sls = 16 };
 	unsigned int asked = 0;
-	struct rsm_voqsw_base base = { .name = "lots", .sl = by_lot, .context = &asked };
+	struct rsm_layers layers = { .ask = by_lot, .context = &asked };
+	struct rsm_voqsw_base base = { .name = "lots", .sl = rsm_layers_sl, .context = &layers };
 	struct rsm_voqsw v;
 	struct made made;
 	char why[128];
 
 	made_route("mesh:2,hosts=1", NULL, 0, &made);
+	CHECK_EQ(rsm_layers_make(&made.topo, &layers), 0);
 	base.lft = made.routes.lft;
+	base.layers = layers.n;
 	CHECK_EQ(rsm_voqsw_make(&made.topo, &opt, &base, &v, why, sizeof(why)), 0);
 	for (unsigned int i = 0; i < 1000; i++)
 		for (uint16_t from = 0; from <= made.topo.max_lid; from++)
@@ -166,6 +170,51 @@ static void test_lots(void)
 				CHECK(v.end_of[from] == UINT32_MAX || sl == rsm_voqsw_sl(&v, from, to));
 			}
 	rsm_voqsw_free(&v);
+	rsm_layers_free(&layers);
+	made_free(&made);
+}
+
+static uint8_t by_sum(void *context, uint16_t slid, uint16_t dlid)
+{
+	const unsigned int *highest = context;
+
+	return (slid * 7 + dlid) % (*highest + 1);
+}
+
+/* What was said is what was asked, whatever else is in the byte; and as many are too many. */
+static void test_layers(void)
+{
+	unsigned int highest = 15;
+	struct rsm_layers layers = { .ask = by_sum, .context = &highest };
+	struct made made;
+	uint16_t lid;
+
+	made_route("random:8,degree=3,hosts=3,seed=1", NULL, 0, &made);
+	CHECK_EQ(rsm_layers_make(&made.topo, &layers), 0);
+	CHECK_EQ(layers.n, 16);
+	for (uint32_t from = 0; from < made.topo.n_ends; from++)
+		for (uint32_t to = 1; to <= made.topo.max_lid; to++) {
+			highest = 15;
+			lid = made.topo.ends[from].lid;
+			if (to != lid) {
+				uint8_t said = by_sum(&highest, lid, to);
+
+				highest = 0;
+				CHECK_EQ(rsm_layers_sl(&layers, lid, to), said);
+			}
+		}
+	rsm_layers_free(&layers);
+	highest = 0;
+	layers = (struct rsm_layers) { .ask = by_sum, .context = &highest };
+	CHECK_EQ(rsm_layers_make(&made.topo, &layers), 0);
+	CHECK_EQ(layers.n, 1);
+	rsm_layers_free(&layers);
+	lid = made.topo.max_lid;
+	made.topo.max_lid = 0xbfff;
+	made.topo.n_ends += 0xc000;
+	CHECK_EQ(rsm_layers_make(&made.topo, &layers), -E2BIG);
+	made.topo.n_ends -= 0xc000;
+	made.topo.max_lid = lid;
 	made_free(&made);
 }
 
@@ -173,6 +222,7 @@ int main(void)
 {
 	test_budgets();
 	test_lots();
+	test_layers();
 	test_refuses();
 	return 0;
 }
