@@ -47,8 +47,8 @@ static bool tell(void *context, enum hotspot_lane lane, uint16_t hot, uint16_t t
 	}
 	if (!rsm_signal_port(rsm, to, &notice))
 		return false;
-	rsm_log(rsm, OSM_LOG_VERBOSE, "hot spot LID %u %s: LID %u to use the %s lane", hot,
-		lane == HOTSPOT_SLOW ? "" : "is over", to, lane == HOTSPOT_SLOW ? "slow" : "fast");
+	rsm_log(rsm, OSM_LOG_VERBOSE, "hot spot LID %u%s: LID %u to use the %s lane", hot,
+		lane == HOTSPOT_SLOW ? "" : " is over", to, lane == HOTSPOT_SLOW ? "slow" : "fast");
 	return true;
 }
 
@@ -62,6 +62,8 @@ static unsigned int lane_mbit(const ib_port_info_t *info)
 		return 25000;
 	case 4:
 		return 50000;
+	case 8:
+		return 100000;
 	default:
 		return 2000 * ib_port_info_get_link_speed_active(info);
 	}

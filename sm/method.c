@@ -102,6 +102,14 @@ static bool by_records(const struct rsm *rsm, const struct rsm_changes *changes,
 	       end->n <= cost_of_all(changes->n_paths);
 }
 
+/** rsm_method_tell_all - say that any path may be another, whatever the method: nobody knows which */
+void rsm_method_tell_all(struct rsm *rsm, uint16_t trap)
+{
+	struct rsm_notice all = wildcard(rsm, trap);
+
+	rsm_signal_all(rsm, &all);
+}
+
 /**
  * rsm_method_tell - say it to whom it concerns
  * @rsm: the plugin, whose subscribers were refreshed
@@ -114,11 +122,11 @@ void rsm_method_tell(struct rsm *rsm, uint16_t trap, const struct rsm_changes *c
 
 	switch (rsm->opt.method) {
 	case RSM_WILDCARD:
-		rsm_signal_all(rsm, &all);
+		rsm_method_tell_all(rsm, trap);
 		return;
 	case RSM_HYBRID:
 		if (changes->n)
-			rsm_signal_all(rsm, &all);
+			rsm_method_tell_all(rsm, trap);
 		return;
 	}
 	for (uint32_t i = 0; i < changes->n_ends; i++) {

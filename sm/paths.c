@@ -43,6 +43,8 @@ struct counts {
  * @prd: the distinguisher
  * @changes: of the last routing, until hosts are told
  * @computed: tables were computed that are not set yet
+ * @failed: the last routing could not be compared
+ * @blind: nor was the one that hosts were last told of: nobody knows what differs from that
  * @mutex: for @shown
  * @counts: of the thread that sweeps
  * @shown: a copy for the status
@@ -51,6 +53,8 @@ struct rsm_paths {
 	struct rsm_prd *prd;
 	struct rsm_changes changes;
 	bool computed;
+	bool failed;
+	bool blind;
 	pthread_mutex_t mutex;
 	struct counts counts;
 	struct counts shown;
@@ -71,7 +75,10 @@ static void show(struct rsm_paths *paths)
 	pthread_mutex_unlock(&paths->mutex);
 }
 
-/* OpenSM's lock is held. When memory runs out every host is told that anything may have changed. */
+/*
+ * OpenSM's lock is held. When memory runs out every host is told that anything may have changed, and
+ * once more when there is some again: what is new is not compared with what it was told then.
+ */
 static void compare(struct rsm *rsm, struct osm_routing_engine *engine, bool computed)
 {
 	struct rsm_paths *paths = rsm->paths;
@@ -92,8 +99,12 @@ static void compare(struct rsm *rsm, struct osm_routing_engine *engine, bool com
 	counts->compare_us = lap(&clock);
 	counts->walked = rsm_prd_walked(paths->prd);
 	counts->memory = rsm_prd_memory(paths->prd);
-	if (rc)
-		rsm_log(rsm, OSM_LOG_ERROR, "paths not compared: %s", strerror(-rc));
+	paths->failed = rc;
+	if (!rc)
+		return;
+	paths->blind = true;
+	rsm_prd_reset(paths->prd);
+	rsm_log(rsm, OSM_LOG_ERROR, "paths not compared: %s", strerror(-rc));
 }
 
 static void tell(struct rsm *rsm, uint16_t trap)
@@ -101,7 +112,10 @@ static void tell(struct rsm *rsm, uint16_t trap)
 	struct rsm_paths *paths = rsm->paths;
 	uint64_t clock = rsm_microseconds();
 
-	rsm_method_tell(rsm, trap, &paths->changes);
+	if (paths->blind)
+		rsm_method_tell_all(rsm, trap);
+	else
+		rsm_method_tell(rsm, trap, &paths->changes);
 	rsm_signal_push(rsm);
 	paths->counts.tell_us = lap(&clock);
 }
@@ -155,12 +169,13 @@ static void tables_set(struct rsm *rsm)
 	if (paths->changes.n)
 		rsm_log(rsm, OSM_LOG_INFO, "routing %u: %llu paths of %llu hosts changed",
 			rsm->serial, counts->last_paths, counts->last_hosts);
-	if (paths->changes.n || !rsm_method_compares(rsm)) {
+	if (paths->changes.n || paths->blind || !rsm_method_compares(rsm)) {
 		rsm_signal_refresh(rsm, false);
 		tell(rsm, REPATH_SM_REPATH);
 	}
 	rsm_changes_free(&paths->changes);
 	rsm_prd_told(paths->prd);
+	paths->blind = paths->failed;
 	counts->told = counts->routings;
 	show(paths);
 }
@@ -168,14 +183,10 @@ static void tables_set(struct rsm *rsm)
 /* Another SM has the subnet: when it comes back, all that hosts were told is of that other one. */
 static void forget(struct rsm *rsm)
 {
-	struct rsm_prd *prd = rsm_prd_new();
-
-	if (!prd)
-		return;
 	rsm_changes_free(&rsm->paths->changes);
-	rsm_prd_free(rsm->paths->prd);
-	rsm->paths->prd = prd;
+	rsm_prd_reset(rsm->paths->prd);
 	rsm->paths->computed = false;
+	rsm->paths->blind = false;
 }
 
 static void paths_event(struct rsm *rsm, osm_epi_event_id_t id, void *data)

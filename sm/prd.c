@@ -37,11 +37,9 @@ static void free_port_sl(uint8_t **rows, uint32_t n)
 	free(rows);
 }
 
-/** rsm_prd_free - NULL is fine */
-void rsm_prd_free(struct rsm_prd *prd)
+/** rsm_prd_reset - every path is new to it, as in the beginning */
+void rsm_prd_reset(struct rsm_prd *prd)
 {
-	if (!prd)
-		return;
 	for (uint32_t i = 0; i < prd->n_slots; i++)
 		free_slot(&prd->slots[i]);
 	free_port_sl(prd->port_sl_now, prd->n_lids);
@@ -50,6 +48,14 @@ void rsm_prd_free(struct rsm_prd *prd)
 	free(prd->now);
 	free(prd->told);
 	free(prd->dirty);
+	*prd = (struct rsm_prd) { 0 };
+}
+
+/** rsm_prd_free - NULL is fine */
+void rsm_prd_free(struct rsm_prd *prd)
+{
+	if (prd)
+		rsm_prd_reset(prd);
 	free(prd);
 }
 
@@ -288,13 +294,15 @@ static int take_ends(struct rsm_prd *prd, const struct rsm_net *net, const int32
 }
 
 /* SLs by switch: any LID at a switch speaks for all. */
-static void take_switch_lanes(struct rsm_prd *prd, const struct rsm_net *net, const int32_t *slots)
+static int take_switch_lanes(struct rsm_prd *prd, const struct rsm_net *net, const int32_t *slots)
 {
-	uint16_t *lid_at = calloc(prd->n_slots, sizeof(*lid_at));
+	uint16_t *lid_at = calloc(prd->n_slots + 1, sizeof(*lid_at));
 
-	for (uint32_t i = 0; lid_at && i < net->n_ends; i++)
+	if (!lid_at)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < net->n_ends; i++)
 		lid_at[slots[net->ends[i].leaf]] = net->ends[i].lid;
-	for (uint32_t from = 0; lid_at && from < prd->n_slots; from++) {
+	for (uint32_t from = 0; from < prd->n_slots; from++) {
 		if (!lid_at[from])
 			continue;
 		for (uint32_t to = 0; to < prd->n_slots; to++)
@@ -303,6 +311,7 @@ static void take_switch_lanes(struct rsm_prd *prd, const struct rsm_net *net, co
 					net->sl(net->context, lid_at[from], lid_at[to]);
 	}
 	free(lid_at);
+	return 0;
 }
 
 static int take_port_lanes(struct rsm_prd *prd, const struct rsm_net *net)
@@ -338,7 +347,7 @@ static int update(struct rsm_prd *prd, const struct rsm_net *net, int32_t *slots
 		return rc;
 	prd->lanes = net->lanes;
 	if (net->lanes == RSM_LANES_SWITCH)
-		take_switch_lanes(prd, net, slots);
+		return take_switch_lanes(prd, net, slots);
 	return net->lanes == RSM_LANES_PORT ? take_port_lanes(prd, net) : 0;
 }
 
@@ -347,7 +356,7 @@ static int update(struct rsm_prd *prd, const struct rsm_net *net, int32_t *slots
  * @prd: the distinguisher
  * @net: is copied
  *
- * Return: 0 or -ENOMEM; the next update then does what this one left undone.
+ * Return: 0 or -ENOMEM; then nothing is known, and rsm_prd_reset() comes before the next one.
  */
 int rsm_prd_update(struct rsm_prd *prd, const struct rsm_net *net)
 {

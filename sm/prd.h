@@ -64,6 +64,7 @@ struct rsm_changes {
 };
 
 struct rsm_prd *rsm_prd_new(void);
+void rsm_prd_reset(struct rsm_prd *prd);
 void rsm_prd_free(struct rsm_prd *prd);
 int rsm_prd_update(struct rsm_prd *prd, const struct rsm_net *net);
 int rsm_prd_changes(struct rsm_prd *prd, uint32_t keep, struct rsm_changes *changes);

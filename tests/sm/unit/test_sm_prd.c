@@ -4,6 +4,7 @@
  * cables, hosts and lanes change at random, loops and dead ends among them. After each change every
  * pair's record is worked out by walking from host to host, and compared with what was told.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,31 @@ static uint8_t lfts[SWITCHES][LIDS];
 static uint8_t lanes[LIDS][LIDS];
 static uint8_t end_attr[LIDS]; /* of the end's own port, by its first LID */
 static struct record told[LIDS][LIDS], now[LIDS][LIDS];
+
+/* The linker has the distinguisher ask these: see the Makefile. */
+static long allocations = -1; /* until one fails; below 0: none does */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+	return allocations >= 0 && !allocations-- ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return allocations >= 0 && !allocations-- ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+	return allocations >= 0 && !allocations-- ? NULL : __real_realloc(old, size);
+}
 
 static unsigned int below(unsigned int n)
 {
@@ -381,6 +407,48 @@ static void keeps_some(struct rsm_prd *prd)
 	rsm_changes_free(&some);
 }
 
+/*
+ * Each allocation fails in turn, for all lanes, the first time and later: it is said, and after a reset
+ * all is as with a new distinguisher.
+ */
+static void no_memory(void)
+{
+	int whole = 0; /* updates in a row that needed fewer */
+
+	for (long at = 0; whole < 6; at++) {
+		struct rsm_prd *prd = rsm_prd_new();
+		bool failed;
+
+		make_fabric();
+		net.lanes = at % 3;
+		work_out();
+		memset(told, 0, sizeof(told));
+		if (at % 2) {
+			check(prd, at, 0);
+			rsm_prd_told(prd);
+			shuffle();
+			replace_switch();
+			work_out();
+		}
+		allocations = at / 6;
+		failed = rsm_prd_update(prd, &net) == -ENOMEM;
+		if (failed == (allocations >= 0))
+			fail("fails where there is no memory", -1, at, 0, 0);
+		allocations = -1;
+		whole = failed ? 0 : whole + 1;
+		if (failed) {
+			rsm_prd_reset(prd);
+			check(prd, -1, at);
+			rsm_prd_told(prd);
+			memcpy(told, now, sizeof(told));
+			change_one();
+			work_out();
+			check(prd, -1, at);
+		}
+		rsm_prd_free(prd);
+	}
+}
+
 int main(void)
 {
 	unsigned long long changed = 0;
@@ -409,6 +477,7 @@ int main(void)
 		}
 		rsm_prd_free(prd);
 	}
+	no_memory();
 	printf("%llu changes, all found\n", changed);
 	return changed < 10000;
 }
