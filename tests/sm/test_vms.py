@@ -138,6 +138,14 @@ def guid_of(fabric, name):
     return [int(word, 16) for word in re.findall(r"0x[0-9a-f]{16}", words)][1]
 
 
+def has_guid(fabric, name, guid):
+    """What starts or stops a VM is answered before its SMP has arrived."""
+    until = time.monotonic() + PATIENCE
+    while guid_of(fabric, name) != guid:
+        expect(time.monotonic() < until, name, "has GUID", hex(guid), "not", hex(guid_of(fabric, name)))
+        time.sleep(0.01)
+
+
 def addresses():
     """A VM's GUID comes along; what it can not do is refused, and nothing is sent then."""
     with Orchestrated("xgft:2,2/1,2,vswitch=2", "-R ftree") as fabric:
@@ -145,11 +153,12 @@ def addresses():
         vf = nodes["H1v1"][0] + 1
         found = fabric.say(f"start {vm:#x} {nodes['H1'][0] + 1:#x}")
         expect(int(found["port"], 0) == vf, "the first VF that is free", found)
-        expect(guid_of(fabric, "H1v1") == vm, hex(guid_of(fabric, "H1v1")))
+        has_guid(fabric, "H1v1", vm)
         lid = found["lid"]
         again = fabric.say(f"start {vm:#x} {lid}")
         expect((again["lid"], again["guid_smps"]) == (lid, 0), "its answer may have been lost", again)
         neighbour = fabric.say(f"start {vm + 9:#x} {nodes['H2v2'][2]}")["lid"]
+        has_guid(fabric, "H2v2", vm + 9)
         plan = fabric.say(f"plan {vm:#x} {nodes['H4-hca'][0]:#x}")
         before = fabric.smps()
         begun = fabric.say(f"begin {vm:#x} {nodes['H4-hca'][0]:#x}")
@@ -181,7 +190,7 @@ def addresses():
         fabric.say(f"move {vm:#x} {nodes['H1'][2]} closed")
         expect(fabric.lids()["H1v1"] == lid and guid_of(fabric, "H1v1") == vm, "and back")
         fabric.say(f"stop {vm:#x}")
-        expect(guid_of(fabric, "H1v1") == 0, "it has ended")
+        has_guid(fabric, "H1v1", 0)
         all_reached(fabric.nodes())
 
 
