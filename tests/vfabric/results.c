@@ -23,7 +23,7 @@ static const char *host_id(const struct fabric *f, uint32_t port)
 
 static void flow_target(const struct fabric *f, const struct flow *flow, const char **to)
 {
-	*to = flow->spec.pattern == FLOW_UNIFORM ? "*" : host_id(f, flow->spec.to);
+	*to = flow->spec.pattern == FLOW_UNIFORM || flow->spec.pattern == FLOW_MIXED ? "*" : host_id(f, flow->spec.to);
 }
 
 static void csv_flows(struct fabric *f, FILE *file)
@@ -141,6 +141,8 @@ static void json_flows(struct fabric *f, FILE *file)
 			(unsigned long long)flow->lost);
 		fprintf(file, "\"resent\": %llu, \"gbps\": %.4f",
 			(unsigned long long)flow->resent, gbps(f, flow->bytes));
+		if (flow->done)
+			fprintf(file, ", \"took_us\": %.3f", (flow->done - flow->spec.start) * 1e-6);
 		if (flow->latency) {
 			fprintf(file, ", \"latency\": ");
 			json_latency(flow->latency, file);

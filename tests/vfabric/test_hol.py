@@ -35,7 +35,28 @@ def throughput(victim_sl):
         return {(int(f["from"][1:]), int(f["to"][1:])): f["gbps"] for f in flows}
 
 
+def ended():
+    """So many messages and no more; how long they took, alone and two to one host."""
+    with Fabric("xgft:2,3/1,2", opensm="-R ftree") as fabric:
+        fabric.command('Flow "H1" "H5" message=20000 messages=3 window=8')
+        fabric.command("Advance 500")
+        for host in ("H1", "H3"):
+            fabric.command(f'Flow "{host}" "H5" message=20000 messages=30')
+        fabric.command("Advance 50")
+        flows = json.loads(fabric.command("Results json"))["flows"]
+        expect("took_us" in flows[0] and "took_us" not in flows[1], "not through yet:", flows)
+        fabric.command("Advance 1000")
+        flows = json.loads(fabric.command("Results json"))["flows"]
+    # 20000 bytes are ten packets, the last of them shorter.
+    expect([flow["received"] for flow in flows] == [30, 300, 300], flows)
+    alone, *two = (flow["took_us"] for flow in flows)
+    expect(60000 / LINK * 0.008 < alone < 1.1 * 60000 / LINK * 0.008, alone)
+    for took in two:
+        expect(1.9 * 600000 / LINK * 0.008 < took < 2.1 * 600000 / LINK * 0.008, two)
+
+
 def main():
+    ended()
     one, own = throughput(0), throughput(1)
     for victim, beside in VICTIMS.items():
         expect(one[victim] < 1.1 * one[beside], victim, "falls to its neighbour's share:", one)

@@ -90,6 +90,14 @@ static uint16_t packet_size(const struct flow_spec *s, uint32_t seq)
 	return s->message - (packets - 1) * (s->size - HEADERS) + HEADERS;
 }
 
+/* All that it has to send; 0: without end. */
+static uint32_t whole(const struct flow_spec *s)
+{
+	uint32_t packets = message_packets(s);
+
+	return s->messages * (packets ? packets : 1);
+}
+
 /* Whether a packet asks for an ACK, as its BTH would say. */
 static int asks(const struct flow_spec *s, uint32_t seq)
 {
@@ -98,12 +106,23 @@ static int asks(const struct flow_spec *s, uint32_t seq)
 	return !s->ack || place + 1 == packets || !((place + 1) % s->ack);
 }
 
+static const struct flow_aim *aim_of(struct fabric *f, const struct flow_spec *s)
+{
+	double where = fabric_chance(f);
+	uint32_t i = 0;
+
+	while (i + 1 < s->n_aims && s->aims[i].until <= where)
+		i++;
+	return &s->aims[i];
+}
+
 /* Chooses the packet's way. Return: 0 if there is nowhere to go. */
 static int aim(struct fabric *f, struct flow *flow, struct packet *p)
 {
 	struct traffic *t = f->traffic;
 	const struct flow_spec *s = &flow->spec;
-	uint32_t to = s->to;
+	const struct flow_aim *mixed = s->pattern == FLOW_MIXED ? aim_of(f, s) : NULL;
+	uint32_t to = mixed ? mixed->to : s->to;
 
 	if (s->pattern == FLOW_UNIFORM ||
 	    (s->pattern == FLOW_HOTSPOT && fabric_chance(f) >= s->hot)) {
@@ -118,7 +137,7 @@ static int aim(struct fabric *f, struct flow *flow, struct packet *p)
 	}
 	p->dlid = f->ports[to].lid;
 	p->slid = f->ports[s->from].lid;
-	p->sl = s->scatter ? fabric_random(f) % s->scatter : s->sl;
+	p->sl = mixed ? mixed->sl : s->sl;
 	if (s->spread)
 		p->sl = (s->sl + p->dlid % s->spread) % 16;
 	p->len = packet_size(s, p->seq);
@@ -161,6 +180,8 @@ static void pump(struct fabric *f, uint32_t number)
 
 	if (f->queues[flow->queue].head != NONE || now < s->start || flow->stopped ||
 	    (s->stop && now >= s->stop))
+		return;
+	if (s->messages && flow->next >= whole(s))
 		return;
 	if (s->window && flow->next - flow->acked >= s->window)
 		return;
@@ -313,6 +334,8 @@ void flow_arrived(struct fabric *f, uint32_t port, uint32_t packet)
 		count = seq == flow->expected;
 	if (count) {
 		flow->expected++;
+		if (flow->expected == whole(&flow->spec))
+			flow->done = f->clock.now;
 		flow->received++;
 		flow->bytes += p->len;
 		t->received++;
@@ -338,7 +361,9 @@ uint32_t traffic_add(struct fabric *f, const struct flow_spec *spec)
 	if (!t || spec->from >= f->nports || f->ports[spec->from].is_switch ||
 	    !f->ports[spec->from].lid)
 		return NONE;
-	if (spec->pattern != FLOW_UNIFORM &&
+	if (spec->pattern == FLOW_MIXED && !spec->n_aims)
+		return NONE;
+	if (spec->pattern != FLOW_UNIFORM && spec->pattern != FLOW_MIXED &&
 	    (spec->to >= f->nports || f->ports[spec->to].is_switch || !f->ports[spec->to].lid))
 		return NONE;
 	if (spec->pattern != FLOW_FIXED && spec->window)
@@ -392,6 +417,7 @@ void traffic_free(struct fabric *f)
 	for (uint32_t i = 0; i < t->nflows; i++) {
 		free(t->flows[i].latency);
 		free(t->flows[i].spec.among);
+		free(t->flows[i].spec.aims);
 	}
 	free(t->flows);
 	free(t->hosts);

@@ -10,21 +10,29 @@
 #define FLOW_ACK 0x80000000u	/* in queue.flow: the responder's side of the flow */
 #define MAX_SERIES 256u		/* flows of which every sample is kept */
 
-enum flow_pattern { FLOW_FIXED, FLOW_UNIFORM, FLOW_HOTSPOT };
+enum flow_pattern { FLOW_FIXED, FLOW_UNIFORM, FLOW_HOTSPOT, FLOW_MIXED };
+
+struct flow_aim {
+	uint32_t to;		/* port */
+	uint16_t sl;
+	double until;		/* part of the packets that goes there or to aims before it, 0..1 */
+};
 
 struct flow_spec {
 	uint32_t from, to;	/* ports; to: the hot spot with FLOW_HOTSPOT */
 	enum flow_pattern pattern;
 	uint16_t sl;
-	uint8_t scatter;	/* SL is any of this many, each packet another; 0: not so */
 	uint8_t spread;		/* SL is sl + destination's number modulo this; 0: only sl */
 	uint16_t size;		/* bytes of a full packet with headers; 0: 2048 + 30 */
 	uint32_t message;	/* payload of a message: its last packet is shorter; 0: all full */
+	uint32_t messages;	/* that many, or packets if there are no messages; 0: without end */
 	double gbps;		/* 0: as fast as it goes */
 	uint8_t poisson;	/* gaps between packets are exponential, @gbps is their mean */
 	uint32_t *among, n_among;	/* ports: the others that a pattern means; the flow frees it.
 					 * 0: all
 					 */
+	struct flow_aim *aims;	/* FLOW_MIXED: where packets go, whatever their order; the flow frees it */
+	uint32_t n_aims;
 	double hot;		/* part of the packets that goes to the hot spot, 0..1 */
 	uint64_t start, stop;	/* ps; stop 0: never */
 	uint32_t window;	/* closed loop with that many packets in flight; 0: open loop */
@@ -49,6 +57,7 @@ struct flow {
 	uint32_t ccti;			/* how far the source is slowed down */
 	uint64_t next_at;		/* and until when it waits for that */
 	uint32_t next, acked, expected, timer_acked;
+	uint64_t done;			/* when the last of its messages had come, ps; 0: not yet */
 	uint64_t sent, received, bytes, lost, resent, sampled_bytes;
 	struct latency *latency;
 };
