@@ -3,7 +3,8 @@
 
 Figure 7, in virtual time, with the tables and lanes that stock OpenSM gets from the plugin's engine: a flow
 of partition one while none, one and two flows of partition two go to its neighbour. So is what there is of
-table 2: not its programs, but four hosts that all send to all, beside eight flows. The rest by counting
+table 2: not its programs, but what they send in an iteration, and four hosts that all send to all, beside
+eight flows. The rest by counting
 flows on links, with no time (tests/bench/partitions.c): table 4 and figure 10 (what patterns of the victims
 are delayed), figure 11 (what the others pay), figures 13 to 15 (weights). Figure 7 once more with
 perftest's RC traffic between software HCAs, in a guest.
