@@ -7,7 +7,6 @@
 #include "traffic.h"
 
 #define ACK_SIZE 30u
-#define HEADERS 30u		/* LRH, BTH, ICRC and VCRC, and some of the extended ones */
 #define LOOK_AGAIN 100000000ull	/* 100 us: a source whose port does not send */
 
 static struct traffic *traffic_of(struct fabric *f)
@@ -73,77 +72,6 @@ static void enqueue(struct fabric *f, uint32_t queue, uint32_t packet)
 	relay_head(f, queue);
 }
 
-/* Messages are cut into full packets and what is left. */
-static uint32_t message_packets(const struct flow_spec *s)
-{
-	uint32_t full = s->size - HEADERS;
-
-	return (s->message + full - 1) / full;
-}
-
-static uint16_t packet_size(const struct flow_spec *s, uint32_t seq)
-{
-	uint32_t packets = message_packets(s);
-
-	if (!packets || seq % packets != packets - 1)
-		return s->size;
-	return s->message - (packets - 1) * (s->size - HEADERS) + HEADERS;
-}
-
-/* All that it has to send; 0: without end. */
-static uint32_t whole(const struct flow_spec *s)
-{
-	uint32_t packets = message_packets(s);
-
-	return s->messages * (packets ? packets : 1);
-}
-
-/* Whether a packet asks for an ACK, as its BTH would say. */
-static int asks(const struct flow_spec *s, uint32_t seq)
-{
-	uint32_t packets = message_packets(s), place = packets ? seq % packets : seq;
-
-	return !s->ack || place + 1 == packets || !((place + 1) % s->ack);
-}
-
-static const struct flow_aim *aim_of(struct fabric *f, const struct flow_spec *s)
-{
-	double where = fabric_chance(f);
-	uint32_t i = 0;
-
-	while (i + 1 < s->n_aims && s->aims[i].until <= where)
-		i++;
-	return &s->aims[i];
-}
-
-/* Chooses the packet's way. Return: 0 if there is nowhere to go. */
-static int aim(struct fabric *f, struct flow *flow, struct packet *p)
-{
-	struct traffic *t = f->traffic;
-	const struct flow_spec *s = &flow->spec;
-	const struct flow_aim *mixed = s->pattern == FLOW_MIXED ? aim_of(f, s) : NULL;
-	uint32_t to = mixed ? mixed->to : s->to;
-
-	if (s->pattern == FLOW_UNIFORM ||
-	    (s->pattern == FLOW_HOTSPOT && fabric_chance(f) >= s->hot)) {
-		const uint32_t *hosts = s->n_among ? s->among : t->hosts;
-		uint32_t n = s->n_among ? s->n_among : t->nhosts;
-
-		if (!n || (n == 1 && hosts[0] == s->from))
-			return 0;
-		do {
-			to = hosts[fabric_random(f) % n];
-		} while (to == s->from);
-	}
-	p->dlid = f->ports[to].lid;
-	p->slid = f->ports[s->from].lid;
-	p->sl = mixed ? mixed->sl : s->sl;
-	if (s->spread)
-		p->sl = (s->sl + p->dlid % s->spread) % 16;
-	p->len = packet_size(s, p->seq);
-	return 1;
-}
-
 static void look_at(struct fabric *f, uint32_t number, uint64_t when)
 {
 	struct flow *flow = &f->traffic->flows[number];
@@ -181,7 +109,7 @@ static void pump(struct fabric *f, uint32_t number)
 	if (f->queues[flow->queue].head != NONE || now < s->start || flow->stopped ||
 	    (s->stop && now >= s->stop))
 		return;
-	if (s->messages && flow->next >= whole(s))
+	if (s->messages && flow->next >= source_packets(s))
 		return;
 	if (s->window && flow->next - flow->acked >= s->window)
 		return;
@@ -202,7 +130,7 @@ static void pump(struct fabric *f, uint32_t number)
 	f->packets[packet].flow = number;
 	f->packets[packet].born = born;
 	f->packets[packet].seq = flow->next;
-	if (!aim(f, flow, &f->packets[packet])) {
+	if (!source_aim(f, flow, &f->packets[packet])) {
 		packet_put(f, packet);
 		return;
 	}
@@ -334,7 +262,7 @@ void flow_arrived(struct fabric *f, uint32_t port, uint32_t packet)
 		count = seq == flow->expected;
 	if (count) {
 		flow->expected++;
-		if (flow->expected == whole(&flow->spec))
+		if (flow->expected == source_packets(&flow->spec))
 			flow->done = f->clock.now;
 		flow->received++;
 		flow->bytes += p->len;
@@ -348,7 +276,7 @@ void flow_arrived(struct fabric *f, uint32_t port, uint32_t packet)
 		flow->becn = 1;
 	packet_put(f, packet);
 	/* One that is out of order says where to go on. */
-	if (flow->spec.window ? !count || asks(&flow->spec, seq) : flow->becn)
+	if (flow->spec.window ? !count || source_asks(&flow->spec, seq) : flow->becn)
 		acknowledge(f, number);
 }
 
