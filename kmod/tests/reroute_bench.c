@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 5 */
+/* kunit-cases: 6 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
 /*
  * Queue pairs moved to a new path beside the bare verbs that it takes, on a device whose verbs take
@@ -12,6 +12,7 @@
 #include "reroute_case.h"
 
 #define QPS	200
+#define OTHERS	(10 * QPS)
 #define ROUNDS	15
 
 static int by_time(const void *a, const void *b)
@@ -81,16 +82,27 @@ static u64 last_arrived(struct kunit *test)
 	return last;
 }
 
+/* How long rounds took: the bare verbs, until the last one had arrived, until all were read back. */
+static u64 bare_ns[ROUNDS], moved_ns[ROUNDS], all_ns[ROUNDS];
+
+/* Up to @count in all, the new ones by as many paths as @paths. */
+static void add_up_to(struct kunit *test, int count, u32 dlid, int paths)
+{
+	struct reroute_ctx *ctx = test->priv;
+	int i;
+
+	for (i = ctx->count; i < count; i++)
+		add_qp(test, 100 + i, dlid + i % paths, current);
+}
+
 static void measure(struct kunit *test, const char *way, unsigned int verb_us)
 {
-	static u64 bare[ROUNDS], moved[ROUNDS], all[ROUNDS];
 	struct reroute_ctx *ctx = test->priv;
 	u64 begin;
 	bool by_apm = !strcmp(way, "apm");
 	int i, round;
 
-	for (i = 0; i < QPS; i++)
-		add_qp(test, 100 + i, DLID, current);
+	add_up_to(test, QPS, DLID, 1);
 	hw_device.verb_us = verb_us;
 	hw_device.arms = true;
 	if (by_apm)
@@ -105,17 +117,17 @@ static void measure(struct kunit *test, const char *way, unsigned int verb_us)
 			else
 				bare_sqd(ctx->qps[i], 2);
 		}
-		bare[round] = ktime_get_boottime_ns() - begin;
+		bare_ns[round] = ktime_get_boottime_ns() - begin;
 		begin = ktime_get_boottime_ns();
 		KUNIT_ASSERT_EQ(test, reroute_to(test, NEW_SL), 0);
 		flush_delayed_work(&ctx->dev->reroute->work);
-		all[round] = ktime_get_boottime_ns() - begin;
+		all_ns[round] = ktime_get_boottime_ns() - begin;
 		settle(test, false);
-		moved[round] = last_arrived(test) - begin;
+		moved_ns[round] = last_arrived(test) - begin;
 	}
 	pr_info("reroute: %s verbs %u us: bare %llu ns, moved %llu ns, read back %llu ns\n", way,
 		verb_us,
-		median(bare) / QPS, median(moved) / QPS, median(all) / QPS);
+		median(bare_ns) / QPS, median(moved_ns) / QPS, median(all_ns) / QPS);
 	for (i = 0; i < QPS; i++)
 		expect(test, ctx->qps[i], REPATH_MOVE_MOVED,
 		       by_apm ? REPATH_BY_APM : REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
@@ -139,6 +151,25 @@ static void t_verbs_50(struct kunit *test)
 static void t_apm_50(struct kunit *test)
 {
 	measure(test, "apm", 50);
+}
+
+/*
+ * @others are on the same port, and go elsewhere. The least of all rounds counts, whose times measure()
+ * has sorted: the rest is what the machine did meanwhile.
+ */
+static void beside(struct kunit *test, int others)
+{
+	add_up_to(test, QPS + others, DLID + 1, 50);
+	measure(test, "sqd", 0);
+	pr_info("reroute: beside %d others: moved %llu ns, read back %llu ns\n", others,
+		moved_ns[0] / QPS, all_ns[0] / QPS);
+}
+
+static void t_others(struct kunit *test)
+{
+	add_up_to(test, QPS, DLID, 1);
+	beside(test, QPS);
+	beside(test, OTHERS);
 }
 
 /* A path is told, and the queue pairs on it are there already, if there are any. */
@@ -181,6 +212,7 @@ static struct kunit_case bench_cases[] = {
 	KUNIT_CASE(t_verbs_10),
 	KUNIT_CASE(t_verbs_50),
 	KUNIT_CASE(t_apm_50),
+	KUNIT_CASE(t_others),
 	KUNIT_CASE(t_no_change),
 	{}
 };

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Move 200 queue pairs to a new path beside the bare verbs that it takes, in the same kernel, on a device
 that is only a struct and whose verbs take so long (kmod/tests/reroute_bench.c): until the last one
-sends by the new path, and with what comes after it, the reading back. Then what it costs to be told of
-paths, with 16384 queue pairs of which none has to be moved."""
+sends by the new path, and with what comes after it, the reading back. And beside ten times as many that go
+elsewhere, by what it takes beside as many. Then what it costs to be told of paths, with 16384 queue pairs of
+which none has to be moved."""
 
 import os
 import re
@@ -25,15 +26,21 @@ def bench(bed, record):
     guest.run(f"insmod /lib/repath/{suite.name}.ko", timeout=300)
     found = re.findall(r"reroute: (\w+) verbs (\d+) us: bare (\d+) ns, moved (\d+) ns, "
                        r"read back (\d+) ns", guest.dmesg())
+    beside = re.findall(r"reroute: beside \d+ others: moved (\d+) ns, read back (\d+) ns", guest.dmesg())
     same = re.search(r"no change: (\d+) queue pairs, on another path: (\d+) ns with 16, (\d+) ns with all; "
                      r"on this one: 16 (\d+) ns, (\d+) (\d+) ns", guest.dmesg())
-    assert len(found) == suite.cases - 1 and same, guest.dmesg()[-3000:]
-    for way, verb, *times in found:
+    # The last two beside others.
+    assert len(found) == suite.cases and len(beside) == 2 and same, guest.dmesg()[-3000:]
+    for way, verb, *times in found[:-2]:
         bare, moved, all_of_it = map(int, times)
         what = f"a queue pair by {way}, verbs of {verb} us, ns"
         aim = ("at most 10 % more", 1.1) if int(verb) else ()
         record(f"moved: {what}", moved, bare, *aim)
         record(f"and read back: {what}", all_of_it, bare)
+    few, many = beside
+    for what, a, b in zip(("moved", "and read back"), many, few):
+        record(f"{what}: a queue pair by sqd, beside ten times as many others, ns", int(a), int(b),
+               "within 10 %", 1.1)
     most, none, none_of_all, few, n, all_on_it = map(int, same.groups())
     record(f"a path is told that none of {most} queue pairs is on, beside none of 16, ns", none_of_all, none)
     record("a path is told that 16 of them are on already, ns", few)
