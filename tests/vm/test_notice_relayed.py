@@ -15,7 +15,6 @@ from test_sm_plugin import told
 from tracking import repath, user_qps
 from traffic import Pair, json_lines
 
-PENDING = "too new to run with all"
 GUESTS = 3
 
 # IBA 13.4.8.2 and include/repath_sm.h: type, producer, trap; mask .. number; path record.

@@ -10,7 +10,6 @@ from tracking import user_qps
 from traffic import Pair, json_lines
 from vm_moves import PFS, VfMover, servers, start_relays
 
-PENDING = "too new to run with all"
 GUESTS = 3
 
 
