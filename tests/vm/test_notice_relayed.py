@@ -107,7 +107,7 @@ def test(bed):
     one_subscription(pf, vms)
     lids = fabric.lid("H1"), fabric.lid("H5")
     assert service_level(pf, *lids) == 0
-    pairs = [Pair(pf, vm, "-q 2 -n 4 -b -r 40", port=18600 + i, each_options=f"-i 0.5",
+    pairs = [Pair(pf, vm, "-q 2 -n 4 -b -r 40", port=18600 + i, each_options="-i 0.5",
                   server_options="-d vhca5") for i, (vm, _) in enumerate(vms)]
     for pair in pairs:
         pair.wait_running()

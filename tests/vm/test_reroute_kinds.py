@@ -12,7 +12,6 @@ from traffic import Pair
 
 # The fabric is as busy as a guest: alone.
 GUESTS = 2
-PENDING = "it has passed once as a whole, in 229 s on a busy machine"
 
 # One of each kind; all idle when their paths change.
 KINDS = """
