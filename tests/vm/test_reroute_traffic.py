@@ -14,8 +14,6 @@ from traffic import Pair
 # The fabric is as busy as a guest: alone.
 GUESTS = 2
 
-PENDING = "it has not passed yet since some paths are told beforehand or taken away first"
-
 TIMEOUT = 1500
 ROUNDS = 5 * int(os.environ.get("STRESS_ROUNDS") or 6)
 LAST = 5
