@@ -157,7 +157,7 @@ static void t_apm_50(struct kunit *test)
  * @others are on the same port, and go elsewhere. The least of all rounds counts, whose times measure()
  * has sorted: the rest is what the machine did meanwhile.
  */
-static void beside(struct kunit *test, int others)
+static void with_others(struct kunit *test, int others)
 {
 	add_up_to(test, QPS + others, DLID + 1, 50);
 	measure(test, "sqd", 0);
@@ -168,8 +168,8 @@ static void beside(struct kunit *test, int others)
 static void t_others(struct kunit *test)
 {
 	add_up_to(test, QPS, DLID, 1);
-	beside(test, QPS);
-	beside(test, OTHERS);
+	with_others(test, QPS);
+	with_others(test, OTHERS);
 }
 
 /* A path is told, and the queue pairs on it are there already, if there are any. */
