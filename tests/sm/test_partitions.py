@@ -84,6 +84,22 @@ class Tenants(Swept):
         return found.pop()
 
 
+def unread_partitions(fabric, before):
+    """A partition file that OpenSM can not read: it has none then, and the policy nothing to go by."""
+    fabric.write_policy("strict\npartition one phy\n")
+    with open(f"{fabric.dir}/partitions", "r+", encoding="utf-8") as file:
+        good = file.read()
+        file.seek(0)
+        file.write("one=0x101 : 0xzz=full;\n")
+        file.truncate()
+    said = fabric.sweep("cannot route")
+    expect("PARSE ERROR: line 1" in said and "there is no partition one" in said and
+           "stays in force" in said, said)
+    expect(tables(fabric.command("Dump")) == tables(before), "tables stay")
+    with open(f"{fabric.dir}/partitions", "w", encoding="utf-8") as file:
+        file.write(good)
+
+
 def figures(**options):
     with Tenants("strict\npartition one phy\n", **options) as fabric:
         expect(not any("pftree:" in line for line in fabric.plugin_log()), *fabric.plugin_log())
@@ -99,6 +115,7 @@ def figures(**options):
         fabric.write_policy("partition one some\n")
         expect("policy:1: not understood" in fabric.sweep("cannot route"), "said why")
         expect(tables(fabric.command("Dump")) == tables(before), "tables stay")
+        unread_partitions(fabric, before)
         # The first that is named is kept.
         fabric.write_policy("partition three phy\npartition one phy\n")
         said = fabric.sweep("is not phy: it shares")
