@@ -436,7 +436,8 @@ int console_line(struct fabric *f, const char *line, FILE *out)
 		return cmd_baselid(f, rest, out);
 	if (is(word, "trap"))
 		return cmd_trap(f, rest, out);
-	if (is(word, "attached")) {
+	/* "At" is the traffic's. */
+	if (is(word, "attached") && strlen(word) > 2) {
 		if (f->manager)
 			clients_print(f, out);
 		return 0;

@@ -1,0 +1,184 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What the console says is done: sources with a start and a stop, patterns, faults by hand and at a
+time, and the tables that come out. Scripts in virtual time, without a subnet manager."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from bed import TOP, expect
+
+LINK = 32.0                                     # Gbit/s of data on 4x QDR
+
+
+def run(script, topology="mesh:3", *options, ok=True):
+    """What a script has printed."""
+    found = subprocess.run(
+        [f"{TOP}/build/vfabric/vfabric", *options, "-f", "-", topology], text=True,
+        input="Tables minhop\n" + script + "\n", capture_output=True, timeout=60)
+    expect((found.returncode == 0) == ok, script, found.returncode, found.stdout, found.stderr)
+    return found.stdout
+
+
+def table(text):
+    return list(csv.DictReader(text.splitlines()))
+
+
+def series(text, column):
+    return [float(row[column]) for row in table(text)]
+
+
+def dropped(text):
+    return {row["cause"]: int(row["packets"]) for row in table(text)}
+
+
+def scripted():
+    """A cable is pulled at 30 us and put back at 70."""
+    cut = """Flow "H1" "H3"
+        Measure 10
+        At 30 Unlink "S1"[2]
+        At 70 ReLink "S1"[2]
+        At 70 Tables minhop
+        Advance 120
+        Results {}"""
+    rates = series(run(cut.format("series")), "H1-H3")
+    expect(len(rates) == 12 and min(rates[1:3]) > 0.9 * LINK, "before:", rates)
+    expect(max(rates[4:7]) == 0, "while it is out:", rates)
+    expect(min(rates[8:]) > 0.9 * LINK, "afterwards:", rates)
+    lost = dropped(run(cut.format("drops")))
+    expect(lost["inactive_port"] > 50 and sum(lost.values()) < 120, "what came meanwhile:", lost)
+
+
+def sources():
+    """Those with times, at a rate, in a permutation."""
+    text = run("""Flow "H1" "H3" start=20 stop=50
+        Permutation 1 hosts=4-5 rate=8
+        Measure 10
+        Advance 100
+        Results series""", "mesh:3x2")
+    flow, second = series(text, "H1-H3"), series(text, "H5-H6")
+    expect(max(flow[:2] + flow[6:]) == 0 and min(flow[2:5]) > 0.9 * LINK, "its time:", flow)
+    expect(7.6 < sum(second) / len(second) < 8.4, "its rate:", second)
+    expect(text.splitlines()[0] == "time_us,total_gbps,H1-H3,H4-H5,H5-H6", "hosts 4 and 5 only", text)
+
+
+def hot_spot():
+    """A fifth of what each host sends goes to one, whose link is full; without it all is even."""
+    def to_first(pattern):
+        text = run(f"""{pattern} rate=8
+            Advance 200
+            Measure
+            Advance 4000
+            Results json""", "xgft:4,4/1,4")
+        found = json.loads(text)
+        latency = found["latency"]
+        expect(0 < latency["p50_ns"] <= latency["p90_ns"] <= latency["p99_ns"] <= latency["max_ns"],
+               "percentiles:", latency)
+        return found["gbps"], latency
+    even, calm = to_first("Uniform")
+    hot, slow = to_first('Hotspot "H1" 40')
+    expect(even > 0.95 * 16 * 8, "all arrives without it:", even)
+    expect(hot < 0.9 * even, "not with it:", hot, even)
+    expect(slow["p99_ns"] > 3 * calm["p99_ns"], "packets wait:", slow, calm)
+
+
+def tables():
+    """CSV, JSON and a file say the same; what waits is seen by VL."""
+    where = tempfile.mkdtemp(prefix="vfabric-")
+    path = os.path.join(where, "flows.csv")
+    script = f"""Flow "H2" "H1" sl=1
+        Flow "H3" "H1" sl=1
+        Measure 20
+        Advance 200
+        Results flows {path}
+        Results """
+    flows = table(run(script + "flows"))
+    with open(path, encoding="ascii") as file:
+        expect(table(file.read()) == flows, "the file:", flows)
+    os.unlink(path)
+    os.rmdir(where)
+    script = script.replace(f"Results flows {path}\n", "")
+    found = json.loads(run(script + "json"))
+    for row, flow in zip(flows, found["flows"], strict=True):
+        expect(row["from"] == flow["from"] and float(row["gbps"]) == flow["gbps"] and
+               int(row["p99_ns"]) == int(flow["latency"]["p99_ns"]), row, flow)
+    expect(0.95 * LINK < found["gbps"] < 1.05 * LINK, "the link to H1 is full:", found["gbps"])
+    vls = table(run(script + "vls"))
+    expect([list(map(int, list(row.values())[1:])) for row in vls] ==
+           [sample["vl_blocks"] for sample in found["series"]], "by VL:", vls)
+    expect(all(int(row["vl1_blocks"]) > 100 for row in vls), "VL 1 waits:", vls)
+    expect(all(int(row["vl0_blocks"]) == 0 for row in vls), "VL 0 does not:", vls)
+
+
+def faults():
+    """A lossy wire, a slow one, one that is late; a switch without power; a reset port."""
+    text = run("""Flow "H1" "H3"
+        Error "S1"[2] 10
+        Measure
+        Advance 2000
+        Results json""")
+    found = json.loads(text)
+    sent = found["flows"][0]["sent"]
+    expect(0.07 * sent < found["drops"]["lost_on_wire"] < 0.13 * sent, "10 %:", found["drops"], sent)
+    rates = {word: json.loads(run(f"""Flow "H1" "H3"
+        Fault "S1"[2] {word}
+        Advance 100
+        Measure
+        Advance 1000
+        Results json""")) for word in ("slow=400", "delay=5000", "corrupt=0.5")}
+    gbps = {word: found["gbps"] for word, found in rates.items()}
+    expect(0.23 * LINK < gbps["slow=400"] < 0.27 * LINK, "a quarter:", gbps)
+    expect(rates["delay=5000"]["latency"]["p50_ns"] > 6000, rates["delay=5000"]["latency"])
+    expect(rates["corrupt=0.5"]["drops"]["corrupt"] > 500, rates["corrupt=0.5"]["drops"])
+
+    text = run("""Flow "H1" "H3"
+        Measure 50
+        Advance 100
+        Down "S2"
+        Advance 100
+        Up "S2"
+        Tables minhop
+        Advance 100
+        Results series""")
+    found = series(text, "H1-H3")
+    expect(min(found[:2]) > 0.9 * LINK and max(found[2:4]) < 0.1 * LINK and found[5] > 0.9 * LINK,
+           "without power:", found)
+    text = run("""Clear "S1"[2]
+        PerformanceSet "S2"[1] PortCounters.SymbolErrorCounter=5
+        Dump "S1"
+        ReLink "S1"[2]
+        Dump "S1" """)
+    before, after = text.split('"S1"\tnodeguid')[1:]
+    expect('"S2"' not in before and '[2]\t"S2"[1]' in after, "pulled, then back:", text)
+
+
+def seeds():
+    """The same seed gives the same to the last digit, another one does not."""
+    def found(seed):
+        return run("""Uniform
+            Fault "S1"[2] loss=0.01 jitter=100
+            Measure 50
+            Advance 300
+            Results json""", "mesh:3x2", "-s", str(seed))
+    expect(found(3) == found(3), "the same seed")
+    expect(found(3) != found(4), "another seed")
+
+
+def refused():
+    for line in ("Nonsense", 'Flow "H1" "H9"', "Advance", "At", 'Unlink "S1"[9]',
+                 'Fault "S1"[2] loss=2', "Results nothing"):
+        run(line, ok=False)
+
+
+def main():
+    for part in (scripted, sources, hot_spot, tables, faults, seeds, refused):
+        part()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
