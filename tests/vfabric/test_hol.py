@@ -55,8 +55,27 @@ def ended():
         expect(1.9 * 600000 / LINK * 0.008 < took < 2.1 * 600000 / LINK * 0.008, two)
 
 
+def closed_loop(victim_sl):
+    """What the sum of the hot spot and each victim get of a link, with sources like vhca's queue pairs.
+    tests/vm/test_vhca_hol.py holds real ones against it."""
+    with Fabric("xgft:2,3/1,2", opensm="-R ftree") as fabric:
+        for a, b in CONGESTED:
+            fabric.command(f'Flow "H{a}" "H{b}" message=20000 window=32 ack=16 sl=0')
+        for a, b in VICTIMS:
+            fabric.command(f'Flow "H{a}" "H{b}" message=20000 window=32 ack=16 sl={victim_sl}')
+        fabric.command("Advance 3000")
+        fabric.command("Measure 1000")
+        fabric.command("Advance 20000")
+        found = [flow["gbps"] / LINK for flow in json.loads(fabric.command("Results json"))["flows"]]
+        return sum(found[:3]), *found[3:]
+
+
 def main():
     ended()
+    for victim_sl, wanted in ((0, (1, 0.25, 0.25)), (1, (1, 0.75, 0.75))):
+        found = closed_loop(victim_sl)
+        expect(all(abs(part - share) < 0.01 for part, share in zip(found, wanted)),
+               "victims on SL", victim_sl, "in a closed loop:", found)
     one, own = throughput(0), throughput(1)
     for victim, beside in VICTIMS.items():
         expect(one[victim] < 1.1 * one[beside], victim, "falls to its neighbour's share:", one)
