@@ -24,7 +24,7 @@ struct cable {
 	uint32_t session, sequence;
 	uint64_t guid, heard_ms, told_ms;
 	uint32_t sent[VHCA_VLS], received[VHCA_VLS], peer_limit[VHCA_VLS], told[VHCA_VLS];
-	uint8_t used, hca_port, function, up;
+	uint8_t used, hca_port, function, up, era;
 	uint8_t pulled;			/* by the console: it stays down, whatever the HCA says */
 	struct ext_backlog late;
 };
@@ -54,7 +54,7 @@ static void tell(struct fabric *f, struct cable *c, enum vhca_type type, unsigne
 		.port = c->hca_port, .vl = vl, .session = htonl(c->session),
 		.sequence = htonl(c->sequence++), .link = c->up, .width = np->width,
 		.speed = np->speed, .ext = np->ext, .length = htons(length),
-		.function = c->function,
+		.function = c->function, .era = c->era,
 	};
 	struct iovec iov[2] = { { &h, sizeof(h) }, { (void *)body, length } };
 	struct msghdr msg = { .msg_name = &c->to, .msg_namelen = c->to_size, .msg_iov = iov,
@@ -87,6 +87,7 @@ static void set_up(struct fabric *f, struct cable *c)
 	struct port *port = &f->ports[c->port];
 
 	c->up = 1;
+	c->era++;
 	memset(c->sent, 0, sizeof(c->sent));
 	memset(c->received, 0, sizeof(c->received));
 	memset(c->peer_limit, 0, sizeof(c->peer_limit));
@@ -116,6 +117,7 @@ static void set_down(struct fabric *f, struct cable *c)
 	if (!c->up)
 		return;
 	c->up = 0;
+	c->era++;
 	link_down(f, c->port);
 	shared_pf(f, c->port, 0);
 	pass_news(f, c);
@@ -128,6 +130,7 @@ void ext_down(struct fabric *f, uint32_t port)
 	if (!c || !c->up)
 		return;
 	c->up = 0;
+	c->era++;
 	shared_pf(f, port, 0);
 	pass_news(f, c);
 	tell(f, c, VHCA_FLOW, 0, NULL, 0);
@@ -307,7 +310,7 @@ static void message(struct fabric *f, uint8_t *text, size_t n, struct cable *fro
 		set_down(f, c);
 		return;
 	}
-	if (!may_train(f, c))
+	if (h.era != c->era || !may_train(f, c))
 		return;
 	if (!c->up) {
 		set_up(f, c);

@@ -38,13 +38,13 @@ class Hca:
         self.host, self.guid, self.session = host.encode(), guid, session
         self.sequence, self.tid = 0, 0
         self.sent, self.limit, self.room = [0] * 16, [0] * 16, [LIMIT] * 16
-        self.link, self.packets = 1, []
+        self.link, self.era, self.packets = 1, 0, []
 
     def tell(self, kind, body=b"", vl=0):
         credit = [n & 0xffffffff for pair in zip(self.sent, self.room) for n in pair]
         self.socket.settimeout(5)
         self.socket.send(HEADER.pack(0x76484341, 1, kind, 1, vl, self.session, self.sequence,
-                                     self.guid, self.link, 2, 4, 0, len(body), 0) +
+                                     self.guid, self.link, 2, 4, 0, len(body), self.era) +
                          CREDITS.pack(*credit) + body)
         self.sequence += 1
 
@@ -59,7 +59,7 @@ class Hca:
         expect(fields[0] == 0x76484341 and fields[5] == self.session, "header", fields)
         if fields[2] != REFUSED:
             self.limit = CREDITS.unpack_from(data, HEADER.size)[1::2]
-            self.link_there = fields[8]
+            self.link_there, self.era = fields[8], fields[13]
         body = data[HEADER.size + CREDITS.size:]
         expect(len(body) == fields[12], "length", fields)
         return fields[2], body
@@ -258,8 +258,15 @@ def switched_off(fabric, a, b):
         hear_link(b, 1)
         expect(a.smp(1, 0x15, 4)[1][32] & 15 == INIT, "the port trains again")
 
+    def down():
+        """What the HCA has sent before it hears of it does not train the link."""
+        set_port(a, 4, state=DOWN)
+        b.tell(FLOW)
+        b.send(3, 2, os.urandom(1000))
+        expect(a.smp(1, 0x15, 4)[1][32] & 15 == 1, "the port is down until the HCA has seen it")
+
     off_and_on(lambda: set_port(a, 4, phys=DISABLED), lambda: set_port(a, 4, phys=POLLING))
-    off_and_on(lambda: set_port(a, 4, state=DOWN), None)
+    off_and_on(down, None)
     for hca in (a, b):
         hca.tell(FLOW)
     fabric.command('Down "S1"')

@@ -76,6 +76,7 @@ struct vhca_wire {
 	bool closing;
 	bool complained;
 	u8 width, speed, ext;		/* the cable's */
+	u8 era;				/* of the link, as the switch counts */
 	u8 *buffer;
 };
 

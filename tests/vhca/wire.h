@@ -24,6 +24,9 @@
  * both say UP; WELCOME and the FLOW messages carry changes (a cable pulled by the console: DOWN,
  * put back: UP). Both ends then go through INIT, ARMED, ACTIVE by the SM's hand as usual; this
  * logical state is not on the wire, it goes by SMPs. Silence for VHCA_DEAD_MS is DOWN.
+ * Era: the switch counts how often the link has come up or gone down, the HCA says the last count that it
+ * has heard. What an HCA has sent before it heard of a change is not of this link any more, and
+ * does not train it.
  *
  * Flow control, as IBA 1.2.1 vol 1, 7.9, but with 32-bit counters. Per data VL, counted from 0 at
  * WELCOME and again whenever the link comes up, modulo 2^32, in blocks of 64 bytes, a packet being
@@ -99,7 +102,7 @@ struct vhca_header {
 	__u8 ext;
 	__be16 length;		/* of the body */
 	__u8 function;		/* 0: the HCA itself, or its PF */
-	__u8 reserved;
+	__u8 era;		/* of the link */
 	struct vhca_credit credit[VHCA_VLS];	/* by VL; VL15's is not used */
 	/* body */
 };

@@ -29,7 +29,7 @@ static void tell(struct vhca_port *port, enum vhca_type type, u8 vl, const void 
 		.sequence = cpu_to_be32(w->sequence++), .guid = cpu_to_be64(port->dev->guid),
 		.link = disabled(port) ? VHCA_LINK_DOWN : VHCA_LINK_UP,
 		.width = w->width, .speed = w->speed, .ext = w->ext, .length = cpu_to_be16(size),
-		.function = port->dev->function,
+		.function = port->dev->function, .era = w->era,
 	};
 	struct kvec vec[2] = { { &h, sizeof(h) }, { (void *)body, size } };
 	struct msghdr msg = { .msg_flags = MSG_NOSIGNAL };
@@ -67,6 +67,7 @@ static void detach(struct vhca_port *port)
 	/* What is still on its way to the old session is not ours. */
 	w->session = get_random_u32();
 	w->sequence = 0;
+	w->era = 0;
 	vhca_credits_reset(&w->credits);
 }
 
@@ -83,7 +84,12 @@ static void refused(struct vhca_port *port, const u8 *why, unsigned int size)
 static void take_link(struct vhca_port *port, const struct vhca_header *h)
 {
 	struct vhca_wire *w = &port->wire;
+	bool changed = h->era != w->era;
 
+	/* Another era than this one's: it was down, whether we have heard that or not. */
+	if (changed)
+		link_down(port);
+	w->era = h->era;
 	w->width = h->width;
 	w->speed = h->speed;
 	w->ext = h->ext;
@@ -91,6 +97,9 @@ static void take_link(struct vhca_port *port, const struct vhca_header *h)
 		link_down(port);
 	else if (!w->up)
 		link_up(port);
+	/* The switch does not train the link before it knows that we have heard. */
+	if (changed)
+		tell(port, VHCA_FLOW, 0, NULL, 0);
 }
 
 static void message(struct vhca_port *port, size_t size, struct vhca_batch *batch)
