@@ -206,7 +206,7 @@ struct vhca_packet *vhca_qp_packet(struct rvt_qp *qp, struct vhca_bth *bth, u32 
 	return packet;
 }
 
-void vhca_qp_put(struct rvt_qp *qp, struct vhca_packet *packet)
+void vhca_qp_put(struct rvt_qp *qp, struct vhca_packet *packet, struct vhca_qp *owner)
 {
 	/* VL15 is for SMPs: a service level without a VL discards (7.6.6). */
 	if (packet->lane == 15) {
@@ -214,7 +214,7 @@ void vhca_qp_put(struct rvt_qp *qp, struct vhca_packet *packet)
 		kfree(packet);
 		return;
 	}
-	vhca_lane_put(vhca_qp_port(qp), packet, to_vhca_qp(qp));
+	vhca_lane_put(vhca_qp_port(qp), packet, owner);
 }
 
 void vhca_copy_from(struct rvt_sge_state *ss, u8 *to, u32 length)
@@ -302,6 +302,7 @@ static void reset(struct rvt_qp *qp)
 static void leave_lane(struct rvt_qp *qp)
 {
 	vhca_lane_leave(to_vhca_qp(qp));
+	vhca_rc_last_ack(qp);
 }
 
 static void stop_send_queue(struct rvt_qp *qp)
@@ -309,7 +310,7 @@ static void stop_send_queue(struct rvt_qp *qp)
 	cancel_work_sync(&to_vhca_qp(qp)->work);
 }
 
-/* Called without locks when a queue pair is reset: no packet of it remains anywhere. */
+/* Called without locks when a queue pair is reset: no packet that knows of it remains anywhere. */
 static void quiesce(struct rvt_qp *qp)
 {
 	vhca_lane_forget(to_vhca(qp->ibqp.device), to_vhca_qp(qp));
@@ -321,8 +322,8 @@ static void error(struct rvt_qp *qp)
 	struct vhca_qp *vqp = to_vhca_qp(qp);
 
 	vhca_lane_leave(vqp);
+	vhca_rc_last_ack(qp);
 	vqp->reply_active = false;
-	vqp->ack_pending = false;
 	vqp->refusing = false;
 	qp->s_flags &= ~RVT_S_WAIT_PIO;
 	hrtimer_try_to_cancel(&qp->s_rnr_timer);

@@ -45,7 +45,8 @@ bool vhca_qp_schedule(struct rvt_qp *qp);
  * To be followed by vhca_qp_put(). Return: NULL without memory.
  */
 struct vhca_packet *vhca_qp_packet(struct rvt_qp *qp, struct vhca_bth *bth, u32 payload, u8 **ext);
-void vhca_qp_put(struct rvt_qp *qp, struct vhca_packet *packet);
+/* @owner: NULL for what leaves even if the queue pair is gone by then. */
+void vhca_qp_put(struct rvt_qp *qp, struct vhca_packet *packet, struct vhca_qp *owner);
 /* Whether vhca_qp_put() has room; if not the engine runs again when it has. */
 bool vhca_qp_room(struct rvt_qp *qp);
 

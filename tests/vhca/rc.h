@@ -46,6 +46,14 @@ enum vhca_step vhca_rc_reply(struct rvt_qp *qp);
 void vhca_rc_receive(struct vhca_port *port, struct rvt_qp *qp, const struct vhca_rx *rx);
 void vhca_rc_response(struct rvt_qp *qp, const struct vhca_rx *rx);
 
+/**
+ * vhca_rc_last_ack() - the queue pair ends: the ACK that is still due
+ *
+ * What has come is the program's already, which may be done with the queue pair. From hardware
+ * the ACK would be on its way by then.
+ */
+void vhca_rc_last_ack(struct rvt_qp *qp);
+
 /* Goes back to @psn, which is outstanding, and sends everything from there on again. */
 void vhca_rc_go_back(struct rvt_qp *qp, u32 psn);
 

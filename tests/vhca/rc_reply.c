@@ -20,7 +20,7 @@ static bool send_ack(struct rvt_qp *qp, u32 syndrome, u32 psn)
 	if (!packet)
 		return false;
 	memcpy(ext, &aeth, 4);
-	vhca_qp_put(qp, packet);
+	vhca_qp_put(qp, packet, NULL);
 	return true;
 }
 
@@ -60,6 +60,15 @@ void vhca_rc_refuse(struct rvt_qp *qp, u32 syndrome, u32 psn, enum ib_wc_status 
 	/* Full lane or not, and whether there is memory or not. */
 	send_ack(qp, syndrome, psn);
 	refused(qp);
+}
+
+void vhca_rc_last_ack(struct rvt_qp *qp)
+{
+	struct vhca_qp *vqp = to_vhca_qp(qp);
+
+	if (vqp->ack_pending && !vqp->ack_syndrome && !reply_due(qp))
+		send_ack(qp, 0, vqp->ack_psn);
+	vqp->ack_pending = false;
 }
 
 /* An entry was answered in full; a replay checks the key anew, the region may go. */
@@ -118,7 +127,7 @@ static enum vhca_step send_read(struct rvt_qp *qp, struct rvt_ack_entry *e)
 		ext += 4;
 	}
 	vhca_copy_from(&qp->s_ack_rdma_sge, ext, length);
-	vhca_qp_put(qp, packet);
+	vhca_qp_put(qp, packet, to_vhca_qp(qp));
 	if (last)
 		entry_done(qp, e);
 	else
@@ -140,7 +149,7 @@ static enum vhca_step send_atomic(struct rvt_qp *qp, struct rvt_ack_entry *e)
 	}
 	memcpy(ext, &aeth, 4);
 	put_unaligned_be64(e->atomic_data, ext + 4);
-	vhca_qp_put(qp, packet);
+	vhca_qp_put(qp, packet, to_vhca_qp(qp));
 	entry_done(qp, e);
 	return VHCA_BUSY;
 }

@@ -230,7 +230,7 @@ enum vhca_step vhca_rc_request(struct rvt_qp *qp)
 	ext = put_ext(ext, bth.opcode, wqe, offset);
 	if (length)
 		copy_payload(qp, wqe, offset, ext, length);
-	vhca_qp_put(qp, packet);
+	vhca_qp_put(qp, packet, to_vhca_qp(qp));
 	advance(qp, wqe, fresh);
 	return VHCA_BUSY;
 }

@@ -63,7 +63,7 @@ enum vhca_step vhca_uc_request(struct rvt_qp *qp)
 				rvt_restart_sge(&qp->s_sge, wqe, 0);
 			vhca_copy_from(&qp->s_sge, ext, length);
 		}
-		vhca_qp_put(qp, packet);
+		vhca_qp_put(qp, packet, to_vhca_qp(qp));
 	} else if (length) {		/* lost, as on the wire; the data's place moves on */
 		rvt_restart_sge(&qp->s_sge, wqe, offset + length);
 	}

@@ -60,9 +60,27 @@ RESET = """
     done a send 1 success
 """
 
+# What has come is acknowledged, even if its receiver goes at once: here the ACK waits behind
+# its own messages, which a slow link holds up.
+GONE = """
+    open a vhca1 1
+    open b vhca2 1
+    connect a b timeout=18 retry=1
+    recv a 20
+    recv b 1
+    !vfabric -k /run/vfabric 'Fault "S2"[1] slow=1000000'
+    send b 20 65536
+    send a 1 64
+    done b recv 1 success
+    reset b
+    done a send 1 success
+    !vfabric -k /run/vfabric 'Fault "S2"[1] slow=100'
+"""
+
 
 def test(bed):
     fabric = bed.fabric("mesh:2")
     for _ in range(5):
         for script in (REFUSED, BOTH, RESET):
             fabric.play(script)
+    fabric.play(GONE)
