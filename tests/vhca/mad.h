@@ -19,7 +19,8 @@ int vhca_process_mad(struct ib_device *device, int flags, u32 num, const struct 
 		     const struct ib_grh *grh, const struct ib_mad *in, struct ib_mad *out,
 		     size_t *out_size, u16 *out_pkey_index);
 
-int vhca_sma(struct vhca_dev *dev, int flags, u32 num, struct ib_smp *smp);
+/* @slid: who asks. */
+int vhca_sma(struct vhca_dev *dev, int flags, u32 num, u16 slid, struct ib_smp *smp);
 int vhca_pma(struct vhca_dev *dev, u32 num, struct ib_mad *mad);
 
 /* PortInfo: 64 bytes. Return: a status. */

@@ -4,11 +4,11 @@
  * Each line of standard input is a command; the first that fails ends it, with status 1. Q is a
  * queue pair's name.
  *
- *	open Q DEVICE PORT [uc|ud] [srq]	a queue pair, and all it needs
+ *	open Q DEVICE PORT [uc|ud] [srq] [pkey=INDEX]	a queue pair, and all it needs
  *	connect Q R [sl=N] [timeout=N] [retry=N] [alt=PORT] [altsl=N] [rnr=N]
  *					both to RTS; alt: the alternate path, port of both
  *	recv Q COUNT			post receives
- *	send Q COUNT BYTES		post sends
+ *	send Q COUNT BYTES [badkey]	post sends; badkey: with another Q_Key
  *	read|write Q COUNT BYTES [badkey]	post them, to where the peer's memory is
  *	done Q send|recv COUNT STATUS [MS]	wait for completions, the last with that status
  *					(as libibverbs words it, with _ for a space)

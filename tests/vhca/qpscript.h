@@ -19,7 +19,7 @@ struct queue {
 	struct queue *peer;
 	unsigned int seen[2], taken[2];	/* completions of sends and receives; those of done */
 	enum ibv_wc_status status[2][ROOM_STATUS];
-	int type, port;
+	int type, port, pkey;		/* pkey: its index */
 	int sl;				/* by which the last message has come */
 	char *memory;
 	struct ibv_srq *srq;

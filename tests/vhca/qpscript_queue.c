@@ -49,6 +49,7 @@ int open_queue(struct queue *q, char **w)
 
 	snprintf(q->name, sizeof(q->name), "%s", w[0]);
 	q->port = number(w[2], 1);
+	q->pkey = option(w, "pkey", 0);
 	q->type = has(w, "uc") ? IBV_QPT_UC : has(w, "ud") ? IBV_QPT_UD : IBV_QPT_RC;
 	for (int i = 0; list && list[i]; i++)
 		if (!strcmp(ibv_get_device_name(list[i]), w[1]))
@@ -82,7 +83,8 @@ void set_path(struct ibv_ah_attr *ah, const struct queue *to, int port, int sl)
 
 static int datagrams_to_rts(struct queue *q, char **w)
 {
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = q->port, .qkey = QKEY };
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = q->port, .qkey = QKEY,
+		.pkey_index = q->pkey };
 	struct ibv_ah_attr ah = { 0 };
 
 	if (ibv_modify_qp(q->qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY))
@@ -103,7 +105,7 @@ static int to_rts(struct queue *q, char **w)
 {
 	int alt = option(w, "alt", 0), rc = q->type == IBV_QPT_RC ? -1 : 0;
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = q->port,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
+		.pkey_index = q->pkey, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
 			(rc & IBV_ACCESS_REMOTE_READ) };
 
 	if (q->type == IBV_QPT_UD)
@@ -160,7 +162,7 @@ int post_send(struct queue *q, char **w, enum ibv_wr_opcode opcode)
 	if (q->ah) {
 		wr.wr.ud.ah = q->ah;
 		wr.wr.ud.remote_qpn = q->peer->qp->qp_num;
-		wr.wr.ud.remote_qkey = QKEY;
+		wr.wr.ud.remote_qkey = QKEY ^ (bad_key ? 0x55 : 0);
 	} else if (opcode != IBV_WR_SEND) {
 		wr.wr.rdma.remote_addr = (uintptr_t)q->peer->memory;
 		wr.wr.rdma.rkey = q->peer->mr->rkey ^ (bad_key ? 0x55 : 0);

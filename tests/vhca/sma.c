@@ -25,7 +25,7 @@ static void check_lease(struct vhca_port *port)
 }
 
 /* Whether the M_Key allows this SMP (14.2.4.1, table 115). */
-static bool mkey_ok(struct vhca_port *port, const struct ib_smp *smp)
+static bool mkey_ok(struct vhca_port *port, u16 slid, const struct ib_smp *smp)
 {
 	struct rvt_ibport *ibp = &port->ibp;
 	bool match = !ibp->mkey || smp->mkey == ibp->mkey;
@@ -43,7 +43,7 @@ static bool mkey_ok(struct vhca_port *port, const struct ib_smp *smp)
 		ibp->mkey_violations++;
 	if (!ibp->mkey_lease_timeout && ibp->mkey_lease_period)
 		ibp->mkey_lease_timeout = jiffies + ibp->mkey_lease_period * HZ;
-	vhca_trap_bad_mkey(port, smp);
+	vhca_trap_bad_mkey(port, slid, smp);
 	return false;
 }
 
@@ -201,7 +201,7 @@ static const struct {
 	{ 0x18, vl_arbitration },
 };
 
-int vhca_sma(struct vhca_dev *dev, int flags, u32 num, struct ib_smp *smp)
+int vhca_sma(struct vhca_dev *dev, int flags, u32 num, u16 slid, struct ib_smp *smp)
 {
 	u16 (*handle)(struct vhca_dev *dev, u32 num, struct ib_smp *smp) = no_attribute;
 	struct vhca_port *port = vhca_port(dev, num), *named = port;
@@ -210,7 +210,7 @@ int vhca_sma(struct vhca_dev *dev, int flags, u32 num, struct ib_smp *smp)
 	if (smp->attr_id == IB_SMP_ATTR_PORT_INFO)
 		named = named_port(dev, num, smp);
 	if (!(flags & IB_MAD_IGNORE_MKEY) &&
-	    (!mkey_ok(port, smp) || (named && named != port && !mkey_ok(named, smp))))
+	    (!mkey_ok(port, slid, smp) || (named && named != port && !mkey_ok(named, slid, smp))))
 		return IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_CONSUMED;
 	switch (smp->method) {
 	case IB_MGMT_METHOD_GET:
@@ -254,7 +254,7 @@ int vhca_process_mad(struct ib_device *device, int flags, u32 num, const struct 
 	switch (in->mad_hdr.mgmt_class) {
 	case IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE:
 	case IB_MGMT_CLASS_SUBN_LID_ROUTED:
-		return vhca_sma(dev, flags, num, (struct ib_smp *)out);
+		return vhca_sma(dev, flags, num, wc ? wc->slid : 0, (struct ib_smp *)out);
 	case IB_MGMT_CLASS_PERF_MGMT:
 		return vhca_pma(dev, num, out);
 	default:

@@ -56,17 +56,20 @@ void vhca_trap_bad_key(struct vhca_port *port, __be16 trap, u32 key, const struc
 		       u32 qpn)
 {
 	u8 notice[64], *d = notice + N_DETAILS;
+	u16 *violations = trap == IB_NOTICE_TRAP_BAD_PKEY ? &port->ibp.pkey_violations :
+		&port->ibp.qkey_violations;
 
-	if (trap == IB_NOTICE_TRAP_BAD_PKEY)
-		port->ibp.pkey_violations++;
-	else
-		port->ibp.qkey_violations++;
+	if (*violations != U16_MAX)
+		(*violations)++;
 	make(port, notice, TYPE_SECURITY, trap);
 	/* LID1, LID2, key, SL, QP1, QP2, GIDs (table 134); the sender is 1, we are 2. */
 	put_unaligned_be16(rx->slid, d + 2);
 	put_unaligned_be16(rx->dlid, d + 4);
 	put_unaligned_be32(key, d + 6);
 	d[10] = rx->sl << 4;
+	/* Only datagrams say which queue pair sends. */
+	if ((rx->bth.opcode & 0xe0) == IB_OPCODE_UD)
+		put_unaligned_be24(get_unaligned_be32(rx->ext + 4) & IB_QPN_MASK, d + 11);
 	put_unaligned_be24(qpn, d + 15);
 	if (rx->grh) {
 		memcpy(d + 18, &rx->grh->sgid, 16);
@@ -75,14 +78,14 @@ void vhca_trap_bad_key(struct vhca_port *port, __be16 trap, u32 key, const struc
 	queue(port, notice);
 }
 
-void vhca_trap_bad_mkey(struct vhca_port *port, const struct ib_smp *smp)
+void vhca_trap_bad_mkey(struct vhca_port *port, u16 slid, const struct ib_smp *smp)
 {
 	u8 notice[64], *d = notice + N_DETAILS;
 	bool dr = smp->mgmt_class == IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE;
 	unsigned int hops = min_t(unsigned int, smp->hop_cnt, 30);
 
 	make(port, notice, TYPE_SECURITY, IB_NOTICE_TRAP_BAD_MKEY);
-	put_unaligned_be16(port->lid, d + 2);
+	put_unaligned_be16(slid, d + 2);
 	memcpy(d + 4, &smp->dr_slid, 2);
 	d[6] = smp->method;
 	memcpy(d + 8, &smp->attr_id, 2);

@@ -12,8 +12,8 @@ void vhca_traps_stop(struct vhca_port *port);
 void vhca_trap_bad_key(struct vhca_port *port, __be16 trap, u32 key, const struct vhca_rx *rx,
 		       u32 qpn);
 
-/* Trap 256: an SMP with a wrong M_Key. */
-void vhca_trap_bad_mkey(struct vhca_port *port, const struct ib_smp *smp);
+/* Trap 256: an SMP with a wrong M_Key came from @slid. */
+void vhca_trap_bad_mkey(struct vhca_port *port, u16 slid, const struct ib_smp *smp);
 
 /* Trap 144: PortInfo.CapabilityMask or NodeDescription has changed. */
 void vhca_trap_cap_mask(struct rvt_dev_info *rdi, u32 num);

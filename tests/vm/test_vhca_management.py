@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The agents of a software HCA, asked by stock tools: LMC, SMInfo, a port that is disabled and enabled,
-an M_Key that is asked for, the traps that tell the subnet manager of it, and PortXmitWait."""
+an M_Key that is asked for, packets with a wrong P_Key or Q_Key, the traps that tell the subnet
+manager of it, and PortXmitWait."""
 
 import re
 
@@ -9,6 +10,30 @@ GUESTS = 2
 
 LMC = 3
 KEY = "0x77"
+PARTITIONS = "Default=0x7fff,ipoib:ALL=full;\\nblue=0x0001:ALL=full;\\n"
+
+# A datagram with another Q_Key than its receiver's.
+BAD_QKEY = """
+    open a vhca1 1 ud
+    open b vhca2 1 ud
+    connect a b
+    recv b 2
+    send a 1 64 badkey
+    done a send 1 success
+    send a 1 64
+    done b recv 1 success
+"""
+
+# From a queue pair of the second partition to one of the first.
+BAD_PKEY = """
+    open a vhca1 1 pkey=1
+    open b vhca2 1
+    connect a b timeout=10 retry=1
+    recv b 1
+    send a 1 64
+    done a send 1 transport_retry_counter_exceeded
+    quiet b 100
+"""
 
 
 def fails(a, command):
@@ -71,6 +96,16 @@ def key(a, fabric):
     a.run(f"smpquery -C vhca1 portinfo {at}")
 
 
+def bad_keys(a, fabric):
+    """What comes with a wrong key is dropped, counted, and told of by traps 257 and 258."""
+    for name, number, script in (("Pkey", 257, BAD_PKEY), ("Qkey", 258, BAD_QKEY)):
+        since = log_end(a)
+        fabric.play(script)
+        wait_notice(a, number, since)
+        info = a.run(f"smpquery -C vhca1 portinfo {fabric.lid('H2')} 1")
+        assert int(re.search(rf"^{name}Violations:\.+(\d+)$", info, re.M)[1]) >= 1, info
+
+
 def description(a, fabric):
     since = log_end(a)
     a.run("echo another name > /sys/class/infiniband/vhca2/node_desc")
@@ -93,7 +128,10 @@ def wait_counted(a, fabric):
 
 
 def test(bed):
-    fabric = bed.fabric("mesh:2", opensm=f"-l {LMC}")
+    fabric = bed.fabric("mesh:2", opensm=None)
     a = fabric.guest
-    for part in (lids, manager, link, key, description, wait_counted):
+    a.run(f"printf '{PARTITIONS}' >/run/partitions.conf")
+    fabric.start_opensm(f"-l {LMC} -P /run/partitions.conf")
+    fabric.wait_active()
+    for part in (lids, manager, link, key, bad_keys, description, wait_counted):
         part(a, fabric)
