@@ -213,6 +213,13 @@ static int make_or_lose(struct rp_ah *ah, const struct ibv_ah_attr *real_attr, s
 	return r->ah ? 0 : errno;
 }
 
+static bool same_way(const struct ibv_ah_attr *a, const struct ibv_ah_attr *b)
+{
+	return a->dlid == b->dlid && a->sl == b->sl && a->static_rate == b->static_rate &&
+	       (!a->is_global || (a->grh.sgid_index == b->grh.sgid_index &&
+				  !memcmp(&a->grh.dgid, &b->grh.dgid, sizeof(a->grh.dgid))));
+}
+
 /*
  * Takes over where the destination is. Caller holds ah->lock, and the device stays. @tried: the handle's own
  * address just now; who is still there is not waited for again.
@@ -224,6 +231,8 @@ static int follow(struct rp_ah *ah, struct rp_ah_to *t, bool tried)
 	struct rp_place now = rp_dest_now(t->dest);
 	struct ibv_ah_attr given, want;
 	struct rp_ah_real *r;
+	uint16_t lid;
+	int ret;
 
 	t->seen = changes;
 	t->real_qpn = now.qpn;
@@ -234,15 +243,23 @@ static int follow(struct rp_ah *ah, struct rp_ah_to *t, bool tried)
 	if (!t->real && (tried || !ah->own.nowhere) && want.dlid == given.dlid &&
 	    (!want.is_global || !memcmp(&want.grh.dgid, &given.grh.dgid, sizeof(want.grh.dgid))))
 		return 0;
+	lid = want.dlid;
+	rp_ah_redirect(t->path.dlid == want.dlid ? &t->path : &ah->path, &want);
+	if (t->real && !t->real->nowhere && same_way(&t->real->attr, &want))
+		return 0;
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return ENOMEM;
-	r->lid = want.dlid;
-	rp_ah_redirect(t->path.dlid == want.dlid ? &t->path : &ah->path, &want);
+	r->lid = lid;
+	rp_log(RP_LOG_INFO, "UD QP 0x%x is now 0x%x, at another address", t->qpn, t->real_qpn);
+	ret = make_or_lose(ah, &want, r);
+	if (ret) {
+		free(r);
+		return ret;
+	}
 	r->next = t->real;
 	t->real = r;
-	rp_log(RP_LOG_INFO, "UD QP 0x%x is now 0x%x, at another address", t->qpn, t->real_qpn);
-	return make_or_lose(ah, &want, r);
+	return 0;
 }
 
 int rp_ah_recreate(struct rp_ah *ah)
@@ -332,6 +349,7 @@ static void prepare(struct rp_ah *ah, uint32_t qpn)
 	if (ctx->real && atomic_load(&t->dest->changes) != t->seen)
 		follow(ah, t, false);
 	rp_unlock(&ah->lock);
+	rp_ah_retire(ctx, ah, t);
 	rp_verbs_leave(ctx);
 }
 

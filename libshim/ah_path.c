@@ -148,6 +148,30 @@ static void begin_era(struct rp_context *ctx, struct rp_ah_era *era)
 	atomic_fetch_add(&eras, 1);
 }
 
+void rp_ah_retire(struct rp_context *ctx, struct rp_ah *ah, struct rp_ah_to *to)
+{
+	struct rp_ah_era *era;
+	struct rp_ah_real *r;
+	bool any = false;
+
+	rp_lock(&ctx->objects);
+	era = calloc(1, sizeof(*era) + count_qps(ctx) * sizeof(era->use[0]));
+	rp_lock(&ah->lock);
+	for (r = era && to->real ? to->real->next : NULL; r; r = r->next)
+		if (!r->era) {
+			r->era = era;
+			any = true;
+		}
+	rp_unlock(&ah->lock);
+	if (any)
+		begin_era(ctx, era);
+	else
+		free(era);
+	rp_unlock(&ctx->objects);
+	if (any)
+		rp_ctl_wake();
+}
+
 /* @lid: the port's first */
 static bool is_by(const struct rp_ah *ah, uint32_t port, uint16_t lid, uint32_t slid)
 {

@@ -14,7 +14,7 @@
  * @lid: DLID of the address, which a path may have exchanged in @attr
  * @nowhere: the address can not be made: goes to nobody
  * @named: a request was given it
- * @era: of one that another has taken the place of, for another path: it goes when that is over
+ * @era: of one that another has taken the place of: it goes when that is over
  * @next: an older one, which requests on their way may name
  */
 struct rp_ah_real {
@@ -90,6 +90,8 @@ void rp_ah_real(struct ibv_send_wr *wr);
 /* ah_path.c: the subnet manager has changed paths (rp_ahs_repath()). The first on the control thread. */
 /* Destroys what nothing on its way names any more; milliseconds until it wants to be called again, or -1. */
 int rp_ahs_tick(void);
+/* What was made for where @to was goes when nothing on its way names it. Caller has entered @ctx's verbs. */
+void rp_ah_retire(struct rp_context *ctx, struct rp_ah *ah, struct rp_ah_to *to);
 void rp_ah_redirect(const struct rp_ah_path *path, struct ibv_ah_attr *attr);
 void rp_ah_eras_free(struct rp_context *ctx);
 

@@ -276,6 +276,25 @@ static void and_a_move_since(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/* The receiver moves again and again, and some of it is told twice: one handle is left for where it is. */
+static void and_many_moves(void)
+{
+	struct ibv_ah *ah;
+	int i;
+
+	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD });
+	ah = address_of(&e[0], &e[1], 9, 0);
+	for (i = 0; i < 12; i++) {
+		receiver_moves_to(20 + i / 2);
+		goes_by(ah, 0);
+	}
+	are_left(2);
+	fake_moved_lid(0);
+	CHECK_EQ(ibv_destroy_ah(ah), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
 	alarm(100);
@@ -285,5 +304,6 @@ int main(void)
 	idle();
 	and_a_move();
 	and_a_move_since();
+	and_many_moves();
 	return 0;
 }
