@@ -15,6 +15,14 @@
 /* What is kept for one process: it may never read again. */
 #define TALES_MAX	16384
 
+/*
+ * A socket that was full takes nothing, not even the messages of peers, until it has been read empty. Who
+ * comes back gets so much at once, which leaves room; and the more seldom, the slower it reads.
+ */
+#define AT_ONCE		128
+#define GAP_MIN		max(HZ / 50, 1)
+#define GAP_MAX		HZ
+
 struct tale {
 	struct list_head node;
 	u32 port;
@@ -27,12 +35,18 @@ struct tale {
  * @proc: the process; holds a reference
  * @tales: what; never empty
  * @count: entries of @tales
+ * @told: so much the last time that something was tried
+ * @gap: jiffies between two times that it is told some
+ * @next: when it is told again
  */
 struct behind {
 	struct list_head node;
 	struct repath_proc *proc;
 	struct list_head tales;
 	unsigned int count;
+	unsigned int told;
+	unsigned int gap;
+	unsigned long next;
 };
 
 static struct behind *find(struct repath_reroute *r, const struct repath_proc *proc)
@@ -52,6 +66,8 @@ static struct behind *add(struct repath_reroute *r, struct repath_proc *proc)
 	if (!behind)
 		return NULL;
 	behind->proc = repath_proc_get(proc);
+	behind->gap = GAP_MIN;
+	behind->next = jiffies;
 	INIT_LIST_HEAD(&behind->tales);
 	list_add_tail(&behind->node, &r->behind);
 	return behind;
@@ -116,19 +132,31 @@ void repath_behind_tell(struct repath_device *dev, struct repath_proc *proc, u32
 		repath_stat_inc(dev, REPATH_STAT_PATH_SHIM_MISSED);
 }
 
-/* Until it does not read again; true: it has been told all. */
+/* Some of it, if it reads; true: it has been told all. */
 static bool tell(struct repath_device *dev, struct behind *behind)
 {
 	struct tale *tale, *next;
+	unsigned int told = 0;
 	int err;
 
+	if (time_before(jiffies, behind->next))
+		return false;
 	list_for_each_entry_safe(tale, next, &behind->tales, node) {
+		if (told == AT_ONCE)
+			break;
 		err = repath_shim_send_path(dev, behind->proc, tale->port, &tale->path);
-		if (err == -EAGAIN || err == -ENOMEM)
-			return false;
+		if (err == -EAGAIN || err == -ENOMEM) {
+			/* It has not read what it was told last. */
+			if (behind->told && behind->gap < GAP_MAX)
+				behind->gap *= 2;
+			break;
+		}
 		drop_tale(behind, tale);
+		told++;
 	}
-	return true;
+	behind->told = told;
+	behind->next = jiffies + behind->gap;
+	return list_empty(&behind->tales);
 }
 
 /**

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 4 */
+/* kunit-cases: 5 */
 /* kunit-objs: ../reroute_behind.o ../stat.o */
 /* Processes that do not read what they are told of paths get it when they do, in order. */
 #include <kunit/test.h>
+#include <linux/delay.h>
 
 #include "../device.h"
 #include "../proc.h"
@@ -20,6 +21,8 @@ static struct {
 	int room[PROCS];	/* so many more that its socket holds */
 	int err;		/* of a socket that is full, or what else is wrong */
 	int heard[PROCS];	/* so many it was told, in order: 0, 1, 2 ... */
+	bool full[PROCS];	/* takes nothing until it has been read empty, as a socket */
+	int fulls[PROCS];	/* so often it was full */
 	bool in_order;
 	int references;
 	struct repath_device dev;
@@ -42,8 +45,11 @@ int repath_shim_send_path(struct repath_device *dev, struct repath_proc *proc, u
 {
 	int i = proc - fake.proc;
 
-	if (fake.room[i] <= 0)
+	if (fake.room[i] <= 0 || fake.full[i]) {
+		fake.fulls[i] += !fake.full[i];
+		fake.full[i] = fake.err == -EAGAIN;
 		return fake.err;
+	}
 	fake.room[i]--;
 	fake.in_order &= path->dlid == fake.heard[i] && port == path->dlid % 2 + 1;
 	fake.heard[i]++;
@@ -81,6 +87,24 @@ static void tell(int from, int to)
 	}
 }
 
+/* Until it has been told so many, or for a minute: what the work item does. */
+static void again_until(struct kunit *test, int proc, int heard)
+{
+	unsigned long end = jiffies + 60 * HZ;
+
+	while (fake.heard[proc] < heard && time_before(jiffies, end)) {
+		repath_behind_again(&fake.reroute);
+		msleep(1);
+	}
+	KUNIT_EXPECT_EQ(test, fake.heard[proc], heard);
+}
+
+static void has_read(int proc, int room)
+{
+	fake.room[proc] = room;
+	fake.full[proc] = false;
+}
+
 static void t_reads(struct kunit *test)
 {
 	fake.room[0] = fake.room[1] = MOST;
@@ -100,15 +124,15 @@ static void t_behind(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.heard[0], 300);
 	KUNIT_EXPECT_EQ(test, fake.heard[1], 1000);
 	KUNIT_EXPECT_TRUE(test, repath_behind_again(&fake.reroute));
-	fake.room[0] = 300;
+	has_read(0, 300);
 	/* What is new comes after what is old. */
 	tell(1000, 1001);
 	KUNIT_EXPECT_EQ(test, fake.heard[0], 300);
+	again_until(test, 0, 600);
 	KUNIT_EXPECT_TRUE(test, repath_behind_again(&fake.reroute));
-	KUNIT_EXPECT_EQ(test, fake.heard[0], 600);
-	fake.room[0] = MOST;
+	has_read(0, MOST);
+	again_until(test, 0, 1001);
 	KUNIT_EXPECT_FALSE(test, repath_behind_again(&fake.reroute));
-	KUNIT_EXPECT_EQ(test, fake.heard[0], 1001);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&repath_stats.n[REPATH_STAT_PATH_SHIM_MISSED]), 0);
 }
 
@@ -130,9 +154,37 @@ static void t_never_reads(struct kunit *test)
 	tell(0, 17000);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&repath_stats.n[REPATH_STAT_PATH_SHIM_MISSED]),
 			17000 - 16384);
-	fake.room[0] = MOST;
+	has_read(0, MOST);
+	again_until(test, 0, 16384);
 	KUNIT_EXPECT_FALSE(test, repath_behind_again(&fake.reroute));
-	KUNIT_EXPECT_EQ(test, fake.heard[0], 16384);
+}
+
+/*
+ * A socket that is full takes no other message either: one that is read slowly is not filled again and
+ * again, nor as far as it goes.
+ */
+static void t_reads_slowly(struct kunit *test)
+{
+	int read = 0, before;
+	unsigned long last;
+
+	fake.room[0] = 300;
+	fake.room[1] = MOST;
+	tell(0, 3000);
+	has_read(0, 300);
+	last = jiffies;
+	while (repath_behind_again(&fake.reroute) && read < 3000) {
+		before = fake.heard[0] - 300;
+		/* 1000 a second, of what there is */
+		read = min_t(int, before, read + (jiffies - last) * 1000 / HZ);
+		last = jiffies;
+		fake.room[0] = 300 - (before - read);
+		if (before == read)
+			fake.full[0] = false;
+		msleep(1);
+	}
+	KUNIT_EXPECT_EQ(test, fake.heard[0], 3000);
+	KUNIT_EXPECT_LT(test, fake.fulls[0], 5);
 }
 
 static struct kunit_case behind_cases[] = {
@@ -140,6 +192,7 @@ static struct kunit_case behind_cases[] = {
 	KUNIT_CASE(t_behind),
 	KUNIT_CASE(t_leaves),
 	KUNIT_CASE(t_never_reads),
+	KUNIT_CASE(t_reads_slowly),
 	{}
 };
 
