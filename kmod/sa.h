@@ -92,6 +92,7 @@ struct repath_sa_way {
  * @ring: what was heard lately
  * @paths: what was learnt
  * @changed: IPoIB is to be told that paths have changed
+ * @moved: the same, and soon: somebody is where nobody was before
  * @told: when they were, jiffies
  */
 struct repath_sa_port {
@@ -139,6 +140,7 @@ struct repath_sa_port {
 	struct repath_notice_ring ring;
 	struct repath_learnts paths;
 	bool changed;
+	bool moved;
 	unsigned long told;
 };
 

@@ -177,7 +177,7 @@ static void heard_moved(struct repath_sa_port *sp, const struct repath_notice *n
 
 	learn_notice(sp, notice, REPATH_PATH_REPORT, false);
 	/* Even if this path is known, since the GID was there before: others have another one. */
-	sp->changed = true;
+	sp->moved = true;
 	repath_qp_walk_on_path(sp->dev, sp->port, 0, (const union ib_gid *)notice->dgid,
 			       leads_there, &moved);
 	for (i = 0; i < moved.n; i++) {

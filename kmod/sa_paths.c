@@ -20,7 +20,9 @@
 
 #define TABLE_GAP	(HZ / 10)	/* between the end of one table and the question for the next */
 #define TABLE_TRIES	6
-#define TELL_GAP	HZ		/* between two events to IPoIB */
+/* Between two events to IPoIB: if a port is elsewhere by now, and if a path is another way there. */
+#define TELL_GAP	HZ
+#define TELL_GAP_LONG	(10 * HZ)
 #define MULTICAST_LID	0xc000
 
 static u16 lid_mask(const struct repath_sa_port *sp)
@@ -235,8 +237,10 @@ bool repath_sa_learn(struct repath_sa_port *sp, const struct repath_learnt *path
 	if (change == REPATH_LEARNT_SAME)
 		return false;
 	repath_stat_inc(sp->dev, REPATH_STAT_PATH_LEARNT);
-	if (change == REPATH_LEARNT_CHANGED || news)
+	if (change == REPATH_LEARNT_CHANGED)
 		sp->changed = true;
+	else if (news)
+		sp->moved = true;
 	repath_event_path(sp->dev, sp->port, path,
 			  change == REPATH_LEARNT_NEW ? REPATH_EV_NEW : REPATH_EV_CHANGE);
 	return change == REPATH_LEARNT_CHANGED || news;
@@ -416,17 +420,21 @@ static bool tell_ipoib(struct ib_device *ibdev, u32 port)
  * @sp: port
  * @next: see sa.h
  *
- * There is no event for a path.
+ * There is no event for a path. Each costs the subnet manager the joins of all groups of the port, so what
+ * can wait does: a path that has only changed is still one.
  */
 void repath_sa_tell_kernel(struct repath_sa_port *sp, unsigned long *next)
 {
-	if (!sp->changed)
+	unsigned long at = sp->told + (sp->moved ? TELL_GAP : TELL_GAP_LONG);
+
+	if (!sp->changed && !sp->moved)
 		return;
-	if (time_before(jiffies, sp->told + TELL_GAP)) {
-		repath_sa_sooner(next, sp->told + TELL_GAP);
+	if (time_before(jiffies, at)) {
+		repath_sa_sooner(next, at);
 		return;
 	}
 	sp->changed = false;
+	sp->moved = false;
 	sp->told = jiffies;
 	if (tell_ipoib(sp->dev->ibdev, sp->port))
 		repath_stat_inc(sp->dev, REPATH_STAT_PATH_KERNEL_TOLD);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 20 */
+/* kunit-cases: 21 */
 /* kunit-objs: ../sa.o ../sa_ask.o ../sa_subscribe.o ../sa_paths.o ../sa_heard.o ../sa_relay.o ../notice.o ../learnt.o ../stat.o ../trace.o */
 /* A port and its subnet manager: who is believed, what is asked, and what is done about it. */
 #include "sa_case.h"
@@ -432,6 +432,29 @@ static void t_kernel_users(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.others_events, 0);
 }
 
+/* It has all its groups joined anew each time: another way to where somebody still is can wait. */
+static void t_kernel_users_wait(struct kunit *test)
+{
+	struct repath_notice moved = {
+		.repath = true, .kind = REPATH_SM_MOVED, .slid = OWN_LID, .dlid = 21, .number = 99,
+		.mask = PATH | REPATH_SM_MASK_DGID, .dgid = { 0xfe, 0x80, [15] = 1 },
+	};
+
+	subscribe(test);
+	port_of()->told = jiffies - 3600 * HZ;
+	report(test, REPATH_SM_REPATH, PATH, 1, 3);
+	KUNIT_EXPECT_EQ(test, fake.events, 1);
+	port_of()->told = jiffies - 2 * HZ;
+	report(test, REPATH_SM_REPATH, PATH, 2, 4);
+	KUNIT_EXPECT_EQ(test, fake.events, 1);
+	port_of()->told = jiffies - 11 * HZ;
+	report(test, REPATH_SM_REPATH, PATH, 3, 5);
+	KUNIT_EXPECT_EQ(test, fake.events, 2);
+	port_of()->told = jiffies - 2 * HZ;
+	hear(&moved);
+	KUNIT_EXPECT_EQ(test, fake.events, 3);
+}
+
 /* A VM may come back to where it was: that is news each time. */
 static void t_moved_back(struct kunit *test)
 {
@@ -472,6 +495,7 @@ static struct kunit_case sa_cases[] = {
 	KUNIT_CASE(t_late),
 	KUNIT_CASE(t_datagrams),
 	KUNIT_CASE(t_kernel_users),
+	KUNIT_CASE(t_kernel_users_wait),
 	KUNIT_CASE(t_moved_back),
 	{}
 };
