@@ -81,9 +81,18 @@ static bool may_come(const struct repath_question *q)
 	const struct repath_asked *a;
 
 	for (a = q->asked; a < q->asked + q->nasked; a++)
-		if (a->err == -ETIMEDOUT || a->err == -EHOSTUNREACH ||
-		    (!a->err && (a->status == REPATH_PEER_NO_QP || a->status == REPATH_PEER_BUSY)))
+		switch (a->err) {
+		case 0:
+			if (a->status == REPATH_PEER_NO_QP || a->status == REPATH_PEER_BUSY)
+				return true;
+			break;
+		case -ETIMEDOUT:
+		case -EHOSTUNREACH:
+		case -ENOPROTOOPT:	/* its module is not loaded yet, or again */
+		case -EBADMSG:
+		case -ENOMEM:		/* it was not even asked */
 			return true;
+		}
 	return false;
 }
 

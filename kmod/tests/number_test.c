@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 19 */
+/* kunit-cases: 20 */
 /* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../silent.o ../watch.o ../stat.o */
 /*
  * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
@@ -744,6 +744,23 @@ static bool sent_until(int n)
 	return fake.nsent == n;
 }
 
+/* Its host may load the module, or load it anew; its answer may be damaged; and this end may be short of memory. */
+static void resolve_ud_no_answer(struct kunit *test)
+{
+	static const int errs[] = { -ENOPROTOOPT, -EBADMSG, -ENOMEM };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(errs); i++) {
+		KUNIT_EXPECT_EQ(test, request(test, i + 1, IB_QPT_UD, 17, 5 + i), 0);
+		answer(2 * i, errs[i], 0, 0, 0, 0);
+		expect_told(test, 0, 17, 5 + i);
+		fake.told = 0;
+		KUNIT_ASSERT_TRUE(test, sent_until(2 * i + 2));
+		answer(2 * i + 1, 0, REPATH_PEER_OK, 1, 99, 0);
+		expect_told(test, 0, 99, 5 + i);
+	}
+}
+
 /* It is on its way to another device: nobody answers there, then nobody knows its number yet. */
 static void resolve_ud_away(struct kunit *test)
 {
@@ -763,9 +780,9 @@ static void resolve_ud_away(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.proc[0].questions, 1u);
 	KUNIT_EXPECT_EQ(test, kref_read(&of(test)->dev.kref), 1u);
 
-	/* There is no module, so it does not move; and one who has told it itself */
+	/* A module that can not answer this, so nobody is told by it; and one who has told it itself */
 	KUNIT_EXPECT_EQ(test, request(test, 2, IB_QPT_UD, 18, 6), 0);
-	answer(3, -ENOPROTOOPT, 0, 0, 0, 0);
+	answer(3, 0, REPATH_PEER_VERSION_ERR, 0, 0, 0);
 	expect_told(test, 0, 18, 6);
 	KUNIT_EXPECT_EQ(test, request(test, 3, IB_QPT_UD, 19, 7), 0);
 	answer(4, 0, REPATH_PEER_NO_QP, 0, 0, 0);
@@ -945,6 +962,7 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(resolve_known_back),
 	KUNIT_CASE(resolve_leaves),
 	KUNIT_CASE(resolve_ud),
+	KUNIT_CASE(resolve_ud_no_answer),
 	KUNIT_CASE(resolve_ud_away),
 	KUNIT_CASE(resolve_ud_deaf),
 	KUNIT_CASE(resolve_ud_many),
