@@ -120,7 +120,7 @@ install: install-module install-shim install-tools install-sm
 install-module: module
 	+@$(MAKE) --no-print-directory -C $(KDIR) M=$(CURDIR)/$(KBUILD_DIR)/module \
 		$(if $(DESTDIR),INSTALL_MOD_PATH=$(DESTDIR)) INSTALL_MOD_DIR=updates modules_install
-	install -D -m 644 debian/repath.modprobe $(DESTDIR)/etc/modprobe.d/repath.conf
+	install -D -m 644 debian/repath-dkms.repath.modprobe $(DESTDIR)/etc/modprobe.d/repath.conf
 install-shim: $(SHIM)
 	install -D -m 755 -t $(DESTDIR)$(LIBDIR) $(SHIM)
 
