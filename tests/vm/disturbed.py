@@ -257,7 +257,9 @@ def wait_stuck(pair, timeout=60):
     end = time.monotonic() + timeout
     while not all(is_stuck(job) for job in pair.jobs):
         for job in pair.jobs:
-            assert job.running and time.monotonic() < end, f"not stuck:\n{job.output()[-1500:]}"
+            assert job.running, f"not stuck:\n{job.output()[-1500:]}"
+            if time.monotonic() > end:
+                raise TimeoutError(f"not stuck:\n{job.output()[-1500:]}")
         time.sleep(0.1)
 
 

@@ -229,7 +229,8 @@ class Fabric:
         wanted = 0 if guid == "none" else guid
         end = time.monotonic() + 60
         while self.vguid(host) != wanted:
-            assert time.monotonic() < end, f"the SM did not give {host} the GUID {guid}"
+            if time.monotonic() > end:
+                raise TimeoutError(f"the SM did not give {host} the GUID {guid}")
             time.sleep(0.2)
 
     def port_guid(self, host, port=1):

@@ -36,7 +36,8 @@ def wait_final(guest, op, timeout=60):
         status, found, text = repath(guest, f"status {op}")
         if status or (found and found["state"] in FINAL):
             return found["state"] if found else None
-        assert time.monotonic() < end, f"operation {op} hangs:\n{text}"
+        if time.monotonic() > end:
+            raise TimeoutError(f"operation {op} hangs:\n{text}")
         time.sleep(0.05)
 
 

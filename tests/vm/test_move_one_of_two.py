@@ -18,7 +18,9 @@ def next_counts(job, timeout=60):
     goal = len(json_lines(job.output(), "rails")) + 2
     end = time.monotonic() + timeout
     while len(json_lines(job.output(), "rails")) < goal:
-        assert job.running and time.monotonic() < end, f"no reports:\n{job.output()[-1500:]}"
+        assert job.running, f"no reports:\n{job.output()[-1500:]}"
+        if time.monotonic() > end:
+            raise TimeoutError(f"no reports:\n{job.output()[-1500:]}")
         time.sleep(0.1)
     return counts(job)
 
@@ -28,7 +30,9 @@ def wait_more(jobs, rails, messages=50, timeout=60):
     end = time.monotonic() + timeout
     for job, wanted in zip(jobs, goals):
         while any(counts(job)[rail] < goal for rail, goal in zip(rails, wanted)):
-            assert job.running and time.monotonic() < end, f"rails {rails}:\n{job.output()[-1500:]}"
+            assert job.running, f"rails {rails}:\n{job.output()[-1500:]}"
+            if time.monotonic() > end:
+                raise TimeoutError(f"rails {rails}:\n{job.output()[-1500:]}")
             time.sleep(0.1)
 
 

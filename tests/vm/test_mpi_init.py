@@ -24,7 +24,9 @@ def suspend_soon(guest, job, ranks):
     while there is none finds none, and can not run."""
     end = time.monotonic() + 60
     while with_queue_pairs(guest) < ranks:
-        assert job.job.running and time.monotonic() < end, job.job.output()
+        assert job.job.running, job.job.output()
+        if time.monotonic() > end:
+            raise TimeoutError(job.job.output())
     while True:
         status, op, text = repath(guest, "suspend rxe0 timeout 30")
         if status == 0:

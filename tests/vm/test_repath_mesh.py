@@ -42,7 +42,8 @@ def both_ways(flows):
 def wait_moved(fabric, wanted, patience=120):
     end = time.monotonic() + patience
     while (found := service_levels(fabric)) != wanted:
-        assert time.monotonic() < end, f"queue pairs are on {found}, the SM says {wanted}"
+        if time.monotonic() > end:
+            raise TimeoutError(f"queue pairs are on {found}, the SM says {wanted}")
         time.sleep(0.2)
 
 
@@ -68,7 +69,8 @@ def wait_lanes(fabric, number, patience=120):
     end = time.monotonic() + patience
     flows = None
     while len({sl for _, _, sl in flows or ()}) != number:
-        assert time.monotonic() < end, flows
+        if time.monotonic() > end:
+            raise TimeoutError(flows)
         try:
             flows = flows_of(fabric)
         except CommandFailed:       # the way to the SM is congested, or blocked

@@ -58,5 +58,6 @@ def test(bed):
     assert signal["repath"] == paths["paths"] > 0, (signal, paths)
     until = time.monotonic() + 20
     while heard(guest) != signal["repath"]:
-        assert time.monotonic() < until, [repath(guest, f"path dev {hca}") for hca in HCAS]
+        if time.monotonic() > until:
+            raise TimeoutError([repath(guest, f"path dev {hca}") for hca in HCAS])
         time.sleep(0.5)

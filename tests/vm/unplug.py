@@ -28,5 +28,6 @@ def wait_state(guest, number, state, timeout=90):
         op = next(op for op in operations(guest) if op["op"] == number)
         if op["state"] == state:
             return op
-        assert time.monotonic() < end, f"{state} is wanted: {op}"
+        if time.monotonic() > end:
+            raise TimeoutError(f"{state} is wanted: {op}")
         time.sleep(0.2)
