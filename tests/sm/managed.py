@@ -86,7 +86,7 @@ class Managed(bed.Fabric):
     def repath_fabric_check(self, host, *words):
         return subprocess.run([f"{TOP}/build/repath", "-j", "fabric", "check", *words],
                               env=self.environment(host), cwd=self.dir, text=True,
-                              capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+                              capture_output=True, timeout=240, stdin=subprocess.DEVNULL)
 
     def check(self, *required, host="H2", partitions=None):
         """Has repath fabric check judge the live tables and lanes; returns what it tells."""
