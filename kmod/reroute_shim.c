@@ -147,7 +147,7 @@ bool repath_shim_has_datagrams(struct repath_device *dev)
 	return READ_ONCE(dev->ud_count) && repath_user_for_each(dev, NULL, has_datagrams, NULL) > 0;
 }
 
-struct tale {
+struct news {
 	struct repath_device *dev;
 	u32 port;
 	const struct repath_new_path *path;
@@ -189,11 +189,11 @@ int repath_shim_send_path(struct repath_device *dev, struct repath_proc *proc, u
 static int tell(struct repath_user *user, void *arg)
 {
 	struct repath_proc *proc = proc_of(user);
-	const struct tale *tale = arg;
+	const struct news *news = arg;
 
 	if (!proc)
 		return 0;
-	repath_behind_tell(tale->dev, proc, tale->port, tale->path);
+	repath_behind_tell(news->dev, proc, news->port, news->path);
 	repath_proc_put(proc);
 	return 0;
 }
@@ -208,10 +208,10 @@ static int tell(struct repath_user *user, void *arg)
  */
 void repath_shim_tell_path(struct repath_device *dev, u32 port, const struct repath_new_path *path)
 {
-	struct tale tale = { dev, port, path };
+	struct news news = { dev, port, path };
 
 	if (READ_ONCE(dev->ud_count))
-		repath_user_for_each(dev, NULL, tell, &tale);
+		repath_user_for_each(dev, NULL, tell, &news);
 }
 
 /**
