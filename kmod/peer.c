@@ -102,13 +102,20 @@ static void hello_again(struct repath_proc *proc, u32 peer_id)
 	mutex_unlock(&repath_conn_mutex);
 }
 
+/* Is it said again for some seconds, and of connections that are not moving, or need not? */
+static bool is_said_again(u8 type)
+{
+	return type == REPATH_MSG_PREPARE || type == REPATH_MSG_PREPARED ||
+	       type == REPATH_MSG_KEYS || type == REPATH_MSG_KEYS_ACK;
+}
+
 static void letter_done(void *arg, int err, u8 status)
 {
 	struct out_letter *letter = arg;
 
 	if (letter->proc && !err && status == REPATH_PEER_UNPROVEN)
 		repath_conn_say_at_length(letter->proc, letter->peer_id);
-	if (letter->proc && letter->type == REPATH_MSG_PREPARE && !err &&
+	if (letter->proc && is_said_again(letter->type) && !err &&
 	    (status == REPATH_PEER_BAD_TOKEN || status == REPATH_PEER_SOME_BAD))
 		hello_again(letter->proc, letter->peer_id);
 	if (letter->proc)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 18 */
+/* kunit-cases: 19 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../hello.o ../known.o ../lid.o ../local.o ../peer.o ../peer_wire.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
@@ -672,6 +672,38 @@ static void t_send_unproven(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake.proc.sending), 0);
 }
 
+/*
+ * The peer knows another token than this end: both say theirs again for what is said again, or nothing would
+ * ever be heard, as the answer to PREPARE of a peer whose HELLO was damaged.
+ */
+static void t_send_with_wrong_token(struct kunit *test)
+{
+	static const struct {
+		u8 type, status;
+		bool again;
+	} sent[] = {
+		{ REPATH_MSG_PREPARE, REPATH_PEER_BAD_TOKEN, true },
+		{ REPATH_MSG_PREPARED, REPATH_PEER_BAD_TOKEN, true },
+		{ REPATH_MSG_PREPARED, REPATH_PEER_SOME_BAD, true },
+		{ REPATH_MSG_PREPARED, REPATH_PEER_OK, false },
+		{ REPATH_MSG_KEYS, REPATH_PEER_BAD_TOKEN, true },
+		{ REPATH_MSG_KEYS_ACK, REPATH_PEER_BAD_TOKEN, true },
+		{ REPATH_MSG_ABORTED, REPATH_PEER_BAD_TOKEN, false },
+	};
+	struct repath_conn *conn = ready(test);
+	struct repath_conn_rec rec = { .conn_id = conn->id };
+	int i;
+
+	fake.sends = true;
+	for (i = 0; i < ARRAY_SIZE(sent); i++) {
+		conn->hello_at = jiffies - 2 * HZ;
+		conn->expect_token = false;
+		KUNIT_ASSERT_EQ(test, send(test, sent[i].type, &rec, 1, false), 0);
+		fake.sent_done(fake.sent_arg, 0, sent[i].status);
+		KUNIT_EXPECT_EQ_MSG(test, conn->expect_token, sent[i].again, "%d", i);
+	}
+}
+
 /* Who binds one connection to another's queue pair ends that one, which it names as well. */
 static void t_send_ends_what_it_names(struct kunit *test)
 {
@@ -776,6 +808,7 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_gone),
 	KUNIT_CASE(t_gone_again),
 	KUNIT_CASE(t_send_unproven),
+	KUNIT_CASE(t_send_with_wrong_token),
 	KUNIT_CASE(t_send_ends_what_it_names),
 	KUNIT_CASE(t_fuzz),
 	{}
