@@ -744,7 +744,7 @@ static bool sent_until(int n)
 	return fake.nsent == n;
 }
 
-/* Its host may load the module, or load it anew; its answer may be damaged; and this end may be short of memory. */
+/* Its host may load the module, or anew; its answer may be damaged; this end may be short of memory. */
 static void resolve_ud_no_answer(struct kunit *test)
 {
 	static const int errs[] = { -ENOPROTOOPT, -EBADMSG, -ENOMEM };

@@ -94,7 +94,7 @@ static void again_until(struct kunit *test, int proc, int heard)
 
 	while (fake.heard[proc] < heard && time_before(jiffies, end)) {
 		repath_behind_again(&fake.reroute);
-		msleep(1);
+		usleep_range(1000, 2000);
 	}
 	KUNIT_EXPECT_EQ(test, fake.heard[proc], heard);
 }
@@ -181,7 +181,7 @@ static void t_reads_slowly(struct kunit *test)
 		fake.room[0] = 300 - (before - read);
 		if (before == read)
 			fake.full[0] = false;
-		msleep(1);
+		usleep_range(1000, 2000);
 	}
 	KUNIT_EXPECT_EQ(test, fake.heard[0], 3000);
 	KUNIT_EXPECT_LT(test, fake.fulls[0], 5);

@@ -27,7 +27,7 @@ def run_once(a, b, command, env):
 
 
 def run(a, b, command, env):
-    """With -e it waits now and then for the event of a completion that it has polled: without the shim, too."""
+    """With -e it waits now and then for the event of a completion that it has polled, also without the shim."""
     for _ in range(TRIES - 1):
         try:
             return run_once(a, b, command, env)
