@@ -368,12 +368,17 @@ void rp_conn_step(struct rp_conn *c)
 	}
 	if (c->usable && c->peer_to_qpn == c->qp->real->qp_num && c->peer_to_psn == c->psn)
 		c->peer_connected = true;
-	if (c->connected && c->informed && c->peer_connected) {
-		rp_drain_settle(c);
-		rp_qp_open_gate(c->qp);
-		c->due &= 1u << REPATH_MSG_CONNECTED | 1u << REPATH_MSG_INFO;
-		conn_end(c);
-	}
+}
+
+bool rp_conn_finish(struct rp_conn *c)
+{
+	if (!c->connected || !c->informed || !c->peer_connected)
+		return false;
+	rp_drain_settle(c);
+	rp_qp_open_gate(c->qp);
+	c->due &= 1u << REPATH_MSG_CONNECTED | 1u << REPATH_MSG_INFO;
+	conn_end(c);
+	return true;
 }
 
 bool rp_conn_work(struct rp_conn *c)
@@ -397,6 +402,14 @@ bool rp_conn_work(struct rp_conn *c)
 	    (c->informed || (c->told && c->early && list_empty(&c->ctx->mws)))) {
 		rp_conn_connect(c);
 		return true;
+	}
+	/* The peer hears by CONNECTED that it may go on: before this end's kept work is given to the device. */
+	if (rp_conn_finish(c))
+		return true;
+	/* Nothing has to be known of the peer for this, while it reads the INFO. */
+	if (c->usable && c->mover && !c->inited && !c->informed && !(c->due & 1u << REPATH_MSG_INFO)) {
+		c->inited = !rp_qp_to_init(c->qp);
+		return c->inited;
 	}
 	return false;
 }

@@ -167,6 +167,8 @@ void rp_conn_inform(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
 /* ... and there is none any more, before the peer knew it. */
 void rp_conn_unusable(struct rp_conn *c);
 void rp_conn_step(struct rp_conn *c);
+/* Opens the gate where both ends are connected; false: they are not. */
+bool rp_conn_finish(struct rp_conn *c);
 /*
  * Does what takes long and the peer does not wait for, after what it waits for was sent. True if
  * there was something.

@@ -95,6 +95,7 @@ static void finish_round_before(struct rp_conn *c)
 		c->peer_connected = true;
 		c->informed |= c->early && !c->stuck;
 		rp_conn_step(c);
+		rp_conn_finish(c);
 	} else if (!c->reset && !c->flushing && !c->mover) {
 		rp_conn_cancel(c);
 	}

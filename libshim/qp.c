@@ -75,6 +75,38 @@ static struct ibv_qp *create_once(struct rp_qp *qp, struct ibv_qp_cap *cap)
 	return real;
 }
 
+static bool is_waiting(const struct rp_qp *qp)
+{
+	return qp->qp.state == IBV_QPS_RESET || qp->qp.state == IBV_QPS_INIT;
+}
+
+/* A bit for each number, modulo, that a queue pair which nobody is connected to is known by. */
+static uint64_t waiting[1024];
+
+static uint64_t *waiting_word(uint32_t qpn, uint64_t *bit)
+{
+	*bit = 1ull << qpn % 64;
+	return &waiting[qpn / 64 % (sizeof(waiting) / sizeof(waiting[0]))];
+}
+
+void rp_qps_recreate_begin(void)
+{
+	struct rp_context *ctx;
+	struct rp_qp *qp;
+	uint64_t bit;
+
+	memset(waiting, 0, sizeof(waiting));
+	rp_lock(&rp_contexts_lock);
+	list_for_each(ctx, &rp_contexts, node) {
+		rp_lock(&ctx->objects);
+		list_for_each(qp, &ctx->qps, node)
+			if (is_waiting(qp))
+				*waiting_word(qp->qp.qp_num, &bit) |= bit;
+		rp_unlock(&ctx->objects);
+	}
+	rp_unlock(&rp_contexts_lock);
+}
+
 /*
  * Is the number one that the application knows another queue pair by? For one that is made anew
  * after a move only those count that nobody is connected to yet: whoever was told their number
@@ -85,14 +117,15 @@ static bool number_taken(const struct rp_qp *self, uint32_t qpn, bool fresh)
 	struct rp_context *ctx;
 	struct rp_qp *qp;
 	bool taken = false;
+	uint64_t bit;
 
+	if (!fresh && !(*waiting_word(qpn, &bit) & bit))
+		return rp_number_known(ctx_of(self), qpn);
 	rp_lock(&rp_contexts_lock);
 	list_for_each(ctx, &rp_contexts, node) {
 		rp_lock(&ctx->objects);
 		list_for_each(qp, &ctx->qps, node)
-			taken |= qp != self && qp->qp.qp_num == qpn &&
-				 (fresh || qp->qp.state == IBV_QPS_RESET ||
-				  qp->qp.state == IBV_QPS_INIT);
+			taken |= qp != self && qp->qp.qp_num == qpn && (fresh || is_waiting(qp));
 		rp_unlock(&ctx->objects);
 	}
 	rp_unlock(&rp_contexts_lock);

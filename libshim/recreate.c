@@ -259,6 +259,7 @@ int rp_recreate_objects(struct rp_context *ctx, char *why, size_t room)
 	RECREATE("completion channel", channels, ch, rp_channel_recreate);
 	RECREATE("completion queue", cqs, cq, rp_cq_recreate);
 	RECREATE("shared receive queue", srqs, srq, rp_srq_recreate);
+	rp_qps_recreate_begin();
 	RECREATE("queue pair", qps, qp, rp_qp_recreate);
 	RECREATE("memory window", mws, mw, rp_mw_recreate);
 	RECREATE("address handle", ahs, ah, rp_ah_recreate);

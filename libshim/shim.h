@@ -419,6 +419,8 @@ int rp_pd_recreate(struct rp_pd *pd);
 int rp_mr_recreate(struct rp_mr *mr);
 int rp_channel_recreate(struct rp_channel *ch);
 int rp_cq_recreate(struct rp_cq *cq);	/* and arms it if it was armed */
+/* Before the first of a context: notes the numbers that are not to be given to others. */
+void rp_qps_recreate_begin(void);
 int rp_qp_recreate(struct rp_qp *qp);
 
 /* Takes every completion that the device has into the software queue (unless hidden), raises the
