@@ -50,6 +50,17 @@ static int create_real(struct rp_cq *cq, uint32_t cqe, bool again)
 	return 0;
 }
 
+/* Can entries that were taken from the device say all that they were asked to, after a move, too? */
+static bool can_carry(struct rp_context *ctx, uint64_t flags)
+{
+	const uint64_t carried = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+				 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK |
+				 IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG;
+
+	return !(flags & ~carried) &&
+	       (!(flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) || rp_clock_use(ctx));
+}
+
 static struct rp_cq *create(struct rp_context *ctx, const struct ibv_cq_init_attr_ex *attr,
 			    bool is_ex)
 {
@@ -60,6 +71,7 @@ static struct rp_cq *create(struct rp_context *ctx, const struct ibv_cq_init_att
 		return NULL;
 	cq->attr = *attr;
 	cq->is_ex = is_ex;
+	cq->has_more = is_ex && attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS;
 	cq->channel = attr->channel ? to_rp_channel(attr->channel) : NULL;
 	cq->cq.context = &ctx->vctx.context;
 	cq->cq.channel = attr->channel;
@@ -82,8 +94,7 @@ static struct rp_cq *create(struct rp_context *ctx, const struct ibv_cq_init_att
 			cq->channel->ch.refcnt++;
 			pthread_mutex_unlock(&cq->cq.context->mutex);
 		}
-		/* What only the device's own entries carry would be lost in the software queue. */
-		if (is_ex && attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS) {
+		if (is_ex && !can_carry(ctx, attr->wc_flags)) {
 			cq->pinned = true;
 			rp_pin(ctx, RP_IMM_CQ_EX);
 		}
@@ -216,7 +227,7 @@ int ibv_destroy_cq(struct ibv_cq *ibcq)
 static bool reserve(struct rp_cq *cq, unsigned int n)
 {
 	unsigned int size = cq->soft_size ? cq->soft_size : 64, i;
-	struct ibv_wc *bigger;
+	struct rp_soft_wc *bigger;
 
 	if (cq->soft_size - cq->soft_n >= n)
 		return true;
@@ -234,23 +245,58 @@ static bool reserve(struct rp_cq *cq, unsigned int n)
 	return true;
 }
 
+static void push(struct rp_cq *cq, const struct ibv_wc *wc, const struct rp_wc_more *more)
+{
+	struct rp_soft_wc *s = &cq->soft[(cq->soft_head + cq->soft_n++) % cq->soft_size];
+
+	s->wc = *wc;
+	if (more)
+		s->more = *more;
+	else
+		memset(&s->more, 0, sizeof(s->more));
+}
+
 void rp_cq_soft_push(struct rp_cq *cq, const struct ibv_wc *wc)
 {
+	struct rp_wc_more now = { 0 };
+
 	if (!reserve(cq, 1)) {
 		rp_log(RP_LOG_ERR, "out of memory: a completion is lost");
 		return;
 	}
-	cq->soft[(cq->soft_head + cq->soft_n++) % cq->soft_size] = *wc;
+	if (cq->has_more)
+		rp_clock_stamp(to_rp_context(cq->cq.context), &now);
+	push(cq, wc, &now);
 }
 
-bool rp_cq_soft_pop(struct rp_cq *cq, struct ibv_wc *wc)
+bool rp_cq_soft_pop(struct rp_cq *cq, struct ibv_wc *wc, struct rp_wc_more *more)
 {
+	const struct rp_soft_wc *s;
+
 	if (!cq->soft_n)
 		return false;
-	*wc = cq->soft[cq->soft_head];
+	s = &cq->soft[cq->soft_head];
+	*wc = s->wc;
+	if (more)
+		*more = s->more;
 	cq->soft_head = (cq->soft_head + 1) % cq->soft_size;
 	cq->soft_n--;
 	return true;
+}
+
+/* One by one: poll_cq() does not tell all of it. */
+static int take_more(struct rp_cq *cq)
+{
+	struct rp_wc_more more;
+	struct ibv_wc wc;
+	int total = 0;
+
+	while (cq->real_ex && reserve(cq, 1) && rp_cq_ex_read(cq, &wc, &more))
+		if (rp_wc_translate(&wc)) {
+			push(cq, &wc, &more);
+			total++;
+		}
+	return total;
 }
 
 static int take(struct rp_cq *cq)
@@ -258,12 +304,14 @@ static int take(struct rp_cq *cq)
 	struct ibv_wc wc[TAKE_BATCH];
 	int n, i, total = 0;
 
+	if (cq->has_more)
+		return take_more(cq);
 	/* Room first: what has been polled must go somewhere. */
 	while (cq->real && reserve(cq, TAKE_BATCH)) {
 		n = cq->real->context->ops.poll_cq(cq->real, TAKE_BATCH, wc);
 		for (i = 0; i < n; i++)
 			if (rp_wc_translate(&wc[i])) {
-				rp_cq_soft_push(cq, &wc[i]);
+				push(cq, &wc[i], NULL);
 				total++;
 			}
 		if (n < TAKE_BATCH)

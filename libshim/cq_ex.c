@@ -17,17 +17,12 @@
  * struct rp_cq_ex
  * @session: held from start_poll to end_poll; before all other locks
  * @wc: the current entry
- * @ts: and what else it has; that which came by the software queue has nothing here
+ * @more: and what else it has
  */
 struct rp_cq_ex {
 	struct rp_lock session;
 	struct ibv_wc wc;
-	struct {
-		uint64_t completion_ts, completion_wallclock_ns;
-		uint16_t cvlan;
-		uint32_t flow_tag;
-		struct ibv_wc_tm_info tm_info;
-	} ts;
+	struct rp_wc_more more;
 };
 
 static struct rp_cq *of(struct ibv_cq_ex *cqex)
@@ -36,16 +31,22 @@ static struct rp_cq *of(struct ibv_cq_ex *cqex)
 }
 
 /* All that the application may read of the device's current entry. Of one that has failed only the
- * vendor's error and the queue pair are there. */
-static void read_current(struct rp_cq_ex *ex, struct ibv_cq_ex *real)
+ * vendor's error, the queue pair and when are there. */
+static void read_current(struct rp_cq *cq, struct ibv_wc *wc, struct rp_wc_more *more)
 {
-	struct ibv_wc *wc = &ex->wc;
+	struct ibv_cq_ex *real = cq->real_ex;
 
 	*wc = (struct ibv_wc){ .wr_id = real->wr_id, .status = real->status };
+	memset(more, 0, sizeof(*more));
 	/* Only where asked for are these functions there. */
 #define TAKE(to, name) do { if (real->read_##name) (to) = real->read_##name(real); } while (0)
 	TAKE(wc->qp_num, qp_num);
 	TAKE(wc->vendor_err, vendor_err);
+	TAKE(more->completion_ts, completion_ts);
+	TAKE(more->completion_wallclock_ns, completion_wallclock_ns);
+	if (real->read_completion_ts)
+		more->completion_ts =
+			rp_clock_real_to_virtual(to_rp_context(cq->cq.context), more->completion_ts);
 	if (wc->status != IBV_WC_SUCCESS)
 		return;
 	TAKE(wc->src_qp, src_qp);
@@ -56,13 +57,22 @@ static void read_current(struct rp_cq_ex *ex, struct ibv_cq_ex *real)
 	TAKE(wc->slid, slid);
 	TAKE(wc->sl, sl);
 	TAKE(wc->dlid_path_bits, dlid_path_bits);
-	TAKE(ex->ts.completion_ts, completion_ts);
-	TAKE(ex->ts.completion_wallclock_ns, completion_wallclock_ns);
-	TAKE(ex->ts.cvlan, cvlan);
-	TAKE(ex->ts.flow_tag, flow_tag);
+	TAKE(more->cvlan, cvlan);
+	TAKE(more->flow_tag, flow_tag);
 #undef TAKE
 	if (real->read_tm_info)
-		real->read_tm_info(real, &ex->ts.tm_info);
+		real->read_tm_info(real, &more->tm_info);
+}
+
+bool rp_cq_ex_read(struct rp_cq *cq, struct ibv_wc *wc, struct rp_wc_more *more)
+{
+	struct ibv_poll_cq_attr attr = { 0 };
+
+	if (cq->real_ex->start_poll(cq->real_ex, &attr))
+		return false;
+	read_current(cq, wc, more);
+	cq->real_ex->end_poll(cq->real_ex);
+	return true;
 }
 
 /* The next entry that is for the application. */
@@ -73,15 +83,13 @@ static int take(struct rp_cq *cq)
 	int ret = 0;
 
 	rp_lock(&cq->lock);
-	if (rp_cq_soft_pop(cq, &ex->wc)) {
-		memset(&ex->ts, 0, sizeof(ex->ts));
+	if (rp_cq_soft_pop(cq, &ex->wc, &ex->more))
 		goto out;
-	}
 	do {
 		ret = cq->real_ex ? cq->real_ex->start_poll(cq->real_ex, &attr) : ENOENT;
 		if (ret)
 			goto out;
-		read_current(ex, cq->real_ex);
+		read_current(cq, &ex->wc, &ex->more);
 		cq->real_ex->end_poll(cq->real_ex);
 	} while (!rp_wc_translate(&ex->wc));
 out:
@@ -132,15 +140,15 @@ READ(unsigned int, wc_flags, wc.wc_flags)
 READ(uint32_t, slid, wc.slid)
 READ(uint8_t, sl, wc.sl)
 READ(uint8_t, dlid_path_bits, wc.dlid_path_bits)
-READ(uint64_t, completion_ts, ts.completion_ts)
-READ(uint64_t, completion_wallclock_ns, ts.completion_wallclock_ns)
-READ(uint16_t, cvlan, ts.cvlan)
-READ(uint32_t, flow_tag, ts.flow_tag)
+READ(uint64_t, completion_ts, more.completion_ts)
+READ(uint64_t, completion_wallclock_ns, more.completion_wallclock_ns)
+READ(uint16_t, cvlan, more.cvlan)
+READ(uint32_t, flow_tag, more.flow_tag)
 #undef READ
 
 static void read_tm_info(struct ibv_cq_ex *cqex, struct ibv_wc_tm_info *info)
 {
-	*info = of(cqex)->ex->ts.tm_info;
+	*info = of(cqex)->ex->more.tm_info;
 }
 
 /* Ours where the device has one. */

@@ -10,7 +10,7 @@ const char *rp_immovable_name(enum rp_immovable what)
 		[RP_IMM_WQ] = "work queue",
 		[RP_IMM_FLOW] = "flow rule",
 		[RP_IMM_COUNTERS] = "counter set",
-		[RP_IMM_CQ_EX] = "completion queue with timestamps or offloads",
+		[RP_IMM_CQ_EX] = "completion queue with time stamps or offloads",
 		[RP_IMM_DMABUF_MR] = "dmabuf memory region",
 		[RP_IMM_IMPORTED] = "imported object",
 		[RP_IMM_DIRECT_VERBS] = "queue pair of direct verbs",

@@ -185,13 +185,25 @@ void rp_channel_forget_cq(struct rp_cq *cq);		/* before it is freed */
 
 /* cq.c; the caller holds cq->lock */
 bool rp_wc_translate(struct ibv_wc *wc);	/* false: not for the application */
-bool rp_cq_soft_pop(struct rp_cq *cq, struct ibv_wc *wc);
+bool rp_cq_soft_pop(struct rp_cq *cq, struct ibv_wc *wc, struct rp_wc_more *more);
 /* Takes the completions of a queue pair that is destroyed or reset. */
 void rp_cq_sweep(struct rp_cq *cq);
 
 /* cq_ex.c */
 int rp_cq_ex_init(struct rp_cq *cq);
 void rp_cq_ex_free(struct rp_cq *cq);
+/* The device's next entry, as it is; false: there is none. The caller holds cq->lock. */
+bool rp_cq_ex_read(struct rp_cq *cq, struct ibv_wc *wc, struct rp_wc_more *more);
+
+/* clock.c */
+/* The stamps of the device that is there will be read; false: its clock can not be. */
+bool rp_clock_use(struct rp_context *ctx);
+uint64_t rp_clock_real_to_virtual(const struct rp_context *ctx, uint64_t cycles);
+/* For an entry that comes from no device. */
+void rp_clock_stamp(struct rp_context *ctx, struct rp_wc_more *more);
+/* Before the device is closed, and when another one is open: 0, or -errno and why. */
+void rp_clock_leave(struct rp_context *ctx);
+int rp_clock_enter(struct rp_context *ctx, char *why, size_t room);
 
 /* pd.c, for moves; 0 or -errno */
 int rp_td_release(struct rp_td *td);

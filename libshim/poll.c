@@ -115,7 +115,7 @@ static __attribute__((noinline)) int poll_more(struct rp_cq *cq, int got, int n,
 {
 	int ret, kept, i;
 
-	while (got < n && rp_cq_soft_pop(cq, &wc[got]))
+	while (got < n && rp_cq_soft_pop(cq, &wc[got], NULL))
 		got++;
 	while (got < n && cq->real) {
 		ret = cq->real->context->ops.poll_cq(cq->real, n - got, wc + got);

@@ -51,6 +51,10 @@ int rp_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values
 {
 	QUERY(context, RP_HAS_SLOT(ctx, query_rt_values) ?
 	      RP_SLOT(ctx, query_rt_values)(ctx->real, values) : EOPNOTSUPP);
+	/* Its raw clock is where the stamps of completions are. */
+	if (!ret && values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK && !values->raw_clock.tv_sec)
+		values->raw_clock.tv_nsec =
+			(long)rp_clock_real_to_virtual(ctx, values->raw_clock.tv_nsec);
 	return ret;
 }
 

@@ -207,6 +207,8 @@ int rp_recreate_open(struct rp_context *ctx, const char *name, char *why, size_t
 		ret = ports_active(ctx, why, room);
 		if (!ret)
 			ret = map_gids(ctx, why, room);
+		if (!ret)
+			ret = rp_clock_enter(ctx, why, room);
 		if (ret != -EAGAIN || rp_now_ns() >= end)
 			return ret == -EAGAIN ? -ENETDOWN : ret;
 		nanosleep(&pause, NULL);
@@ -344,6 +346,7 @@ int rp_release_context(struct rp_context *ctx)
 	if (!ctx->real)
 		return 0;
 	save_gids(ctx);
+	rp_clock_leave(ctx);
 	rp_drain_harvest(ctx);
 	rp_async_take(ctx);
 #define RELEASE(what, list, obj, fn)							\

@@ -117,6 +117,18 @@ void rp_evfd_lower(struct rp_evfd *e);
 int rp_evfd_wait(struct rp_evfd *e);
 
 /**
+ * struct rp_clock - a device's clock as the application knows it (clock.c)
+ * @khz, @mask: of the first device whose stamps it read; 0: it has read none
+ * @add: to what the device says, so that it goes on where the one before stopped
+ * @in_step: @add is right for the device that is there
+ * @left: what it said at @left_ns, when the device was left
+ */
+struct rp_clock {
+	uint64_t khz, mask, add, left, left_ns;
+	bool in_step;
+};
+
+/**
  * struct rp_context - an open device
  * @vctx: what the application sees is &vctx.context
  * @real: the provider's, NULL while released
@@ -146,6 +158,7 @@ struct rp_context {
 	union ibv_gid *gid_before, *gid_now;	/* what stands for each of @gids; NULL before a move */
 	atomic_int immovable[RP_IMM_N];
 	int max_qp_wr, max_cqe;
+	struct rp_clock clock;
 
 	struct rp_lock srq_qps_lock;
 	struct rp_qp *srq_qps[64];
@@ -209,6 +222,20 @@ struct rp_channel {
 	struct list_node node;
 };
 
+/* What an entry may have that the extended interface alone tells. */
+struct rp_wc_more {
+	uint64_t completion_ts, completion_wallclock_ns;
+	uint16_t cvlan;
+	uint32_t flow_tag;
+	struct ibv_wc_tm_info tm_info;
+};
+
+/* An entry that was taken from the device before the application asked for it. */
+struct rp_soft_wc {
+	struct ibv_wc wc;
+	struct rp_wc_more more;
+};
+
 /**
  * struct rp_cq - a completion queue
  * @soft: completions that were taken from the device and not yet polled by the application,
@@ -225,7 +252,7 @@ struct rp_cq {
 	struct ibv_cq *real;
 	struct ibv_cq_ex *real_ex;	/* when created by ibv_create_cq_ex, else NULL */
 	struct rp_lock lock;
-	struct ibv_wc *soft;
+	struct rp_soft_wc *soft;
 	unsigned int soft_head, soft_n, soft_size;
 	atomic_int armed;
 	int extra;
@@ -238,6 +265,7 @@ struct rp_cq {
 	unsigned int async_events_unacked;
 	struct list_node node;
 	bool is_ex, pinned;
+	bool has_more;			/* its entries have what struct ibv_wc has no room for */
 	struct rp_cq_ex *ex;		/* state of the extended poll interface (cq_ex.c) */
 };
 

@@ -21,6 +21,8 @@
  * @no_ipv4: only the link-local GID is there
  * @max_qp_wr, @max_cqe: the device's limits
  * @down: the port is not ACTIVE
+ * @clock_khz: rate of the stamps of completions; 156250
+ * @hidden_clock: they are there, and nobody can ask what time it is
  */
 struct mock_plug {
 	const char *name;
@@ -28,6 +30,8 @@ struct mock_plug {
 	unsigned int gid_shift;
 	bool no_ipv4, down;
 	int max_qp_wr, max_cqe;
+	uint64_t clock_khz;
+	bool hidden_clock;
 };
 
 /* mock0 and mock1 are there from the beginning. 0 or an errno. */

@@ -13,6 +13,7 @@ void mock_fill_context(struct mock_context *c)
 	v->sz = sizeof(*v);
 	v->query_port = mock_query_port;
 	v->query_device_ex = mock_query_device_ex;
+	v->query_rt_values = mock_query_rt_values;
 	v->create_qp_ex = mock_create_qp_ex;
 	v->create_cq_ex = mock_create_cq_ex;
 	v->create_srq_ex = mock_create_srq_ex;

@@ -15,6 +15,7 @@ static void notify(struct mock_cq *cq, bool solicited)
 void mock_cq_push(struct ibv_cq *ibcq, const struct mock_cqe *cqe, bool solicited)
 {
 	struct mock_cq *cq = (struct mock_cq *)ibcq;
+	struct mock_cqe *at;
 
 	if (cq->n == cq->size) {
 		mock.overruns++;
@@ -23,7 +24,10 @@ void mock_cq_push(struct ibv_cq *ibcq, const struct mock_cqe *cqe, bool solicite
 		cq->overrun = true;
 		return;
 	}
-	cq->ring[(cq->head + cq->n++) % cq->size] = *cqe;
+	at = &cq->ring[(cq->head + cq->n++) % cq->size];
+	*at = *cqe;
+	at->cycles = mock_cycles(mock_context(ibcq->context)->device);
+	at->wallclock_ns = mock_wallclock_ns();
 	notify(cq, solicited || cqe->wc.status != IBV_WC_SUCCESS);
 }
 
@@ -50,6 +54,8 @@ static bool pop(struct mock_cq *cq, struct ibv_wc *wc)
 	if (!cq->n)
 		return false;
 	*wc = cq->ring[cq->head].wc;
+	cq->current_cycles = cq->ring[cq->head].cycles;
+	cq->current_wallclock_ns = cq->ring[cq->head].wallclock_ns;
 	free_slots(&cq->ring[cq->head]);
 	cq->head = (cq->head + 1) % cq->size;
 	cq->n--;
@@ -257,9 +263,20 @@ READ(uint32_t, slid, slid)
 READ(uint8_t, sl, sl)
 READ(uint8_t, dlid_path_bits, dlid_path_bits)
 
+static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
+{
+	return ((struct mock_cq *)ex)->current_cycles;
+}
+
+static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
+{
+	return ((struct mock_cq *)ex)->current_wallclock_ns;
+}
+
 struct ibv_cq_ex *mock_create_cq_ex(struct ibv_context *c, struct ibv_cq_init_attr_ex *attr)
 {
-	const uint64_t known = IBV_WC_STANDARD_FLAGS;
+	const uint64_t known = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+			       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 	struct mock_cq *cq;
 
 	if ((attr->wc_flags & ~known) ||
@@ -283,5 +300,9 @@ struct ibv_cq_ex *mock_create_cq_ex(struct ibv_context *c, struct ibv_cq_init_at
 	cq->ex.read_slid = read_slid;
 	cq->ex.read_sl = read_sl;
 	cq->ex.read_dlid_path_bits = read_dlid_path_bits;
+	if (attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		cq->ex.read_completion_ts = read_completion_ts;
+	if (attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		cq->ex.read_completion_wallclock_ns = read_completion_wallclock_ns;
 	return &cq->ex;
 }

@@ -76,6 +76,10 @@ static int plug(const struct mock_plug *how)
 	d->next_key = how->first_key ? how->first_key : last_key << 8;
 	d->max_qp_wr = how->max_qp_wr ? how->max_qp_wr : 4096;
 	d->max_cqe = how->max_cqe ? how->max_cqe : 65536;
+	d->clock_khz = how->clock_khz ? how->clock_khz : 156250;
+	/* Each one's stands elsewhere, the one further, the other one not so far. */
+	d->clock_starts = d->index * 0x5a5a5a5a5a5aull;
+	d->hidden_clock = how->hidden_clock;
 	d->port = how->down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
 	d->last_sgid = -1;
 	add_gid(d, how->gid_shift, IBV_GID_TYPE_ROCE_V2, false);

@@ -42,6 +42,10 @@ int mock_query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex
 	if (len < sizeof(attr->orig_attr))
 		return EINVAL;
 	memset(attr, 0, len);
+	if (len >= offsetof(struct ibv_device_attr_ex, hca_core_clock) + sizeof(uint64_t)) {
+		attr->completion_timestamp_mask = MOCK_CLOCK_MASK;
+		attr->hca_core_clock = device_of(c)->clock_khz;
+	}
 	return ibv_query_device(c, &attr->orig_attr);
 }
 

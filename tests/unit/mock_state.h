@@ -28,6 +28,8 @@ struct mock_device {
 	bool plugged;
 	uint32_t next_qpn, next_key;
 	int max_qp_wr, max_cqe, last_sgid;
+	uint64_t clock_khz, clock_starts;
+	bool hidden_clock;
 	enum ibv_port_state port;
 	struct ibv_gid_entry gids[MOCK_GIDS];
 	int ngids;
@@ -100,6 +102,7 @@ struct mock_cqe {
 	bool is_send;
 	uint64_t index;
 	struct mock_srq *srq;
+	uint64_t cycles, wallclock_ns;
 };
 
 struct mock_cq {
@@ -114,6 +117,7 @@ struct mock_cq {
 	int users;
 	uint32_t comp_events_given;
 	struct ibv_wc current;
+	uint64_t current_cycles, current_wallclock_ns;
 	struct mock_cq *next;
 	struct {		/* null mode */
 		uint64_t wr_id;
@@ -259,6 +263,12 @@ char *mock_local(struct ibv_pd *pd, const struct ibv_sge *sge, bool write);
 uint32_t mock_new_key(struct mock_device *d);
 char *mock_remote(struct mock_qp *qp, uint32_t rkey, uint64_t addr, uint64_t len,
 		  unsigned int access);
+
+/* mock_clock.c */
+#define MOCK_CLOCK_MASK ((1ull << 48) - 1)
+uint64_t mock_cycles(const struct mock_device *d);
+uint64_t mock_wallclock_ns(void);
+int mock_query_rt_values(struct ibv_context *c, struct ibv_values_ex *values);
 
 /* mock_cq.c */
 void mock_cq_push(struct ibv_cq *cq, const struct mock_cqe *cqe, bool solicited);

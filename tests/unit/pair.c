@@ -95,7 +95,7 @@ void end_open(struct end *e, const char *dev, const struct pair_how *how)
 		struct ibv_cq_init_attr_ex a = {
 			.cqe = cqe,
 			.channel = e->channel,
-			.wc_flags = IBV_WC_STANDARD_FLAGS,
+			.wc_flags = IBV_WC_STANDARD_FLAGS | how->wc_flags,
 		};
 
 		e->cqx = ibv_create_cq_ex(e->ctx, &a);

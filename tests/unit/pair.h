@@ -18,12 +18,14 @@
  * @sgid_index: of the devices' GIDs; 0
  * @timeout: of the queue pairs; 14
  * @rate: static rate of their paths; the port's
+ * @wc_flags: what else completions of an extended CQ tell
  * @srq: receives of both come from an SRQ
  */
 struct pair_how {
 	const char *dev[2];
 	int send_wr, recv_wr, cqe, access, bytes, sgid_index, timeout, rate;
 	enum ibv_qp_type type;
+	uint64_t wc_flags;
 	bool sig_all, events, ex_qp, ex_cq, srq, no_write;
 };
 
