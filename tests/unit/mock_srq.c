@@ -37,7 +37,8 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a)
 struct ibv_srq *mock_create_srq_ex(struct ibv_context *c, struct ibv_srq_init_attr_ex *a)
 {
 	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_PD) || a->pd->context != c ||
-	    (a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && a->srq_type != IBV_SRQT_BASIC)) {
+	    (a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && a->srq_type != IBV_SRQT_BASIC &&
+	     a->srq_type != IBV_SRQT_TM)) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}

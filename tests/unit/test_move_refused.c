@@ -50,6 +50,25 @@ static void held(struct end *e, struct traffic *t)
 	traffic_flows(t, 50);
 }
 
+/* Not made at all: a program that can do without matches by itself. */
+static void tag_matching(struct end *e)
+{
+	struct ibv_srq_init_attr_ex attr = {
+		.attr = { .max_wr = 16, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ |
+			     IBV_SRQ_INIT_ATTR_TM,
+		.srq_type = IBV_SRQT_TM, .pd = e->pd, .cq = e->cq,
+		.tm_cap = { .max_num_tags = 8, .max_ops = 8 },
+	};
+
+	errno = 0;
+	CHECK(!ibv_create_srq_ex(e->ctx, &attr));
+	CHECK_EQ(errno, EOPNOTSUPP);
+	CHECK_EQ(mock_live(MOCK_SRQ), 0);
+	CHECK_EQ(fake_check("mock0", NULL), 0);
+	CHECK_EQ(fake_abort(), 0);
+}
+
 int main(void)
 {
 	struct ibv_dm *dm[2];
@@ -67,6 +86,7 @@ int main(void)
 	traffic_flows(t, 50);
 
 	held(&e[0], t);
+	tag_matching(&e[0]);
 
 	/* Made after the check: the suspend is refused, and can be tried again. */
 	CHECK_EQ(fake_check("mock0", NULL), 0);
