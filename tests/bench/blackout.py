@@ -14,6 +14,9 @@ DEPTH, SIZE = 2, 256
 # As rcheck makes them from depth and size, see rcheck_link.c.
 SENDS, RECVS, WRITES, STATICS = DEPTH + 4, DEPTH + 8, 8, 8
 REGION = (SENDS + RECVS + WRITES + STATICS) * SIZE + 64
+# Not READs and atomics: rxe of Linux 6.1 completes one without its data when the response was lost,
+# and with more under way than the bed's network holds some are (tests/vm/test_rcheck_traffic.py).
+MIX = "send,send_imm,write,write_imm"
 # The check comes before: traffic flows on during it.
 STAGES = ("gate", "drain", "release", "open", "recreate", "connect", "replay")
 # Queue pairs, MB registered beside theirs, rounds.
@@ -52,7 +55,7 @@ def bench(bed, record):
     env = os.environ.get("BLACKOUT_ENV", SHIM)
     with moving(a, b) as mover:
         for number, (qps, ballast, count) in enumerate(chosen()):
-            pair = Pair(a, b, f"-q {qps} -n {DEPTH} -s {SIZE} -b --ballast {ballast}",
+            pair = Pair(a, b, f"-q {qps} -n {DEPTH} -s {SIZE} -b -m {MIX} --ballast {ballast}",
                         each_options="-i 0.5", env=env, port=18600 + number)
             pair.wait_running(300)
             rounds = []
