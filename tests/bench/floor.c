@@ -23,7 +23,8 @@ static const char usage[] =
 "       floor [options] HOST     the mover; what is marked * is told to the peer\n"
 "  -d NAME   RDMA device (the first one)\n"
 "  -p N      TCP port (18700)\n"
-"  -q N    * RC queue pairs, one region each, one completion queue for all (1)\n"
+"  -q N    * RC queue pairs, one region each (1)\n"
+"  -c N    * completion queues, for as many queue pairs each (1)\n"
 "  -S N    * send requests of each (20)\n"
 "  -R N    * receives of each, all posted (24)\n"
 "  -n N    * SENDs under way on each, both ways, when it stops (2)\n"
@@ -39,7 +40,7 @@ static const char *const step_names[STEPS] = {
 
 /* What the mover tells the peer at first. */
 struct shape {
-	uint32_t qps, sends, recvs, depth;
+	uint32_t qps, sends, recvs, depth, cqs;
 };
 
 /* What each end tells of each queue pair. */
@@ -57,7 +58,7 @@ struct floor {
 	struct endpoint ep;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq;
+	struct ibv_cq **cq;
 	struct ibv_qp **qp;
 	struct ibv_mr **mr, *more_mr;
 	struct row *own, *theirs;
@@ -181,22 +182,32 @@ static void post_traffic(struct floor *f)
 	}
 }
 
+/* How many sends have completed. */
+static unsigned long poll_sends(struct ibv_cq *cq)
+{
+	unsigned long sends = 0;
+	struct ibv_wc wc[32];
+	int n, i;
+
+	n = ibv_poll_cq(cq, 32, wc);
+	check(n < 0, "poll_cq");
+	for (i = 0; i < n; i++) {
+		if (wc[i].status)
+			errx(1, "completion: %s", ibv_wc_status_str(wc[i].status));
+		sends += wc[i].opcode == IBV_WC_SEND;
+	}
+	return sends;
+}
+
 /* Until every send of this end has completed. */
 static void drain(struct floor *f)
 {
 	unsigned long left = (unsigned long)f->shape.qps * f->shape.depth;
-	struct ibv_wc wc[32];
-	int n, i;
+	uint32_t i;
 
-	while (left) {
-		n = ibv_poll_cq(f->cq, 32, wc);
-		check(n < 0, "poll_cq");
-		for (i = 0; i < n; i++) {
-			if (wc[i].status)
-				errx(1, "completion: %s", ibv_wc_status_str(wc[i].status));
-			left -= wc[i].opcode == IBV_WC_SEND;
-		}
-	}
+	while (left)
+		for (i = 0; i < f->shape.cqs; i++)
+			left -= poll_sends(f->cq[i]);
 }
 
 static void create_objects(struct floor *f)
@@ -208,7 +219,7 @@ static void create_objects(struct floor *f)
 			 .max_send_sge = 1, .max_recv_sge = 1 },
 		.qp_type = IBV_QPT_RC,
 	};
-	uint32_t i;
+	uint32_t i, users = (f->shape.qps + f->shape.cqs - 1) / f->shape.cqs;
 
 	f->pd = ibv_alloc_pd(f->ep.ctx);
 	check(!f->pd, "alloc_pd");
@@ -222,12 +233,14 @@ static void create_objects(struct floor *f)
 	}
 	f->channel = ibv_create_comp_channel(f->ep.ctx);
 	check(!f->channel, "create_comp_channel");
-	f->cq = ibv_create_cq(f->ep.ctx, f->shape.qps * (f->shape.sends + f->shape.recvs), NULL,
-			      f->channel, 0);
-	check(!f->cq, "create_cq");
-	check(ibv_req_notify_cq(f->cq, 0), "req_notify_cq");
-	attr.send_cq = attr.recv_cq = f->cq;
+	for (i = 0; i < f->shape.cqs; i++) {
+		f->cq[i] = ibv_create_cq(f->ep.ctx, users * (f->shape.sends + f->shape.recvs), NULL,
+					 f->channel, 0);
+		check(!f->cq[i], "create_cq");
+		check(ibv_req_notify_cq(f->cq[i], 0), "req_notify_cq");
+	}
 	for (i = 0; i < f->shape.qps; i++) {
+		attr.send_cq = attr.recv_cq = f->cq[i % f->shape.cqs];
 		f->qp[i] = ibv_create_qp(f->pd, &attr);
 		check(!f->qp[i], "create_qp");
 	}
@@ -240,7 +253,8 @@ static void unmake(struct floor *f)
 
 	for (i = 0; i < f->shape.qps; i++)
 		check(ibv_destroy_qp(f->qp[i]), "destroy_qp");
-	check(ibv_destroy_cq(f->cq), "destroy_cq");
+	for (i = 0; i < f->shape.cqs; i++)
+		check(ibv_destroy_cq(f->cq[i]), "destroy_cq");
 	check(ibv_destroy_comp_channel(f->channel), "destroy_comp_channel");
 	for (i = 0; i < f->shape.qps; i++)
 		check(ibv_dereg_mr(f->mr[i]), "dereg_mr");
@@ -281,8 +295,9 @@ static void reset_all(struct floor *f)
 	struct ibv_wc wc[32];
 	uint32_t i;
 
-	while (ibv_poll_cq(f->cq, 32, wc) > 0)
-		;
+	for (i = 0; i < f->shape.cqs; i++)
+		while (ibv_poll_cq(f->cq[i], 32, wc) > 0)
+			;
 	for (i = 0; i < f->shape.qps; i++) {
 		errno = ibv_modify_qp(f->qp[i], &attr, IBV_QP_STATE);
 		check(errno, "to RESET");
@@ -339,9 +354,10 @@ static void set_up(struct floor *f)
 {
 	f->qp = calloc(f->shape.qps, sizeof(struct ibv_qp *));
 	f->mr = calloc(f->shape.qps, sizeof(struct ibv_mr *));
+	f->cq = calloc(f->shape.cqs, sizeof(struct ibv_cq *));
 	f->own = calloc(f->shape.qps, sizeof(*f->own));
 	f->theirs = calloc(f->shape.qps, sizeof(*f->theirs));
-	check(!f->qp || !f->mr || !f->own || !f->theirs, "memory");
+	check(!f->qp || !f->mr || !f->cq || !f->own || !f->theirs, "memory");
 	f->memory = memory(f->bytes * f->shape.qps);
 	if (f->more)
 		f->more_memory = memory(f->more);
@@ -357,16 +373,17 @@ static void set_up(struct floor *f)
 
 int main(int argc, char **argv)
 {
-	struct floor f = { .shape = { 1, 20, 24, 2 }, .bytes = 65536, .rounds = 1 };
+	struct floor f = { .shape = { 1, 20, 24, 2, 1 }, .bytes = 65536, .rounds = 1 };
 	uint16_t port = 18700;
 	unsigned int round;
 	int o;
 
-	while ((o = getopt(argc, argv, "d:p:q:S:R:n:s:M:r:h")) >= 0) {
+	while ((o = getopt(argc, argv, "d:p:q:c:S:R:n:s:M:r:h")) >= 0) {
 		switch (o) {
 		case 'd': f.device = optarg; break;
 		case 'p': port = strtoul(optarg, NULL, 0); break;
 		case 'q': f.shape.qps = strtoul(optarg, NULL, 0); break;
+		case 'c': f.shape.cqs = strtoul(optarg, NULL, 0); break;
 		case 'S': f.shape.sends = strtoul(optarg, NULL, 0); break;
 		case 'R': f.shape.recvs = strtoul(optarg, NULL, 0); break;
 		case 'n': f.shape.depth = strtoul(optarg, NULL, 0); break;
@@ -386,7 +403,7 @@ int main(int argc, char **argv)
 		f.oob = oob_connect(argv[optind], port, 10);
 		tell(&f, &f.shape, sizeof(f.shape));
 	}
-	if (!f.shape.qps || f.bytes < MESSAGE || f.shape.depth > f.shape.sends ||
+	if (!f.shape.qps || !f.shape.cqs || f.bytes < MESSAGE || f.shape.depth > f.shape.sends ||
 	    f.shape.depth > f.shape.recvs)
 		errx(2, "at least one queue pair, %d bytes, requests for -n", MESSAGE);
 	set_up(&f);
