@@ -6,7 +6,7 @@
 #   make check-style        shellcheck, sparse, kernel-doc, checkpatch
 #   make check-unit         unit tests on the host, KUnit suites in a guest
 #   make check-vm T=NAME    tests between guests (T: names or patterns; default all)
-#   make check-kernel       KUnit, tracking and a move: for KERNEL=6.12
+#   make check-kernel       KUnit, tracking, a move, a software HCA: for KERNEL=6.12
 #   make check-debug        the same and more on the debug kernel, which it builds (15 minutes)
 #   make check-dkms         the Debian packages, and DKMS in clean roots
 #   make check-ci           check, and all three of these (the debug kernel only if it is built)
@@ -98,11 +98,11 @@ check-ci: setup
 	@UNIT="$(UNIT)" tests/run style unit kunit vm dkms 6.12 debug
 check-kernel: setup
 	+@$(BUILD) guest-files
-	@T="$(or $(T),track_* move_server)" tests/run kunit vm
+	@T="$(or $(T),track_* move_server vhca_management)" tests/run kunit vm
 check-debug:
 	+@$(MAKE) --no-print-directory KERNEL=debug FUZZ_MESSAGES=$(or $(FUZZ_MESSAGES),40000) \
 		STRESS_ROUNDS=$(or $(STRESS_ROUNDS),100) \
-		T="$(or $(T),bed_boot track_* fuzz_* peer_move move_server)" check-kernel
+		T="$(or $(T),bed_boot track_* fuzz_* peer_move move_server vhca_management)" check-kernel
 check-dkms: setup
 	@tests/dkms/run
 demo: setup
