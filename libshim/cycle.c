@@ -70,7 +70,8 @@ static int why_not(const struct rp_conn *c)
 	if (c->known != REPATH_CONN_READY || atomic_load(&c->ctx->immovable[RP_IMM_DIRECT_VERBS]))
 		return EOPNOTSUPP;
 	/* Its owner drains it himself, or has not connected it, or it has failed. */
-	if (!rp_conn_connectable(c->qp) || c->qp->qp.state == IBV_QPS_SQD ||
+	if (!rp_conn_connectable(c->qp) ||
+	    __atomic_load_n(&c->qp->qp.state, __ATOMIC_ACQUIRE) == IBV_QPS_SQD ||
 	    atomic_load(&c->qp->failed))
 		return ENOTCONN;
 	return 0;

@@ -75,9 +75,12 @@ static struct ibv_qp *create_once(struct rp_qp *qp, struct ibv_qp_cap *cap)
 	return real;
 }
 
+/* Of any context: its owner may be modifying it. */
 static bool is_waiting(const struct rp_qp *qp)
 {
-	return qp->qp.state == IBV_QPS_RESET || qp->qp.state == IBV_QPS_INIT;
+	enum ibv_qp_state state = __atomic_load_n(&qp->qp.state, __ATOMIC_ACQUIRE);
+
+	return state == IBV_QPS_RESET || state == IBV_QPS_INIT;
 }
 
 /* A bit for each number, modulo, that a queue pair which nobody is connected to is known by. */
