@@ -97,6 +97,7 @@ int rsm_vm_find(struct rsm *rsm, const char *word, struct rsm_vm_move *move, cha
 
 	if (rest && !*rest && number <= IB_LID_UCAST_END_HO) {
 		port = osm_get_port_by_lid_ho(subn, number);
+		move->lid = number;
 	} else if (rest && !*rest) {
 		port = osm_get_port_by_guid(subn, cl_hton64(number));
 		move->carried = port;

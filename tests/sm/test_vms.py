@@ -284,6 +284,23 @@ def gone_in_a_sweep():
         expect(found["lid"] == lids["H1v1"] and fabric.status()["vms"]["expected"] == 1, found)
 
 
+def gone_for_good():
+    """The hypervisor goes while its VM moves: the move can be called off all the same, by the LID."""
+    with Orchestrated("xgft:3,3/1,3,vswitch=1", "-R ftree") as fabric:
+        fabric.settle()
+        nodes, lid = fabric.nodes(), fabric.lids()["H1v1"]
+        to = nodes["H9v1"][2]
+        fabric.say(f"begin {lid} {to}")
+        fabric.command('Unlink "H1v1"[1]')
+        until = time.monotonic() + PATIENCE
+        while "no such VM" not in fabric.say_all([f"plan {lid} {to}"])[0]["error"]:
+            expect(time.monotonic() < until, "it is gone")
+        expect(fabric.say(f"cancel {lid}")["state"] == "cancelled", "by its LID")
+        answer = fabric.say_all([f"cancel {lid}"])[0]
+        expect("no move of it has begun" in answer["error"], answer)
+        fabric.say(f"move {fabric.lids()['H2v1']} {to}")
+
+
 class Exhausted(Orchestrated):
     """LIDs from 25 on are those of hosts that were there once, as OpenSM remembers."""
 
@@ -355,6 +372,7 @@ def main():
     spread("dynamic", 1)
     displaced()
     gone_in_a_sweep()
+    gone_for_good()
     exhausted()
     traffic()
     return 0
