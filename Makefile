@@ -11,7 +11,7 @@
 #   make check-dkms         the Debian packages, and DKMS in clean roots
 #   make check-ci           check, and all three of these (the debug kernel only if it is built)
 #   make demo               perftest survives a live migration
-#   make demo-repath        queue pairs follow OpenSM to other lanes when a link goes down
+#   make demo-repath        queue pairs follow OpenSM to other lanes when links go down
 #   make bench              measurements
 #   make install            DESTDIR= and PREFIX= as usual
 #
