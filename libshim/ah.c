@@ -234,24 +234,24 @@ static int follow(struct rp_ah *ah, struct rp_ah_to *t, bool tried)
 	uint16_t lid;
 	int ret;
 
-	t->seen = changes;
-	t->real_qpn = now.qpn;
 	rp_dest_av(ctx, &ah->attr, &now, &want);
 	given = ah->attr;
 	if (given.is_global)
 		given.grh.sgid_index = want.grh.sgid_index;
 	if (!t->real && (tried || !ah->own.nowhere) && want.dlid == given.dlid &&
 	    (!want.is_global || !memcmp(&want.grh.dgid, &given.grh.dgid, sizeof(want.grh.dgid))))
-		return 0;
+		goto there;
 	lid = want.dlid;
 	rp_ah_redirect(t->path.dlid == want.dlid ? &t->path : &ah->path, &want);
-	if (t->real && !t->real->nowhere && same_way(&t->real->attr, &want))
-		return 0;
+	/* On RoCE another HCA may have the GID now, and a handle has the MAC of the one before. */
+	if (t->real && !t->real->nowhere && same_way(&t->real->attr, &want) &&
+	    (want.dlid || now.qpn == t->real_qpn))
+		goto there;
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return ENOMEM;
 	r->lid = lid;
-	rp_log(RP_LOG_INFO, "UD QP 0x%x is now 0x%x, at another address", t->qpn, t->real_qpn);
+	rp_log(RP_LOG_INFO, "UD QP 0x%x is now 0x%x, at another address", t->qpn, now.qpn);
 	ret = make_or_lose(ah, &want, r);
 	if (ret) {
 		free(r);
@@ -259,6 +259,9 @@ static int follow(struct rp_ah *ah, struct rp_ah_to *t, bool tried)
 	}
 	r->next = t->real;
 	t->real = r;
+there:
+	t->seen = changes;
+	t->real_qpn = now.qpn;
 	return 0;
 }
 

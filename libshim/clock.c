@@ -46,6 +46,8 @@ bool rp_clock_use(struct rp_context *ctx)
 	if (!ok && read_rate(ctx, &khz, &mask) && read_cycles(ctx, &cycles)) {
 		k->mask = mask;
 		k->khz = khz;
+		k->left = cycles;
+		k->left_ns = rp_now_ns();
 		k->in_step = ok = true;
 	}
 	pthread_mutex_unlock(&ctx->vctx.context.mutex);
@@ -87,10 +89,13 @@ void rp_clock_leave(struct rp_context *ctx)
 	struct rp_clock *k = &ctx->clock;
 	uint64_t cycles;
 
-	if (!k->khz || !k->in_step || !read_cycles(ctx, &cycles))
+	if (!k->khz || !k->in_step)
 		return;
-	k->left = rp_clock_real_to_virtual(ctx, cycles);
-	k->left_ns = rp_now_ns();
+	/* Of one that can not be read any more the time before counts. */
+	if (read_cycles(ctx, &cycles)) {
+		k->left = rp_clock_real_to_virtual(ctx, cycles);
+		k->left_ns = rp_now_ns();
+	}
 	k->in_step = false;
 }
 

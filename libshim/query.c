@@ -49,12 +49,17 @@ int rp_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
 
 int rp_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 {
-	QUERY(context, RP_HAS_SLOT(ctx, query_rt_values) ?
-	      RP_SLOT(ctx, query_rt_values)(ctx->real, values) : EOPNOTSUPP);
-	/* Its raw clock is where the stamps of completions are. */
+	struct rp_context *ctx = to_rp_context(context);
+	int ret;
+
+	rp_verbs_enter(ctx);
+	ret = RP_REAL(RP_HAS_SLOT(ctx, query_rt_values) ?
+		      RP_SLOT(ctx, query_rt_values)(ctx->real, values) : EOPNOTSUPP);
+	/* Its raw clock is where the stamps of completions are: of this device, which may be left next. */
 	if (!ret && values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK && !values->raw_clock.tv_sec)
 		values->raw_clock.tv_nsec =
 			(long)rp_clock_real_to_virtual(ctx, values->raw_clock.tv_nsec);
+	rp_verbs_leave(ctx);
 	return ret;
 }
 

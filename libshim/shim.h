@@ -121,7 +121,7 @@ int rp_evfd_wait(struct rp_evfd *e);
  * @khz, @mask: of the first device whose stamps it read; 0: it has read none
  * @add: to what the device says, so that it goes on where the one before stopped
  * @in_step: @add is right for the device that is there
- * @left: what it said at @left_ns, when the device was left
+ * @left: what it said at @left_ns, when the device was left or, if it could not be read then, before
  */
 struct rp_clock {
 	uint64_t khz, mask, add, left, left_ns;
