@@ -218,6 +218,18 @@ void repath_sa_hand_over(struct repath_sa_port *sp, const struct repath_new_path
 		repath_stat_inc(sp->dev, REPATH_STAT_PATH_GIVEN);
 }
 
+/* Does the LID belong to another port than it did? */
+static bool is_anothers(struct repath_sa_port *sp, const struct repath_learnt *path)
+{
+	static const u8 unknown[sizeof(path->dgid)];
+	struct repath_learnt old;
+
+	return repath_learnt_find(&sp->paths, path->slid, path->dlid, &old) &&
+	       memcmp(old.dgid, unknown, sizeof(unknown)) &&
+	       memcmp(path->dgid, unknown, sizeof(unknown)) &&
+	       memcmp(old.dgid, path->dgid, sizeof(unknown));
+}
+
 /**
  * repath_sa_learn - keep what is known of a path
  * @sp: port
@@ -228,6 +240,7 @@ void repath_sa_hand_over(struct repath_sa_port *sp, const struct repath_new_path
  */
 bool repath_sa_learn(struct repath_sa_port *sp, const struct repath_learnt *path, bool news)
 {
+	const bool elsewhere = is_anothers(sp, path);
 	enum repath_learnt_change change = repath_learnt_put(&sp->paths, path);
 
 	if (change == REPATH_LEARNT_NO_ROOM) {
@@ -237,10 +250,15 @@ bool repath_sa_learn(struct repath_sa_port *sp, const struct repath_learnt *path
 	if (change == REPATH_LEARNT_SAME)
 		return false;
 	repath_stat_inc(sp->dev, REPATH_STAT_PATH_LEARNT);
-	if (change == REPATH_LEARNT_CHANGED)
-		sp->changed = true;
-	else if (news)
-		sp->moved = true;
+	/* What is about to break has no other path yet, for which IPoIB could ask. */
+	if (!path->unpath) {
+		if (change == REPATH_LEARNT_NEW)
+			sp->moved |= news;
+		else if (elsewhere)
+			sp->moved = true;
+		else
+			sp->changed = true;
+	}
 	repath_event_path(sp->dev, sp->port, path,
 			  change == REPATH_LEARNT_NEW ? REPATH_EV_NEW : REPATH_EV_CHANGE);
 	return change == REPATH_LEARNT_CHANGED || news;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 21 */
+/* kunit-cases: 23 */
 /* kunit-objs: ../sa.o ../sa_ask.o ../sa_subscribe.o ../sa_paths.o ../sa_heard.o ../sa_relay.o ../notice.o ../learnt.o ../stat.o ../trace.o */
 /* A port and its subnet manager: who is believed, what is asked, and what is done about it. */
 #include "sa_case.h"
@@ -421,7 +421,7 @@ static void t_kernel_users(struct kunit *test)
 	port_of()->told = jiffies - 3600 * HZ;
 	report(test, REPATH_SM_REPATH, PATH, 1, 3);
 	KUNIT_EXPECT_EQ(test, fake.events, 1);
-	/* Not if nothing has changed, and not more often than once a second. */
+	/* Not if nothing has changed, and not too often. */
 	port_of()->told = jiffies - 3600 * HZ;
 	report(test, REPATH_SM_REPATH, PATH, 2, 3);
 	KUNIT_EXPECT_EQ(test, fake.events, 1);
@@ -452,6 +452,54 @@ static void t_kernel_users_wait(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.events, 2);
 	port_of()->told = jiffies - 2 * HZ;
 	hear(&moved);
+	KUNIT_EXPECT_EQ(test, fake.events, 3);
+}
+
+/* Before the new path is there nothing else could be asked for, and what comes then would have to wait. */
+static void t_kernel_users_unpath(struct kunit *test)
+{
+	struct repath_notice notice = {
+		.kind = REPATH_SM_ROUTE, .slid = OWN_LID, .dlid = 20, .mask = PATH,
+	};
+	int i;
+
+	subscribe(test);
+	/* As well if the path was known before. */
+	for (i = 0; i < 2; i++) {
+		port_of()->told = jiffies - 3600 * HZ;
+		notice.number = notice.serial = i + 1;
+		notice.sl = i + 3;
+		notice.repath = false;
+		hear(&notice);
+		KUNIT_EXPECT_EQ(test, fake.events, i);
+		notice.repath = true;
+		hear(&notice);
+		KUNIT_EXPECT_EQ(test, fake.events, i + 1);
+	}
+}
+
+/* A LID that another port has got is soon told. */
+static void t_kernel_users_lid(struct kunit *test)
+{
+	struct repath_notice route = {
+		.repath = true, .kind = REPATH_SM_ROUTE, .slid = OWN_LID, .dlid = 21,
+		.mask = PATH | REPATH_SM_MASK_DGID, .dgid = { 0xfe, 0x80, [15] = 1 },
+	};
+	int i;
+
+	subscribe(test);
+	for (i = 0; i < 3; i++) {
+		port_of()->told = jiffies - 2 * HZ;
+		route.number = route.serial = i + 1;
+		route.dgid[15] = i + 1;
+		hear(&route);
+		KUNIT_EXPECT_EQ(test, fake.events, i + 1);
+	}
+	/* The same one, by another way */
+	port_of()->told = jiffies - 2 * HZ;
+	route.number = route.serial = 4;
+	route.sl = 5;
+	hear(&route);
 	KUNIT_EXPECT_EQ(test, fake.events, 3);
 }
 
@@ -496,6 +544,8 @@ static struct kunit_case sa_cases[] = {
 	KUNIT_CASE(t_datagrams),
 	KUNIT_CASE(t_kernel_users),
 	KUNIT_CASE(t_kernel_users_wait),
+	KUNIT_CASE(t_kernel_users_unpath),
+	KUNIT_CASE(t_kernel_users_lid),
 	KUNIT_CASE(t_moved_back),
 	{}
 };
