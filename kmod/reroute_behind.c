@@ -154,8 +154,14 @@ static bool tell(struct repath_device *dev, struct behind *behind)
 		drop_tale(behind, tale);
 		told++;
 	}
+	/* It reads again, and may have been slow for a moment only. */
+	if (told == AT_ONCE && behind->gap > GAP_MIN)
+		behind->gap -= max(behind->gap / 8, 1U);
 	behind->told = told;
 	behind->next = jiffies + behind->gap;
+	/* The work item naps longer and longer if nothing happens. */
+	if (told)
+		dev->reroute->nap = 1;
 	return list_empty(&behind->tales);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 5 */
+/* kunit-cases: 6 */
 /* kunit-objs: ../reroute_behind.o ../stat.o */
 /* Processes that do not read what they are told of paths get it when they do, in order. */
 #include <kunit/test.h>
@@ -93,7 +93,12 @@ static void again_until(struct kunit *test, int proc, int heard)
 	unsigned long end = jiffies + 60 * HZ;
 
 	while (fake.heard[proc] < heard && time_before(jiffies, end)) {
+		const int before = fake.heard[proc];
+
+		fake.reroute.nap = HZ;
 		repath_behind_again(&fake.reroute);
+		/* Who has been told some is told the rest soon. */
+		KUNIT_EXPECT_EQ(test, fake.reroute.nap, fake.heard[proc] > before ? 1 : HZ);
 		usleep_range(1000, 2000);
 	}
 	KUNIT_EXPECT_EQ(test, fake.heard[proc], heard);
@@ -187,12 +192,34 @@ static void t_reads_slowly(struct kunit *test)
 	KUNIT_EXPECT_LT(test, fake.fulls[0], 5);
 }
 
+/* It did not read for a while, twice, and now reads all there is: it is not told slowly for ever. */
+static void t_reads_again(struct kunit *test)
+{
+	unsigned long began;
+	int i;
+
+	tell(0, 8000);
+	for (i = 0; i < 2; i++) {
+		has_read(0, 200);
+		again_until(test, 0, 200 * (i + 1));
+		msleep(500);
+		repath_behind_again(&fake.reroute);
+		msleep(500);
+		repath_behind_again(&fake.reroute);
+	}
+	has_read(0, MOST);
+	began = jiffies;
+	again_until(test, 0, 8000);
+	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - began), 10000u);
+}
+
 static struct kunit_case behind_cases[] = {
 	KUNIT_CASE(t_reads),
 	KUNIT_CASE(t_behind),
 	KUNIT_CASE(t_leaves),
 	KUNIT_CASE(t_never_reads),
 	KUNIT_CASE(t_reads_slowly),
+	KUNIT_CASE(t_reads_again),
 	{}
 };
 
