@@ -372,7 +372,7 @@ void rp_conn_step(struct rp_conn *c)
 
 bool rp_conn_finish(struct rp_conn *c)
 {
-	if (!c->connected || !c->informed || !c->peer_connected)
+	if (!c->moving || !c->connected || !c->informed || !c->peer_connected)
 		return false;
 	rp_drain_settle(c);
 	rp_qp_open_gate(c->qp);
