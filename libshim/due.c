@@ -174,30 +174,45 @@ static bool is_asked(const struct rp_conn *c, const struct rp_context *ctx)
 	return c->ctx == ctx && c->known == REPATH_CONN_READY && !(c->moving && c->peer_mover);
 }
 
-void rp_peer_prepare(struct rp_peer *peer, struct rp_context *ctx)
+/* As many as a message holds, but for the first @skip. How many; 0: there are no more, or no memory. */
+static unsigned int prepare_some(struct rp_peer *peer, struct rp_context *ctx, unsigned int skip)
 {
-	struct rp_conn *c;
+	unsigned int n = 0, at = 0;
 	struct rp_message *m;
-	unsigned int n = 0;
+	struct rp_conn *c;
 
 	list_for_each(c, &peer->conns, in_peer)
-		n += is_asked(c, ctx) && n < REPATH_CONNS_MAX;
+		n += is_asked(c, ctx);
+	n = n > skip ? n - skip : 0;
+	if (n > REPATH_CONNS_MAX)
+		n = REPATH_CONNS_MAX;
 	if (!n)
-		return;
+		return 0;
 	m = rp_message_new(peer, REPATH_MSG_PREPARE, n, NULL, 0);
 	if (!m) {
 		rp_move_prepared("out of memory");
-		return;
+		return 0;
 	}
 	list_for_each(c, &peer->conns, in_peer)
-		if (is_asked(c, ctx) && m->nrecs < n) {
+		if (is_asked(c, ctx) && at++ >= skip && m->nrecs < n) {
 			rp_message_record(&m->recs[m->nrecs++], c, REPATH_MSG_PREPARE);
 			c->asked = m->id;
 		}
 	if (!rp_message_ask(m, &peer->prepares)) {
 		rp_message_free(m);
 		rp_move_prepared("out of memory");
-		return;
+		return 0;
 	}
 	rp_message_try(m);
+	return n;
+}
+
+void rp_peer_prepare(struct rp_peer *peer, struct rp_context *ctx)
+{
+	unsigned int n, asked = 0;
+
+	do {
+		n = prepare_some(peer, ctx, asked);
+		asked += n;
+	} while (n == REPATH_CONNS_MAX);
 }
