@@ -39,7 +39,9 @@ def start(fabric, program):
 def wait_round(job, wanted, patience=120):
     end = time.monotonic() + patience
     while job.rounds < wanted:
-        assert job.job.running and time.monotonic() < end, job.job.output()[-3000:]
+        assert job.job.running, job.job.output()[-3000:]
+        if time.monotonic() > end:
+            raise TimeoutError(job.job.output()[-3000:])
         time.sleep(0.1)
 
 

@@ -13,6 +13,8 @@ from traffic import Pair
 # The fabric is as busy as a guest: alone.
 GUESTS = 2
 
+TIMEOUT = 600
+
 # One of each kind; all idle when their paths change.
 KINDS = """
     open rc vhca1 1

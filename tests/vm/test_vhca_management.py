@@ -24,11 +24,12 @@ BAD_QKEY = """
     done b recv 1 success
 """
 
-# From a queue pair of the second partition to one of the first.
+# From a queue pair of the second partition to one of the first, which is still there when it comes:
+# tried for half a second.
 BAD_PKEY = """
     open a vhca1 1 pkey=1
     open b vhca2 1
-    connect a b timeout=10 retry=1
+    connect a b timeout=14 retry=7
     recv b 1
     send a 1 64
     done a send 1 transport_retry_counter_exceeded
