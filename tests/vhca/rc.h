@@ -47,7 +47,7 @@ void vhca_rc_receive(struct vhca_port *port, struct rvt_qp *qp, const struct vhc
 void vhca_rc_response(struct rvt_qp *qp, const struct vhca_rx *rx);
 
 /**
- * vhca_rc_last_ack() - the queue pair ends: the ACK that is still due
+ * vhca_rc_last_ack() - the queue pair ends: the ACK or NAK that is still due
  *
  * What has come is the program's already, which may be done with the queue pair. From hardware
  * the ACK would be on its way by then.

@@ -66,8 +66,9 @@ void vhca_rc_last_ack(struct rvt_qp *qp)
 {
 	struct vhca_qp *vqp = to_vhca_qp(qp);
 
-	if (vqp->ack_pending && !vqp->ack_syndrome && !reply_due(qp))
-		send_ack(qp, 0, vqp->ack_psn);
+	/* A NAK that asks again acknowledges what was before; one that refuses has gone. */
+	if (vqp->ack_pending && !vqp->refusing && !reply_due(qp))
+		send_ack(qp, vqp->ack_syndrome, vqp->ack_psn);
 	vqp->ack_pending = false;
 }
 

@@ -60,20 +60,50 @@ RESET = """
     done a send 1 success
 """
 
-# What has come is acknowledged, even if its receiver goes at once: here the ACK waits behind
-# its own messages, which a slow link holds up.
-GONE = """
+# b's lane, room for 64 packets, is full of its messages and of another's, which a slow link holds up.
+HELD_UP = """
+    open c vhca1 1
+    open d vhca2 1
+    connect c d timeout=18
+    recv a 3
+    recv c 3
+    !vfabric -k /run/vfabric 'Fault "S2"[1] slow=1000000'
+    send b 3 500000
+    send d 3 500000
+    !sleep 0.02
+"""
+
+# What has come is acknowledged, even if its receiver goes at once: here while there is no room for the ACK.
+GONE = f"""
     open a vhca1 1
     open b vhca2 1
     connect a b timeout=18 retry=1
-    recv a 20
     recv b 1
-    !vfabric -k /run/vfabric 'Fault "S2"[1] slow=1000000'
-    send b 20 65536
+    {HELD_UP}
     send a 1 64
     done b recv 1 success
     reset b
     done a send 1 success
+    !vfabric -k /run/vfabric 'Fault "S2"[1] slow=100'
+"""
+
+# And if the last word is a NAK, as there was no receive for what came next. (Without a shared receive queue
+# the sender would have waited until it had heard of one.)
+GONE_NAK = f"""
+    open a vhca1 1
+    open b vhca2 1 srq
+    connect a b timeout=18 retry=1
+    recv b 2
+    send a 1 64
+    done a send 1 success
+    done b recv 1 success
+    {HELD_UP}
+    send a 2 64
+    done b recv 1 success
+    !sleep 0.02
+    reset b
+    done a send 1 success
+    done a send 1 transport_retry_counter_exceeded
     !vfabric -k /run/vfabric 'Fault "S2"[1] slow=100'
 """
 
@@ -83,4 +113,5 @@ def test(bed):
     for _ in range(5):
         for script in (REFUSED, BOTH, RESET):
             fabric.play(script)
-    fabric.play(GONE)
+    for script in (GONE, GONE_NAK):
+        fabric.play(script)
