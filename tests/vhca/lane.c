@@ -171,7 +171,8 @@ static void drop(struct vhca_port *port, struct vhca_qp *vqp)
 	spin_lock_irqsave(&port->lane_lock, flags);
 	for (i = 0; i < VHCA_LANES; i++)
 		list_for_each_entry_safe(packet, next, &port->lane[i].packets, list)
-			if (vqp ? packet->owner == vqp : i != VHCA_LANE_LOOP) {
+			if (vqp ? packet->owner == vqp :
+			    i != VHCA_LANE_LOOP || READ_ONCE(port->wire.closing)) {
 				take_out(port, packet);
 				list_add(&packet->list, &gone);
 			}

@@ -29,7 +29,7 @@ struct vhca_packet *vhca_lane_next(struct vhca_port *port, bool *blocked);
 void vhca_lane_forget(struct vhca_dev *dev, struct vhca_qp *vqp);
 /* It no longer waits; its packets stay. */
 void vhca_lane_leave(struct vhca_qp *vqp);
-/* Drops everything: the link is down. */
+/* Drops everything: the link is down. What loops stays, unless the HCA goes. */
 void vhca_lanes_flush(struct vhca_port *port);
 /* Wakes who waits first if there is room. */
 void vhca_lane_wake(struct vhca_port *port, unsigned int lane);
