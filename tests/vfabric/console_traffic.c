@@ -135,7 +135,7 @@ static int cmd_flow(struct fabric *f, const char *rest, FILE *out)
 	if (ask.sa)
 		s.sl = sl;
 	if (traffic_add(f, &s) == NONE) {
-		fprintf(out, "# both ends must be hosts with LIDs\n");
+		fprintf(out, "# both ends must be hosts with LIDs, with less than 2^32 packets\n");
 		return -1;
 	}
 	if (ask.sa)

@@ -23,7 +23,9 @@ static const char *host_id(const struct fabric *f, uint32_t port)
 
 static void flow_target(const struct fabric *f, const struct flow *flow, const char **to)
 {
-	*to = flow->spec.pattern == FLOW_UNIFORM || flow->spec.pattern == FLOW_MIXED ? "*" : host_id(f, flow->spec.to);
+	int many = flow->spec.pattern == FLOW_UNIFORM || flow->spec.pattern == FLOW_MIXED;
+
+	*to = many ? "*" : host_id(f, flow->spec.to);
 }
 
 static void csv_flows(struct fabric *f, FILE *file)

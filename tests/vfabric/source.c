@@ -22,9 +22,9 @@ static uint16_t packet_size(const struct flow_spec *s, uint32_t seq)
 }
 
 /* All that it has to send; 0: without end. */
-uint32_t source_packets(const struct flow_spec *s)
+uint64_t source_packets(const struct flow_spec *s)
 {
-	uint32_t packets = message_packets(s);
+	uint64_t packets = message_packets(s);
 
 	return s->messages * (packets ? packets : 1);
 }

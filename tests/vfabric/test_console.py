@@ -170,6 +170,7 @@ def seeds():
 
 def refused():
     for line in ("Nonsense", 'Flow "H1" "H9"', "Advance", "At", 'Unlink "S1"[9]',
+                 'Flow "H1" "H3" message=16777216 messages=1048576',
                  'Fault "S1"[2] loss=2', "Results nothing"):
         run(line, ok=False)
 

@@ -312,6 +312,8 @@ uint32_t traffic_add(struct fabric *f, const struct flow_spec *spec)
 	flow->spec = *spec;
 	if (!flow->spec.size)
 		flow->spec.size = 2048 + 30;
+	if (source_packets(&flow->spec) > UINT32_MAX)
+		return NONE;	/* more than there are numbers */
 	if (!flow->spec.rto)
 		flow->spec.rto = 1000000000;
 	if (flow->spec.start < f->clock.now)

@@ -90,7 +90,7 @@ void traffic_sample(struct fabric *f);
 uint64_t latency_percentile(const struct latency *l, double percent);
 
 /* source.c. All packets that it has to send; 0: without end. */
-uint32_t source_packets(const struct flow_spec *s);
+uint64_t source_packets(const struct flow_spec *s);
 /* Whether a packet asks for an ACK, as its BTH would say. */
 int source_asks(const struct flow_spec *s, uint32_t seq);
 /* Chooses the packet's way and size. Return: 0 if there is nowhere to go. */
