@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "layers.h"
 
@@ -10,18 +9,6 @@
 static size_t place_of(const struct rsm_layers *layers, uint32_t end, uint32_t lid)
 {
 	return (size_t)end * ((layers->n_lids + 1) / 2) + lid / 2;
-}
-
-static int number_lids(const struct rsm_topo *topo, struct rsm_layers *layers)
-{
-	layers->end_of = malloc(layers->n_lids * sizeof(*layers->end_of));
-	if (!layers->end_of)
-		return -ENOMEM;
-	memset(layers->end_of, 0xff, layers->n_lids * sizeof(*layers->end_of));
-	for (uint32_t i = 0; i < topo->n_ends; i++)
-		for (unsigned int lid = 0; lid < topo->ends[i].n_lids; lid++)
-			layers->end_of[topo->ends[i].lid + lid] = i;
-	return 0;
 }
 
 /* All paths but those of an end to itself. */
@@ -55,7 +42,8 @@ int rsm_layers_make(const struct rsm_topo *topo, struct rsm_layers *layers)
 	if ((uint64_t)topo->n_ends * layers->n_lids > MOST_PATHS)
 		return -E2BIG;
 	layers->sl = calloc(place_of(layers, topo->n_ends, 0) + 1, 1);
-	if (!layers->sl || number_lids(topo, layers)) {
+	layers->end_of = rsm_topo_ends_by_lid(topo);
+	if (!layers->sl || !layers->end_of) {
 		rsm_layers_free(layers);
 		return -ENOMEM;
 	}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <stdlib.h>
+#include <string.h>
 
 #include "topo.h"
 
@@ -42,6 +43,26 @@ int32_t rsm_topo_end_index(const struct rsm_topo *topo, uint64_t guid)
 					     by_end_guid);
 
 	return found ? found - topo->ends : -1;
+}
+
+/**
+ * rsm_topo_ends_by_lid - whose LID it is
+ * @topo: the fabric
+ *
+ * Return: an end's index for each LID up to @max_lid, UINT32_MAX where it is nobody's; to be freed. NULL: no
+ * memory.
+ */
+uint32_t *rsm_topo_ends_by_lid(const struct rsm_topo *topo)
+{
+	uint32_t *end_of = malloc((topo->max_lid + 1u) * sizeof(*end_of));
+
+	if (!end_of)
+		return NULL;
+	memset(end_of, 0xff, (topo->max_lid + 1u) * sizeof(*end_of));
+	for (uint32_t i = 0; i < topo->n_ends; i++)
+		for (unsigned int lid = 0; lid < topo->ends[i].n_lids; lid++)
+			end_of[topo->ends[i].lid + lid] = i;
+	return end_of;
 }
 
 /**

@@ -111,6 +111,7 @@ struct rsm_topo {
 void rsm_topo_sort(struct rsm_topo *topo);
 int32_t rsm_topo_switch_index(const struct rsm_topo *topo, uint64_t guid);
 int32_t rsm_topo_end_index(const struct rsm_topo *topo, uint64_t guid);
+uint32_t *rsm_topo_ends_by_lid(const struct rsm_topo *topo);
 void rsm_topo_free(struct rsm_topo *topo);
 
 #endif

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "options.h"
 #include "router.h"
@@ -10,19 +9,6 @@
 
 /* In the order of the option voqsw_engine. */
 static const struct rsm_router *const engines[] = { &rsm_updown_router, &rsm_vftree_router };
-
-static int number_lids(struct rsm_voqsw *v)
-{
-	v->n_lids = v->topo->max_lid + 1;
-	v->end_of = malloc(v->n_lids * sizeof(*v->end_of));
-	if (!v->end_of)
-		return -ENOMEM;
-	memset(v->end_of, 0xff, v->n_lids * sizeof(*v->end_of));
-	for (uint32_t i = 0; i < v->topo->n_ends; i++)
-		for (unsigned int lid = 0; lid < v->topo->ends[i].n_lids; lid++)
-			v->end_of[v->topo->ends[i].lid + lid] = i;
-	return 0;
-}
 
 static int make(struct rsm_voqsw *v, const struct rsm_options *opt, char *why, size_t size)
 {
@@ -63,7 +49,9 @@ int rsm_voqsw_make(const struct rsm_topo *topo, const struct rsm_options *opt,
 
 	*v = (struct rsm_voqsw) { .topo = topo, .base = *base };
 	snprintf(why, size, "no memory");
-	rc = number_lids(v) ?: make(v, opt, why, size);
+	v->n_lids = topo->max_lid + 1;
+	v->end_of = rsm_topo_ends_by_lid(topo);
+	rc = v->end_of ? make(v, opt, why, size) : -ENOMEM;
 	if (rc)
 		rsm_voqsw_free(v);
 	return rc;
