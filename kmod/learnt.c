@@ -27,6 +27,20 @@ static bool same(const struct repath_learnt *a, const struct repath_learnt *b)
 	       a->unpath == b->unpath && !memcmp(a->dgid, b->dgid, sizeof(a->dgid));
 }
 
+static enum repath_learnt_change compare(const struct repath_learnt *old,
+					 const struct repath_learnt *path)
+{
+	static const u8 unknown[sizeof(path->dgid)];
+
+	if (same(old, path))
+		return REPATH_LEARNT_SAME;
+	if (memcmp(old->dgid, unknown, sizeof(unknown)) &&
+	    memcmp(path->dgid, unknown, sizeof(unknown)) &&
+	    memcmp(old->dgid, path->dgid, sizeof(unknown)))
+		return REPATH_LEARNT_ELSEWHERE;
+	return REPATH_LEARNT_CHANGED;
+}
+
 /**
  * repath_learnt_put - a path was told
  * @paths: table
@@ -42,7 +56,7 @@ enum repath_learnt_change repath_learnt_put(struct repath_learnts *paths,
 	enum repath_learnt_change change = REPATH_LEARNT_NEW;
 
 	if (old)
-		change = same(old, path) ? REPATH_LEARNT_SAME : REPATH_LEARNT_CHANGED;
+		change = compare(old, path);
 	else if (paths->n >= REPATH_LEARNT_MAX)
 		return REPATH_LEARNT_NO_ROOM;
 	new = kmemdup(path, sizeof(*path), GFP_KERNEL);

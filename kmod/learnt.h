@@ -54,6 +54,7 @@ enum repath_learnt_change {
 	REPATH_LEARNT_SAME,	/* but for its age and source */
 	REPATH_LEARNT_NEW,
 	REPATH_LEARNT_CHANGED,
+	REPATH_LEARNT_ELSEWHERE,	/* the same, and the LID has got another GID */
 	REPATH_LEARNT_NO_ROOM,
 };
 

@@ -331,7 +331,7 @@ static struct repath_sa_port *port_new(struct repath_device *dev, u32 port)
 	sp->on = notices;
 	sp->state = REPATH_SM_DOWN;
 	sp->looked = jiffies - STRANGER_GAP;
-	sp->told = jiffies - 10 * HZ;	/* long ago */
+	sp->told = jiffies - REPATH_SA_TELL_GAP;
 	sp->table_at = jiffies;
 
 	set_bit(IB_MGMT_METHOD_REPORT, req.method_mask);

@@ -23,6 +23,7 @@ struct repath_device;
 struct repath_new_path;
 
 #define REPATH_SA_DLIDS		16	/* more single paths than these are asked for as all */
+#define REPATH_SA_TELL_GAP	(10 * HZ)	/* between two events to IPoIB for paths that only changed */
 #define REPATH_SA_REPORTS	64	/* more Reports than these wait to be repeated, or are refused */
 
 /* What the work of a port is to do, bits of repath_sa_port::wants. */

@@ -20,9 +20,7 @@
 
 #define TABLE_GAP	(HZ / 10)	/* between the end of one table and the question for the next */
 #define TABLE_TRIES	6
-/* Between two events to IPoIB: if a port is elsewhere by now, and if a path is another way there. */
-#define TELL_GAP	HZ
-#define TELL_GAP_LONG	(10 * HZ)
+#define TELL_GAP	HZ		/* between two events to IPoIB, if a port is elsewhere by now */
 #define MULTICAST_LID	0xc000
 
 static u16 lid_mask(const struct repath_sa_port *sp)
@@ -218,18 +216,6 @@ void repath_sa_hand_over(struct repath_sa_port *sp, const struct repath_new_path
 		repath_stat_inc(sp->dev, REPATH_STAT_PATH_GIVEN);
 }
 
-/* Does the LID belong to another port than it did? */
-static bool is_anothers(struct repath_sa_port *sp, const struct repath_learnt *path)
-{
-	static const u8 unknown[sizeof(path->dgid)];
-	struct repath_learnt old;
-
-	return repath_learnt_find(&sp->paths, path->slid, path->dlid, &old) &&
-	       memcmp(old.dgid, unknown, sizeof(unknown)) &&
-	       memcmp(path->dgid, unknown, sizeof(unknown)) &&
-	       memcmp(old.dgid, path->dgid, sizeof(unknown));
-}
-
 /**
  * repath_sa_learn - keep what is known of a path
  * @sp: port
@@ -240,7 +226,6 @@ static bool is_anothers(struct repath_sa_port *sp, const struct repath_learnt *p
  */
 bool repath_sa_learn(struct repath_sa_port *sp, const struct repath_learnt *path, bool news)
 {
-	const bool elsewhere = is_anothers(sp, path);
 	enum repath_learnt_change change = repath_learnt_put(&sp->paths, path);
 
 	if (change == REPATH_LEARNT_NO_ROOM) {
@@ -254,14 +239,14 @@ bool repath_sa_learn(struct repath_sa_port *sp, const struct repath_learnt *path
 	if (!path->unpath) {
 		if (change == REPATH_LEARNT_NEW)
 			sp->moved |= news;
-		else if (elsewhere)
+		else if (change == REPATH_LEARNT_ELSEWHERE)
 			sp->moved = true;
 		else
 			sp->changed = true;
 	}
 	repath_event_path(sp->dev, sp->port, path,
 			  change == REPATH_LEARNT_NEW ? REPATH_EV_NEW : REPATH_EV_CHANGE);
-	return change == REPATH_LEARNT_CHANGED || news;
+	return change != REPATH_LEARNT_NEW || news;
 }
 
 /**
@@ -443,7 +428,7 @@ static bool tell_ipoib(struct ib_device *ibdev, u32 port)
  */
 void repath_sa_tell_kernel(struct repath_sa_port *sp, unsigned long *next)
 {
-	unsigned long at = sp->told + (sp->moved ? TELL_GAP : TELL_GAP_LONG);
+	unsigned long at = sp->told + (sp->moved ? TELL_GAP : REPATH_SA_TELL_GAP);
 
 	if (!sp->changed && !sp->moved)
 		return;

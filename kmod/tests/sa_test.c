@@ -414,20 +414,22 @@ static void t_datagrams(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.given.sl, 5);
 }
 
+/* So often IPoIB was told, if the last time was so many seconds ago and then a path has this SL. */
+static int told_of_path(struct kunit *test, int seconds, u32 number, u8 sl)
+{
+	port_of()->told = jiffies - seconds * HZ;
+	report(test, REPATH_SM_REPATH, PATH, number, sl);
+	return fake.events;
+}
+
 /* IPoIB is told, and nobody else. */
 static void t_kernel_users(struct kunit *test)
 {
 	subscribe(test);
-	port_of()->told = jiffies - 3600 * HZ;
-	report(test, REPATH_SM_REPATH, PATH, 1, 3);
-	KUNIT_EXPECT_EQ(test, fake.events, 1);
+	KUNIT_EXPECT_EQ(test, told_of_path(test, 3600, 1, 3), 1);
 	/* Not if nothing has changed, and not too often. */
-	port_of()->told = jiffies - 3600 * HZ;
-	report(test, REPATH_SM_REPATH, PATH, 2, 3);
-	KUNIT_EXPECT_EQ(test, fake.events, 1);
-	port_of()->told = jiffies + 3600 * HZ;
-	report(test, REPATH_SM_REPATH, PATH, 3, 4);
-	KUNIT_EXPECT_EQ(test, fake.events, 1);
+	KUNIT_EXPECT_EQ(test, told_of_path(test, 3600, 2, 3), 1);
+	KUNIT_EXPECT_EQ(test, told_of_path(test, -3600, 3, 4), 1);
 	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_PATH_KERNEL_TOLD), 1ull);
 	KUNIT_EXPECT_EQ(test, fake.others_events, 0);
 }
@@ -441,15 +443,9 @@ static void t_kernel_users_wait(struct kunit *test)
 	};
 
 	subscribe(test);
-	port_of()->told = jiffies - 3600 * HZ;
-	report(test, REPATH_SM_REPATH, PATH, 1, 3);
-	KUNIT_EXPECT_EQ(test, fake.events, 1);
-	port_of()->told = jiffies - 2 * HZ;
-	report(test, REPATH_SM_REPATH, PATH, 2, 4);
-	KUNIT_EXPECT_EQ(test, fake.events, 1);
-	port_of()->told = jiffies - 11 * HZ;
-	report(test, REPATH_SM_REPATH, PATH, 3, 5);
-	KUNIT_EXPECT_EQ(test, fake.events, 2);
+	KUNIT_EXPECT_EQ(test, told_of_path(test, 3600, 1, 3), 1);
+	KUNIT_EXPECT_EQ(test, told_of_path(test, 2, 2, 4), 1);
+	KUNIT_EXPECT_EQ(test, told_of_path(test, 11, 3, 5), 2);
 	port_of()->told = jiffies - 2 * HZ;
 	hear(&moved);
 	KUNIT_EXPECT_EQ(test, fake.events, 3);
