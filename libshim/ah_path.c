@@ -126,6 +126,14 @@ static unsigned int count_qps(const struct rp_context *ctx)
 	return n;
 }
 
+/* Caller holds ctx->objects. NULL: no memory. */
+static struct rp_ah_era *new_era(const struct rp_context *ctx)
+{
+	struct rp_ah_era *era;
+
+	return calloc(1, sizeof(*era) + count_qps(ctx) * sizeof(era->use[0]));
+}
+
 /*
  * The handle is put into a request, and that given to the device, under the queue pair's lock: who
  * takes it now has the new one. Caller holds ctx->objects.
@@ -155,7 +163,7 @@ void rp_ah_retire(struct rp_context *ctx, struct rp_ah *ah, struct rp_ah_to *to)
 	bool any = false;
 
 	rp_lock(&ctx->objects);
-	era = calloc(1, sizeof(*era) + count_qps(ctx) * sizeof(era->use[0]));
+	era = new_era(ctx);
 	rp_lock(&ah->lock);
 	for (r = era && to->real ? to->real->next : NULL; r; r = r->next)
 		if (!r->era) {
@@ -190,7 +198,7 @@ static void repath_all(struct rp_context *ctx, uint32_t port, const uint8_t *gid
 	if (to->slid && RP_REAL(rp_real.ibv_query_port(ctx->real, port, (void *)&attr)))
 		return;
 	rp_lock(&ctx->objects);
-	era = calloc(1, sizeof(*era) + count_qps(ctx) * sizeof(era->use[0]));
+	era = new_era(ctx);
 	list_for_each(ah, &ctx->ahs, node)
 		if (era && is_by(ah, port, attr.lid, to->slid))
 			any |= repath(ah, gid, to, era);

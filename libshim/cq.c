@@ -291,7 +291,7 @@ static int take_more(struct rp_cq *cq)
 	struct ibv_wc wc;
 	int total = 0;
 
-	while (cq->real_ex && reserve(cq, 1) && rp_cq_ex_read(cq, &wc, &more))
+	while (reserve(cq, 1) && !rp_cq_ex_read(cq, &wc, &more))
 		if (rp_wc_translate(&wc)) {
 			push(cq, &wc, &more);
 			total++;

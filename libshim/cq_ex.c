@@ -64,35 +64,29 @@ static void read_current(struct rp_cq *cq, struct ibv_wc *wc, struct rp_wc_more 
 		real->read_tm_info(real, &more->tm_info);
 }
 
-bool rp_cq_ex_read(struct rp_cq *cq, struct ibv_wc *wc, struct rp_wc_more *more)
+int rp_cq_ex_read(struct rp_cq *cq, struct ibv_wc *wc, struct rp_wc_more *more)
 {
 	struct ibv_poll_cq_attr attr = { 0 };
+	int ret = cq->real_ex ? cq->real_ex->start_poll(cq->real_ex, &attr) : ENOENT;
 
-	if (cq->real_ex->start_poll(cq->real_ex, &attr))
-		return false;
+	if (ret)
+		return ret;
 	read_current(cq, wc, more);
 	cq->real_ex->end_poll(cq->real_ex);
-	return true;
+	return 0;
 }
 
 /* The next entry that is for the application. */
 static int take(struct rp_cq *cq)
 {
-	struct ibv_poll_cq_attr attr = { 0 };
 	struct rp_cq_ex *ex = cq->ex;
 	int ret = 0;
 
 	rp_lock(&cq->lock);
-	if (rp_cq_soft_pop(cq, &ex->wc, &ex->more))
-		goto out;
-	do {
-		ret = cq->real_ex ? cq->real_ex->start_poll(cq->real_ex, &attr) : ENOENT;
-		if (ret)
-			goto out;
-		read_current(cq, &ex->wc, &ex->more);
-		cq->real_ex->end_poll(cq->real_ex);
-	} while (!rp_wc_translate(&ex->wc));
-out:
+	if (!rp_cq_soft_pop(cq, &ex->wc, &ex->more))
+		do
+			ret = rp_cq_ex_read(cq, &ex->wc, &ex->more);
+		while (!ret && !rp_wc_translate(&ex->wc));
 	rp_unlock(&cq->lock);
 	if (!ret) {
 		cq->cqex.wr_id = ex->wc.wr_id;

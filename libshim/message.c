@@ -140,7 +140,7 @@ void rp_peer_forked(void)
 }
 
 /* Has it still to answer for one of its connections? */
-static bool is_asked(const struct rp_peer *peer, uint32_t id)
+static bool must_answer(const struct rp_peer *peer, uint32_t id)
 {
 	const struct rp_conn *c;
 
@@ -159,7 +159,7 @@ void rp_peer_expire(void)
 		struct rp_peer *peer = q->peer;
 		bool prepare = q->count == &peer->prepares;
 
-		if (prepare && !is_asked(peer, q->id)) {
+		if (prepare && !must_answer(peer, q->id)) {
 			rp_message_answered(peer, q->id);
 			rp_move_prepared(NULL);
 			continue;

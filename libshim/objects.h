@@ -192,8 +192,8 @@ void rp_cq_sweep(struct rp_cq *cq);
 /* cq_ex.c */
 int rp_cq_ex_init(struct rp_cq *cq);
 void rp_cq_ex_free(struct rp_cq *cq);
-/* The device's next entry, as it is; false: there is none. The caller holds cq->lock. */
-bool rp_cq_ex_read(struct rp_cq *cq, struct ibv_wc *wc, struct rp_wc_more *more);
+/* The device's next entry, as it is: 0, ENOENT or what start_poll() says. The caller holds cq->lock. */
+int rp_cq_ex_read(struct rp_cq *cq, struct ibv_wc *wc, struct rp_wc_more *more);
 
 /* clock.c */
 /* The stamps of the device that is there will be read; false: its clock can not be. */
