@@ -22,17 +22,22 @@ VICTIMS = {(2, 3): (1, 5), (4, 1): (3, 5)}
 LINK = 32.0                                     # Gbit/s of data on 4x QDR
 
 
-def throughput(victim_sl):
+def measured(source, victim_sl, after, every):
+    """All flows, with sources of this kind: from so many microseconds on, sampled as often."""
     with Fabric("xgft:2,3/1,2", opensm="-R ftree") as fabric:
         for a, b in CONGESTED:
-            fabric.command(f'Flow "H{a}" "H{b}" message=20000 sl=0')
+            fabric.command(f'Flow "H{a}" "H{b}" {source} sl=0')
         for a, b in VICTIMS:
-            fabric.command(f'Flow "H{a}" "H{b}" message=20000 sl={victim_sl}')
-        fabric.command("Advance 2000")
-        fabric.command("Measure 500")
+            fabric.command(f'Flow "H{a}" "H{b}" {source} sl={victim_sl}')
+        fabric.command(f"Advance {after}")
+        fabric.command(f"Measure {every}")
         fabric.command("Advance 20000")
-        flows = json.loads(fabric.command("Results json"))["flows"]
-        return {(int(f["from"][1:]), int(f["to"][1:])): f["gbps"] for f in flows}
+        return json.loads(fabric.command("Results json"))["flows"]
+
+
+def throughput(victim_sl):
+    return {(int(f["from"][1:]), int(f["to"][1:])): f["gbps"]
+            for f in measured("message=20000", victim_sl, 2000, 500)}
 
 
 def ended():
@@ -58,16 +63,9 @@ def ended():
 def closed_loop(victim_sl):
     """What the sum of the hot spot and each victim get of a link, with sources like vhca's queue pairs.
     tests/vm/test_vhca_hol.py holds real ones against it."""
-    with Fabric("xgft:2,3/1,2", opensm="-R ftree") as fabric:
-        for a, b in CONGESTED:
-            fabric.command(f'Flow "H{a}" "H{b}" message=20000 window=32 ack=16 sl=0')
-        for a, b in VICTIMS:
-            fabric.command(f'Flow "H{a}" "H{b}" message=20000 window=32 ack=16 sl={victim_sl}')
-        fabric.command("Advance 3000")
-        fabric.command("Measure 1000")
-        fabric.command("Advance 20000")
-        found = [flow["gbps"] / LINK for flow in json.loads(fabric.command("Results json"))["flows"]]
-        return sum(found[:3]), *found[3:]
+    flows = measured("message=20000 window=32 ack=16", victim_sl, 3000, 1000)
+    found = [flow["gbps"] / LINK for flow in flows]
+    return sum(found[:3]), *found[3:]
 
 
 def main():
