@@ -25,6 +25,7 @@ struct router {
 	uint32_t *ends;
 	int64_t *slots;
 	bool *below;		/* [part * switches + switch]: its ends are there or below */
+	uint64_t *heavy;	/* by switch: weights above 1 of what it leads down to */
 };
 
 /* Of the LID that is being routed. */
@@ -41,6 +42,7 @@ struct candidate {
 	uint8_t port;
 	uint32_t blocked;
 	uint64_t score;
+	uint64_t heavy;
 	uint32_t mark;
 	uint64_t guid;
 };
@@ -61,27 +63,32 @@ static bool may_use(const struct router *r, const struct target *t, const struct
 /*
  * The combined objective, equation 2 of the paper: routes stand for isolation, where a switch that
  * the partition is not at yet counts as half a route more, weights for balance. Both are parts of
- * what the candidates have together.
+ * what the candidates have together. Heavy ends of different leaves go by different switches if they
+ * can, or who sends to several of them would do so by one link up: for them a switch that leads to
+ * more of that than another one counts as half a unit of weight more.
  */
 static void score(const struct router *r, const struct target *t, struct candidate *all, uint32_t n)
 {
 	const struct pftree *p = r->p;
-	uint64_t routes = 1, weight = 1;
+	uint64_t routes = 1, weight = 1, least = UINT64_MAX;
 
 	for (uint32_t i = 0; i < n; i++) {
 		routes += all[i].link->routes;
 		weight += all[i].link->weight;
+		if (all[i].heavy < least)
+			least = all[i].heavy;
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		struct candidate *c = &all[i];
 		uint32_t part = t->tree->n ? p->demands[t->tree->first].part : PFTREE_NOBODY;
-		uint64_t foreign;
+		uint64_t foreign, laden;
 
 		c->mark = part == PFTREE_NOBODY ? 0 :
 						  p->marks[c->peer * (size_t)p->n_parts + part];
 		foreign = c->mark ? 0 : 1;
+		laden = t->weight > 1 ? c->heavy > least : foreign;
 		c->score = r->isolation * (2 * c->link->routes + foreign) * weight +
-			   (100 - r->isolation) * (2 * c->link->weight + foreign) * routes;
+			   (100 - r->isolation) * (2 * c->link->weight + laden) * routes;
 		c->guid = p->topo->switches[c->peer].guid;
 	}
 }
@@ -193,6 +200,7 @@ static bool go_up(struct router *r, const struct target *t, uint32_t *at)
 					  count_blocked(r, t, group->peer, *at) : 0;
 			all[n++] = (struct candidate) {
 				.link = link, .peer = group->peer, .port = port, .blocked = blocked,
+				.heavy = r->heavy[group->peer],
 			};
 		}
 	}
@@ -201,6 +209,7 @@ static bool go_up(struct router *r, const struct target *t, uint32_t *at)
 	best = best_of(r, t, all, n);
 	r->routes->lft[best->peer][t->lid] = best->port;
 	r->done[best->peer] = true;
+	r->heavy[best->peer] += t->weight - 1;
 	r->spine[r->n_spine++] = best->peer;
 	*at = best->peer;
 	return true;
@@ -435,10 +444,11 @@ int pftree_route_all(struct pftree *p, struct rsm_routes *routes, int isolation)
 		.ends = calloc(2 * p->topo->n_ends + 1, sizeof(*r.ends)),
 		.slots = calloc(p->n_classes + 1, sizeof(*r.slots)),
 		.below = calloc(n * parts + 1, sizeof(*r.below)),
+		.heavy = calloc(n, sizeof(*r.heavy)),
 	};
 	int rc = -ENOMEM;
 
-	if (r.stamps && r.done && r.spine && r.ends && r.slots && r.below)
+	if (r.stamps && r.done && r.spine && r.ends && r.slots && r.below && r.heavy)
 		rc = route(&r);
 	free(r.stamps);
 	free(r.done);
@@ -446,5 +456,6 @@ int pftree_route_all(struct pftree *p, struct rsm_routes *routes, int isolation)
 	free(r.ends);
 	free(r.slots);
 	free(r.below);
+	free(r.heavy);
 	return rc;
 }

@@ -128,7 +128,8 @@ static int count_layers(const struct rsm_topo *topo, const struct rsm_routes *ro
 		const struct rsm_topo_end *end = &topo->ends[from];
 
 		for (uint32_t to = 0; !seen[end->leaf] && to < topo->n_ends; to++) {
-			int one = routes->sl(routes->context, end->lid, topo->ends[to].lid) + 1;
+			int one = to == from ? 1 :
+				  routes->sl(routes->context, end->lid, topo->ends[to].lid) + 1;
 
 			n = one > n ? one : n;
 		}

@@ -71,6 +71,30 @@ static void figures_4_and_12(void)
 	bed_close(&f);
 }
 
+/* By weights alone, the one heavy host of each of four leaves is reached by a spine of its own. */
+static void heavy_ones_apart(void)
+{
+	static const enum wish any[] = { DEF };
+	bool taken[16] = { false };
+	struct fabric f;
+
+	bed_open(&f, "xgft:8,4/1,4");
+	bed_topo(&f, 0, 8);
+	partitions(&f, "AIQY", any);
+	for (unsigned int leaf = 0; leaf < 4; leaf++)
+		sprintf(f.policy + strlen(f.policy), "weight H%u 100\n", 8 * leaf + 1);
+	f.opt.pftree_isolation = 0;
+	CHECK_EQ(bed_route(&f, false), 0);
+	for (uint32_t i = 0; i < f.topo.n_ends; i += 8) {
+		int32_t spine = spine_to(&f, i);
+
+		CHECK(spine >= 0 && spine < 16 && !taken[spine]);
+		taken[spine] = true;
+	}
+	all_arrive(&f);
+	bed_close(&f);
+}
+
 /* Figure 5: three partitions, two spines. Figure 6: the first shares nothing. */
 static void figures_5_and_6(void)
 {
@@ -390,6 +414,7 @@ static void no_way_down_and_up(void)
 int main(void)
 {
 	figures_4_and_12();
+	heavy_ones_apart();
 	figures_5_and_6();
 	weights();
 	refusals();
