@@ -109,6 +109,22 @@ def affected():
                 expect(len(serials) == len(set(serials)), "once for each routing", serials)
 
 
+def auto():
+    """The records to who has few changed paths; one report about everything to who has more."""
+    for most in 1, 32:
+        with Managed(MESH, "-R lash", method="auto", unpath="off", coalesce="off",
+                     auto_records=most) as fabric:
+            with Hosts(fabric) as hosts:
+                hosts.fault(FAULT_TWO)
+                told = [(name, notice.serial, notice.mask != 0) for name in hosts.listeners
+                        for notice in once(hosts, name)]
+        expect(told, "somebody is told")
+        for name, serial, of_one in told:
+            n = sum((name, serial) == other[:2] for other in told)
+            expect(n == 1 if not of_one else n <= most, most, "records at most, or one report", told)
+        expect(any(not of_one for *_, of_one in told) == (most == 1), "by the number", most, told)
+
+
 def repeated():
     """The same notice comes again, under the same number, until it is answered, or to the limit."""
     with Managed(MESH, "-R lash", method="hybrid", report_timeout=50) as fabric:
@@ -162,6 +178,7 @@ def main():
     repath_only()
     order()
     affected()
+    auto()
     repeated()
     steady()
     dry_run()
