@@ -30,17 +30,22 @@ def vfabric():
     return module
 
 
-def managed():
-    """tests/sm/managed.py, which imports that bed."""
+def of_sm(name):
+    """A module of tests/sm, which imports that bed."""
     other = sys.modules["bed"]
     sys.modules["bed"] = vfabric()
     sys.path.insert(0, os.path.join(TOP, "tests", "sm"))
     try:
-        found = importlib.import_module("managed")
-        found.Managed.judged = False
-        return found
+        return importlib.import_module(name)
     finally:
         sys.modules["bed"] = other
+
+
+def managed():
+    """tests/sm/managed.py"""
+    found = of_sm("managed")
+    found.Managed.judged = False
+    return found
 
 
 def virtual(topology, opensm, flows):
