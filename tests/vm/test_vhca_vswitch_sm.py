@@ -8,7 +8,6 @@ from move import SHIM, moving
 from test_vhca_vswitch import VfMover
 from traffic import Pair
 
-PENDING = "it has passed twice, and not yet with all"
 GUESTS = 3
 SOCKET = "/run/osm-repath-vm.sock"
 FIRST_VF = 3            # its port of the vSwitch: the cable and the PF come first

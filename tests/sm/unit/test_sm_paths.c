@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Who is told what, and when, of tables that are computed and set, above all when they could not be
+ * compared: then all are told, and all once more when they can be. The parts that sm/paths.c calls
+ * are here, and write down what it says.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "check.h"
+#include "engine.h"
+#include "method.h"
+#include "plugin.h"
+#include "prd.h"
+#include "repath_sm.h"
+#include "signal.h"
+#include "view.h"
+
+/* What was said: u, r to hosts whose paths changed, U, R to all; x: what was known is forgotten. */
+static char said[32];
+static rsm_computed hooked;
+static bool compares = true, unpaths = true, no_view, no_changes;
+static unsigned long long changed;
+
+static void say(char c)
+{
+	size_t n = strlen(said);
+
+	CHECK(n + 1 < sizeof(said));
+	said[n] = c;
+	said[n + 1] = '\0';
+}
+
+static void is_said(const char *expected)
+{
+	if (strcmp(said, expected))
+		fprintf(stderr, "\"%s\" was said, not \"%s\"\n", said, expected);
+	CHECK(!strcmp(said, expected));
+	said[0] = '\0';
+}
+
+struct rsm_prd *rsm_prd_new(void)
+{
+	return calloc(1, 1);
+}
+
+void rsm_prd_free(struct rsm_prd *prd)
+{
+	free(prd);
+}
+
+void rsm_prd_reset(struct rsm_prd *prd)
+{
+	(void)prd;
+	say('x');
+}
+
+int rsm_prd_update(struct rsm_prd *prd, const struct rsm_net *net)
+{
+	(void)prd;
+	(void)net;
+	return 0;
+}
+
+int rsm_prd_changes(struct rsm_prd *prd, uint32_t keep, struct rsm_changes *changes)
+{
+	(void)prd;
+	(void)keep;
+	if (no_changes)
+		return -ENOMEM;
+	changes->n = changed;
+	return 0;
+}
+
+void rsm_prd_told(struct rsm_prd *prd)
+{
+	(void)prd;
+}
+
+uint32_t rsm_prd_walked(const struct rsm_prd *prd)
+{
+	(void)prd;
+	return 0;
+}
+
+size_t rsm_prd_memory(const struct rsm_prd *prd)
+{
+	(void)prd;
+	return 0;
+}
+
+void rsm_changes_free(struct rsm_changes *changes)
+{
+	memset(changes, 0, sizeof(*changes));
+}
+
+int rsm_view_make(struct rsm *rsm, struct osm_routing_engine *engine, bool computed,
+		  struct rsm_net *net)
+{
+	(void)rsm;
+	(void)engine;
+	(void)computed;
+	(void)net;
+	return no_view ? -ENOMEM : 0;
+}
+
+void rsm_view_free(struct rsm_net *net)
+{
+	(void)net;
+}
+
+bool rsm_method_compares(const struct rsm *rsm)
+{
+	(void)rsm;
+	return compares;
+}
+
+bool rsm_method_unpaths(const struct rsm *rsm)
+{
+	(void)rsm;
+	return unpaths;
+}
+
+uint32_t rsm_method_keeps(const struct rsm *rsm)
+{
+	(void)rsm;
+	return UINT32_MAX;
+}
+
+void rsm_method_tell_all(struct rsm *rsm, uint16_t trap)
+{
+	(void)rsm;
+	say(trap == REPATH_SM_UNPATH ? 'U' : 'R');
+}
+
+void rsm_method_tell(struct rsm *rsm, uint16_t trap, const struct rsm_changes *changes)
+{
+	(void)rsm;
+	CHECK_EQ(changes->n, changed);
+	say(trap == REPATH_SM_UNPATH ? 'u' : 'r');
+}
+
+void rsm_signal_refresh(struct rsm *rsm, bool locked)
+{
+	(void)rsm;
+	(void)locked;
+}
+
+void rsm_signal_push(struct rsm *rsm)
+{
+	(void)rsm;
+}
+
+void rsm_signal_await(struct rsm *rsm, int milliseconds)
+{
+	(void)rsm;
+	(void)milliseconds;
+}
+
+void rsm_engines_hook(struct rsm *rsm, rsm_computed computed)
+{
+	(void)rsm;
+	hooked = computed;
+}
+
+struct rsm_engine_cpu rsm_engine_cpu(const struct osm_routing_engine *engine)
+{
+	(void)engine;
+	return (struct rsm_engine_cpu) { 0 };
+}
+
+uint64_t rsm_microseconds(void)
+{
+	return 0;
+}
+
+void osm_log(IN osm_log_t *const log, IN const osm_log_level_t level, IN const char *format, ...)
+{
+	(void)log;
+	(void)level;
+	(void)format;
+}
+
+static osm_opensm_t osm;
+static struct rsm rsm = { .osm = &osm };
+
+static void event(osm_epi_event_id_t id)
+{
+	rsm_paths_part.event(&rsm, id, NULL);
+}
+
+static void compute(unsigned long long n)
+{
+	changed = n;
+	event(OSM_EVENT_ID_HEAVY_SWEEP_START);
+	hooked(&rsm, NULL, 1);
+}
+
+static void set(void)
+{
+	event(OSM_EVENT_ID_UCAST_ROUTING_DONE);
+}
+
+static void route(unsigned long long n, const char *expected)
+{
+	compute(n);
+	set();
+	is_said(expected);
+}
+
+static void start(void)
+{
+	compares = unpaths = true;
+	no_view = no_changes = false;
+	osm.subn.sm_state = IB_SMINFO_STATE_MASTER;
+	CHECK_EQ(rsm_paths_part.start(&rsm), 0);
+}
+
+static void stop(void)
+{
+	rsm_paths_part.stop(&rsm);
+	said[0] = '\0';
+}
+
+static void compared(void)
+{
+	start();
+	route(0, "");
+	route(3, "ur");
+	unpaths = false;
+	route(3, "r");
+	/* Computed twice before any is set: what hosts are told is the last. */
+	compute(3);
+	compute(0);
+	set();
+	is_said("");
+	/* OpenSM's cache of routes computes nothing. */
+	changed = 2;
+	set();
+	is_said("r");
+	/* A method that does not compare: each time. */
+	compares = false;
+	route(0, "r");
+	stop();
+}
+
+/* @failing: of the two things that take memory. */
+static void without_memory(bool *failing)
+{
+	start();
+	route(3, "ur");
+	*failing = true;
+	route(3, "xR");
+	route(0, "xR");
+	*failing = false;
+	/* What is new is not compared with what they were told; the next again is. */
+	route(0, "R");
+	route(0, "");
+	route(3, "ur");
+
+	/* Not compared, and then, before it is set, compared with nothing. */
+	*failing = true;
+	compute(3);
+	*failing = false;
+	compute(0);
+	set();
+	is_said("xR");
+	route(0, "");
+
+	/* Compared, and then not. */
+	unpaths = false;
+	compute(3);
+	*failing = true;
+	compute(3);
+	set();
+	is_said("xR");
+	*failing = false;
+	route(0, "R");
+	route(0, "");
+
+	/* With OpenSM's cache of routes. */
+	*failing = true;
+	set();
+	is_said("xR");
+	*failing = false;
+	set();
+	is_said("R");
+	changed = 1;
+	set();
+	is_said("r");
+	stop();
+}
+
+/* Another subnet manager is master meanwhile: who comes back knows nothing of what it has told. */
+static void standby(void)
+{
+	start();
+	no_view = true;
+	route(3, "xR");
+	osm.subn.sm_state = IB_SMINFO_STATE_STANDBY;
+	event(OSM_EVENT_ID_STATE_CHANGE);
+	is_said("x");
+	no_view = false;
+	osm.subn.sm_state = IB_SMINFO_STATE_MASTER;
+	event(OSM_EVENT_ID_STATE_CHANGE);
+	route(0, "");
+	route(3, "ur");
+	stop();
+}
+
+int main(void)
+{
+	cl_plock_init(&osm.lock);
+	compared();
+	without_memory(&no_view);
+	without_memory(&no_changes);
+	standby();
+	cl_plock_destroy(&osm.lock);
+	puts("ok");
+	return 0;
+}
