@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* repath fabric: the routing of a whole InfiniBand subnet, checked and drawn. See repath-fabric(8). */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,7 +148,7 @@ static int write_file(const char *path, const struct check *c,
 		if (!ferror(to) && !fclose(to))
 			return 0;
 	}
-	perror(path);
+	fprintf(stderr, "repath: %s: %s\n", path, strerror(errno));
 	return EXIT_NO_DOOR;
 }
 
@@ -226,7 +227,7 @@ static int write_page(const struct words *w, const struct page *page)
 		if (!ferror(to) && !fclose(to))
 			return w->save ? write_file(w->save, page->now, save) : 0;
 	}
-	perror(w->html);
+	fprintf(stderr, "repath: %s: %s\n", w->html, strerror(errno));
 	return EXIT_NO_DOOR;
 }
 

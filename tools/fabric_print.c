@@ -23,7 +23,7 @@ static void print_text(const struct check *c)
 		if (c->lanes >> vl & 1)
 			printf(" %u", vl);
 	printf("; credit loops: %u\n", c->ncycles);
-	if (c->shared_links || c->shared_lanes)
+	if (c->users)
 		printf("partitions share %u links, %u lanes of them\n", c->shared_links,
 		       c->shared_lanes);
 	for (unsigned int i = 0; i < c->faults; i++)

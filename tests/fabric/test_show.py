@@ -124,6 +124,9 @@ def tree():
         changes = {row[0]: row[1:] for row in table(dom, "change")}
         expect(changes["cables"] == ["32", "31"], changes)
         expect(changes["cables gone, new"] == ["1", "0"], changes)
+        rows = table(dom, "cables")
+        expect(len(rows) == 2 and "L1-1 port 5" in rows[1][0] and rows[1][1] == "gone", rows)
+        expect(dom.count('class="gone"') == 1 and "dotted: a cable that has gone" in dom, "it is drawn, too")
         expect(int(changes["paths that go another way"][1]) > 0, changes)
         expect("port 4 to H16" in " ".join(sum(table(dom, "busiest")[1:4], [])), "its load", dom)
         expect(table(dom, "hotspots")[1], "somebody waits for credits")

@@ -39,7 +39,7 @@ SMALL, LARGE = "xgft:2,3/1,2,speed=2", f"{NETS}/oversubscribed.net"
 class Experiment:
     """A fabric with a hot spot: hosts that send to it, and a flow that is in the way."""
 
-    def __init__(self, name, slow_sl=1):
+    def __init__(self, name, slow_sl=1, engine="ftree"):
         self.small = name in ("I", "II")
         self.name = name
         self.spot = "H5" if self.small else "H9"
@@ -47,7 +47,7 @@ class Experiment:
         self.hot = [(sender, self.spot) for sender in senders]
         options = {"slow_sl": slow_sl, "hotspot_mbit": round(LINK * 1000 / SLOW), "hotspot_calm": 3,
                    "method": "hybrid"}
-        self.fabric = Managed(SMALL if self.small else LARGE, "-R ftree -Q", conf=SWEEPS,
+        self.fabric = Managed(SMALL if self.small else LARGE, f"-R {engine},no_fallback -Q", conf=SWEEPS,
                               sm_host="H4" if self.small else "H12", vfabric=("-r",), **options)
 
     def __enter__(self):

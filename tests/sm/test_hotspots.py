@@ -42,8 +42,8 @@ def separate(x):
     return one, freed(x)
 
 
-def first():
-    with Experiment("I") as x:
+def first(engine):
+    with Experiment("I", engine=engine) as x:
         one, two = separate(x)
         expect(one[x.victim] < 1.1 * one[x.hot[0]], "the victim has its neighbour's share", one)
         expect(two[x.victim] > 0.9 * BUS, "and all that it wants beside the slow lane", two)
@@ -77,7 +77,8 @@ def nothing_to_see():
 
 def main():
     nothing_to_see()
-    first()
+    for engine in ("ftree", "dfsssp"):
+        first(engine)
     link_fails()
     return 0
 

@@ -11,6 +11,13 @@ const struct fabric_port *change_port(const struct fabric *in, const struct fabr
 	return n && p->num <= n->nports ? &n->port[p->num] : NULL;
 }
 
+bool change_is_gone(const struct fabric *in, const struct fabric_port *p)
+{
+	const struct fabric_port *other = change_port(in, p);
+
+	return p->peer && (!other || !other->peer || other->peer != change_port(in, p->peer));
+}
+
 /* Cables of @a that are not in @b, and nodes. */
 static void count_gone(const struct fabric *a, const struct fabric *b, unsigned int *cables,
 		       unsigned int *nodes)
@@ -19,14 +26,8 @@ static void count_gone(const struct fabric *a, const struct fabric *b, unsigned 
 
 	for (unsigned int i = 0; i < a->nodes; i++) {
 		*nodes += !fabric_node(b, a->node[i]->guid);
-		for (unsigned int p = 1; p <= a->node[i]->nports; p++) {
-			const struct fabric_port *port = &a->node[i]->port[p];
-			const struct fabric_port *other = change_port(b, port);
-
-			if (port->peer)
-				ends += !other || !other->peer ||
-					other->peer != change_port(b, port->peer);
-		}
+		for (unsigned int p = 1; p <= a->node[i]->nports; p++)
+			ends += change_is_gone(b, &a->node[i]->port[p]);
 	}
 	*cables = ends / 2;
 }

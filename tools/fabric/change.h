@@ -29,5 +29,7 @@ void change_find(struct change *c, const struct fabric *before, const struct fab
 void change_free(struct change *c);
 /* The same port in another state, or NULL. */
 const struct fabric_port *change_port(const struct fabric *in, const struct fabric_port *p);
+/* Whether a port has a cable that is not there in another state. */
+bool change_is_gone(const struct fabric *in, const struct fabric_port *p);
 
 #endif /* REPATH_FABRIC_CHANGE_H */

@@ -12,7 +12,7 @@ static const char *name_of(const struct fabric *f, unsigned int lid)
 	return f->lid[lid] ? f->lid[lid]->node->name : "nobody";
 }
 
-/* "S1 port 2 VL 0 -> S2 port 4 VL 0 (H1 to H5, SL 0) -> ..." */
+/* "S1 port 2 VL 0 waits for S2 port 4 VL 0 (path from H1 LID 1 to H5 LID 5, SL 0), which ..." */
 static void tell_cycle(struct check *c, const struct cycle *cycle)
 {
 	char *text = NULL;
@@ -22,19 +22,16 @@ static void tell_cycle(struct check *c, const struct cycle *cycle)
 	if (!to)
 		abort();
 	for (unsigned int i = 0; i < cycle->length; i++) {
-		const struct channel *ch = &cycle->channel[i];
+		const struct channel *ch = &cycle->channel[(i + 1) % cycle->length];
 		const struct wait *w = &cycle->wait[i];
 
-		fprintf(to, "%s port %u VL %u", ch->out->node->name, ch->out->num, ch->vl);
+		fprintf(to, "%s waits for %s port %u VL %u", i ? ", which" : "", ch->out->node->name,
+			ch->out->num, ch->vl);
 		if (w->dlid)
-			fprintf(to, " waits (path from %s LID %u to %s LID %u, SL %u) for ",
+			fprintf(to, " (path from %s LID %u to %s LID %u, SL %u)",
 				name_of(c->f, w->slid), w->slid, name_of(c->f, w->dlid), w->dlid,
 				w->sl);
-		else
-			fprintf(to, " waits for ");
 	}
-	fprintf(to, "%s port %u VL %u", cycle->channel[0].out->node->name,
-		cycle->channel[0].out->num, cycle->channel[0].vl);
 	fclose(to);
 	check_tell(c, "credit-loop", true, cycle->knot, c->f->has_sl ?
 		   "choose a routing engine that needs no more lanes than there are (OpenSM: updn,"
@@ -43,8 +40,9 @@ static void tell_cycle(struct check *c, const struct cycle *cycle)
 		   "no SLs of paths are known, all were taken for the same: if the routing engine"
 		   " uses lanes, add a file of lines \"slid dlid sl\"; else choose another engine"
 		   " (OpenSM: updn, lash, dfsssp)",
-		   "packets can wait for each other for ever: %s; %u lanes of links are tangled in"
-		   " this", text, cycle->knot);
+		   "packets can wait for each other for ever: %s port %u VL %u%s; %u lanes of links"
+		   " are tangled in this", cycle->channel[0].out->node->name,
+		   cycle->channel[0].out->num, cycle->channel[0].vl, text, cycle->knot);
 	free(text);
 }
 

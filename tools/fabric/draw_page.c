@@ -9,6 +9,7 @@
 #include "partition.h"
 
 #define PLACE	"@DATA@"
+#define NAMED	200	/* cables that have come or gone, of each */
 
 extern const char page_html[], page_html_end[];
 
@@ -155,6 +156,31 @@ static void partitions(const struct page *page, FILE *to)
 	fprintf(to, "],\n");
 }
 
+/* Cables of one state that are not in the other: ends, and their nodes by number now, or -1. */
+static void cables(const char *name, const struct fabric *in, const struct fabric *other,
+		   const struct fabric *now, FILE *to)
+{
+	unsigned int n = 0;
+
+	fprintf(to, "\"%s\":[", name);
+	for (unsigned int i = 0; i < in->nodes; i++) {
+		for (unsigned int p = 1; p <= in->node[i]->nports && n < NAMED; p++) {
+			const struct fabric_port *a = &in->node[i]->port[p], *b = a->peer;
+			const struct fabric_node *at, *peer;
+
+			if (!b || b->node->index < i || (b->node->index == i && b->num < p) ||
+			    !change_is_gone(other, a))
+				continue;
+			at = fabric_node(now, a->node->guid);
+			peer = fabric_node(now, b->node->guid);
+			fprintf(to, "%s[\"%s\",%u,\"%s\",%u,%d,%d]", n++ ? "," : "", a->node->name,
+				a->num, b->node->name, b->num, at ? (int)at->index : -1,
+				peer ? (int)peer->index : -1);
+		}
+	}
+	fprintf(to, "],\n");
+}
+
 static void changed(const struct page *page, FILE *to)
 {
 	const struct change *c = page->change;
@@ -164,6 +190,8 @@ static void changed(const struct page *page, FILE *to)
 		fprintf(to, "\"change\":null\n");
 		return;
 	}
+	cables("gone", page->before->f, page->now->f, page->now->f, to);
+	cables("added", page->now->f, page->before->f, page->now->f, to);
 	fprintf(to, "\"change\":{\"cablesGone\":%u,\"cablesNew\":%u,\"nodesGone\":%u,\"nodesNew\":%u,"
 		"\"entries\":%" PRIu64 ",\"paths\":%" PRIu64 ",\"moved\":%" PRIu64 ",\"bySwitch\":{",
 		c->cables_gone, c->cables_new, c->nodes_gone, c->nodes_new, c->entries, c->paths,

@@ -75,7 +75,8 @@ static void test_credit_loop(void)
 	CHECK_EQ(c.ncycles, 1);
 	CHECK_EQ(c.cycles[0].length, 3);
 	CHECK_EQ(c.cycles[0].knot, 3);
-	CHECK(says("credit-loop", "S1 port 1 VL 0 waits (path from H1 LID 1 to H3 LID 3, SL 0) for S2"));
+	CHECK(says("credit-loop", "S1 port 1 VL 0 waits for S2 port 1 VL 0 (path from H1 LID 1 to H3 LID 3, "
+		   "SL 0), which waits for S3"));
 	CHECK_EQ(c.longer, 3);
 	CHECK_EQ(c.most_longer, 1);
 	CHECK(!fault_of(&c, "longer")->wrong);
