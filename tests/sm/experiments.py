@@ -47,7 +47,7 @@ class Experiment:
         self.hot = [(sender, self.spot) for sender in senders]
         options = {"slow_sl": slow_sl, "hotspot_mbit": round(LINK * 1000 / SLOW), "hotspot_calm": 3,
                    "method": "hybrid"}
-        self.fabric = Managed(SMALL if self.small else LARGE, f"-R {engine},no_fallback -Q", conf=SWEEPS,
+        self.fabric = Managed(SMALL if self.small else LARGE, f"-R {engine} -Q", conf=SWEEPS,
                               sm_host="H4" if self.small else "H12", vfabric=("-r",), **options)
 
     def __enter__(self):
