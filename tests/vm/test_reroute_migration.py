@@ -7,8 +7,6 @@ from test_reroute_traffic import checked, counts
 # The fabric is as busy as a guest: alone.
 GUESTS = 2
 
-PENDING = "it has passed once, and takes a minute"
-
 
 def test(bed):
     fabric = bed.fabric("mesh:2", module="sqd=0")
