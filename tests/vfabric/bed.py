@@ -141,6 +141,19 @@ class Fabric:
             raise Failed(f"{command}: {result.returncode}: {result.stdout}{result.stderr}")
         return result.stdout
 
+    def nothing_wrong(self, *words):
+        """What repath fabric check says of the tables that OpenSM has set; two ends tell of a cable, and may
+        be heard apart."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            result = subprocess.run([f"{TOP}/build/repath", "fabric", "check", *words],
+                                    env=self.environment(self.sm_host), cwd=self.dir, text=True,
+                                    capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+            if not result.returncode:
+                return
+            expect(time.monotonic() < until, result.stdout, result.stderr)
+            time.sleep(0.3)
+
     def all_active(self):
         """Whether every cabled port is active."""
         dump = self.command("Dump")

@@ -17,6 +17,7 @@ def per_host(pattern, lanes):
     """Gbit/s"""
     with Fabric("tree:36,2", "-v", str(lanes), opensm="-R ftree") as fabric:
         expect(fabric.all_active(), "all ports are active")
+        fabric.nothing_wrong("sl", "0", "require", "minimal")
         fabric.command(f"{pattern} spread={lanes}")
         fabric.command("Advance 100")
         fabric.command("Measure")
