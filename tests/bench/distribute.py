@@ -19,6 +19,7 @@ SEED = "1"
 LOAD = "25"
 SIZES = (8, 16, 24, 32)
 WAYS = ("static", "ports", "turns", "dynamic")
+SEEDS = range(1, 13)
 PROGRAM = os.path.join(image.TOP, "build", "tests", "sm", "distribute")
 
 
@@ -38,6 +39,18 @@ def detail(record):
                lowest, steady, smps=total["smps"], us=total["us"], lost=total["lost"])
 
 
+def deadlocks(record):
+    """At full load: in how many changes packets wait for each other for good. Four switches of each network."""
+    for size in (12, 16, 24):
+        changes = [(seed, change, switch) for seed in SEEDS for change in ("add", "remove")
+                   for switch in range(1, size, size // 4)]
+        for how in WAYS:
+            found = [change for change in changes if run(size, *change, how, 0)[-1]["deadlock"] > 0]
+            record(f"{size} switches, full load, {how}: changes that deadlock for good", len(found),
+                   len(changes), "none" if how != "dynamic" else None, 0.0 if how != "dynamic" else None,
+                   found=found)
+
+
 def bench(record):
     for entries, text in ((1024, "whole tables"), (0, "blocks that differ")):
         for size in SIZES:
@@ -55,3 +68,4 @@ def bench(record):
                            deadlocks=sum(row["deadlock"] > 0 for row in rows),
                            **{key: round(value, 1) for key, value in mean.items()})
     detail(record)
+    deadlocks(record)
