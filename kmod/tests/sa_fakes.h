@@ -37,6 +37,7 @@ static struct {
 	bool cancelled[SENT_MAX];
 	int responses;			/* ReportResp */
 	int looks, ahs;
+	struct rdma_ah_attr ah;		/* the last one that was made */
 	struct ib_event_handler ipoib, other;
 	int events, others_events;	/* to them */
 	struct repath_new_path given;
@@ -96,6 +97,7 @@ static void others_event(struct ib_event_handler *handler, struct ib_event *even
 struct ib_ah *rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *attr, u32 flags)
 {
 	fake.ahs++;
+	fake.ah = *attr;
 	return kzalloc(sizeof(struct ib_ah), GFP_KERNEL) ?: ERR_PTR(-ENOMEM);
 }
 
