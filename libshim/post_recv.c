@@ -123,6 +123,52 @@ static int post_recv_list(struct rp_qp *qp, struct ibv_recv_wr *wr, struct ibv_r
 	return 0;
 }
 
+static inline bool is_plain_recv(struct rp_qp *qp, const struct ibv_recv_wr *wr, uint32_t slow)
+{
+	return !(qp->slow & slow) && !wr->next && wr->num_sge == 1 && !ring_full(&qp->rq);
+}
+
+/* @real: what the device is given; NULL: what is logged. */
+static inline __attribute__((always_inline))
+int post_plain_recv(struct rp_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr *real,
+		    struct ibv_recv_wr **bad)
+{
+	struct rp_ring *r = &qp->rq;
+	struct rp_slot *s = (struct rp_slot *)r->next;
+	int ret;
+
+	log_recv(qp, wr);
+	r->submitted = r->head;
+	ret = qp->real->context->ops.post_recv(qp->real, real ?: &s->recv, bad);
+	if (unlikely(ret)) {
+		r->submitted--;
+		rp_ring_rollback(r);
+		*bad = wr;
+	}
+	return ret;
+}
+
+/*
+ * The same after a move, with its real key, if all before it was given to the device and the key is
+ * known; false: it is for post_recv_list().
+ */
+static bool post_moved_recv(struct rp_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad,
+			    int *ret)
+{
+	struct rp_scratch *x;
+
+	if (!is_plain_recv(qp, wr, rp_slow_moved_recv.mask) || qp->rq.submitted < qp->rq.head ||
+	    rp_no_remap)
+		return false;
+	x = rp_scratch_of(qp);
+	if (!x || !rp_real_sges(qp, x->sge, wr->sg_list, 1))
+		return false;
+	x->recv[0] = (struct ibv_recv_wr){ .wr_id = (uintptr_t)qp->rq.next, .sg_list = x->sge,
+					   .num_sge = 1 };
+	*ret = post_plain_recv(qp, wr, x->recv, bad);
+	return true;
+}
+
 int rp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct rp_qp *qp = to_rp_qp(ibqp);
@@ -134,21 +180,10 @@ int rp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 		return EINVAL;
 	}
 	rp_lock(&qp->lock);
-	if (likely(!(qp->slow & rp_slow_recv.mask) && !wr->next && wr->num_sge == 1 &&
-		   !ring_full(r))) {
-		struct rp_slot *s = (struct rp_slot *)r->next;
-
-		log_recv(qp, wr);
-		r->submitted = r->head;
-		ret = qp->real->context->ops.post_recv(qp->real, &s->recv, bad);
-		if (unlikely(ret)) {
-			r->submitted--;
-			rp_ring_rollback(r);
-			*bad = wr;
-		}
-	} else {
+	if (likely(is_plain_recv(qp, wr, rp_slow_recv.mask)))
+		ret = post_plain_recv(qp, wr, NULL, bad);
+	else if (!post_moved_recv(qp, wr, bad, &ret))
 		ret = post_recv_list(qp, wr, bad);
-	}
 	rp_unlock(&qp->lock);
 	return ret;
 }

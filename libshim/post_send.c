@@ -294,19 +294,21 @@ static int post_send_list(struct rp_qp *qp, struct ibv_send_wr *wr, struct ibv_s
 	return 0;
 }
 
-/* One request with one element on an RC queue pair that has not moved: what benchmarks and most
- * programs do. Everything else, and every error, is post_send_list()'s. */
-static inline bool is_plain_send(struct rp_qp *qp, const struct ibv_send_wr *wr)
+/* One request with one element on an RC queue pair: what benchmarks and most programs do. Everything
+ * else, and every error, is post_send_list()'s. */
+static inline bool is_plain_send(struct rp_qp *qp, const struct ibv_send_wr *wr, uint32_t slow)
 {
 	const unsigned int tails = 1u << IBV_WR_BIND_MW | 1u << IBV_WR_LOCAL_INV;
 
-	return !(qp->slow & rp_slow_send.mask) && !wr->next && wr->num_sge == 1 &&
+	return !(qp->slow & slow) && !wr->next && wr->num_sge == 1 &&
 	       !(wr->send_flags & IBV_SEND_INLINE) && (unsigned int)wr->opcode < 32 &&
 	       !(tails >> wr->opcode & 1) && !ring_full(&qp->sq);
 }
 
-static inline int post_plain_send(struct rp_qp *qp, struct ibv_send_wr *wr,
-				  struct ibv_send_wr **bad)
+/* @real: what the device is given; NULL: what is logged. */
+static inline __attribute__((always_inline))
+int post_plain_send(struct rp_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr *real,
+		    struct ibv_send_wr **bad)
 {
 	struct rp_ring *r = &qp->sq;
 	struct rp_slot *s = (struct rp_slot *)r->next;
@@ -317,13 +319,49 @@ static inline int post_plain_send(struct rp_qp *qp, struct ibv_send_wr *wr,
 	r->sends = s->sends;
 	ring_advance(r);
 	r->submitted = r->head;
-	ret = qp->real->context->ops.post_send(qp->real, &s->send, bad);
+	ret = qp->real->context->ops.post_send(qp->real, real ?: &s->send, bad);
 	if (unlikely(ret)) {
 		r->submitted--;
 		rp_ring_rollback(r);
 		*bad = wr;
 	}
 	return ret;
+}
+
+/*
+ * The same after a move, with real keys, if all before it was given to the device and the keys are
+ * known; false: it is for post_send_list().
+ */
+static bool post_moved_send(struct rp_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
+			    int *ret)
+{
+	struct rp_scratch *x;
+	struct ibv_send_wr *to;
+
+	if (!is_plain_send(qp, wr, rp_slow_moved_send.mask) || qp->sq.submitted < qp->sq.head ||
+	    qp->key_stop || qp->as_is || qp->handles || rp_no_remap)
+		return false;
+	x = rp_scratch_of(qp);
+	if (!x || !rp_real_sges(qp, x->sge, wr->sg_list, 1))
+		return false;
+	to = x->send;
+	memcpy(&to->num_sge, &wr->num_sge, offsetof(struct ibv_send_wr, qp_type) -
+	       offsetof(struct ibv_send_wr, num_sge));
+	to->wr_id = (uintptr_t)qp->sq.next;
+	to->next = NULL;
+	to->sg_list = x->sge;
+	if (qp->rkeys && !real_rkey(qp, to))
+		return false;
+	*ret = post_plain_send(qp, wr, to, bad);
+	return true;
+}
+
+static __attribute__((noinline))
+int post_other_send(struct rp_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	int ret;
+
+	return post_moved_send(qp, wr, bad, &ret) ? ret : post_send_list(qp, wr, bad);
 }
 
 int rp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -334,10 +372,10 @@ int rp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 	if (unlikely(ibqp->qp_type == IBV_QPT_UD))
 		rp_ah_prepare(wr);
 	rp_lock(&qp->lock);
-	if (likely(is_plain_send(qp, wr)))
-		ret = post_plain_send(qp, wr, bad);
+	if (likely(is_plain_send(qp, wr, rp_slow_send.mask)))
+		ret = post_plain_send(qp, wr, NULL, bad);
 	else
-		ret = post_send_list(qp, wr, bad);
+		ret = post_other_send(qp, wr, bad);
 	rp_unlock(&qp->lock);
 	return ret;
 }
@@ -351,13 +389,13 @@ int rp_qp_post_batch(struct rp_qp *qp, struct ibv_send_wr *wr, unsigned int n)
 	if (unlikely(qp->qp.qp_type == IBV_QPT_UD))
 		rp_ah_prepare(wr);
 	rp_lock(&qp->lock);
-	if (likely(is_plain_send(qp, wr))) {
-		ret = post_plain_send(qp, wr, &bad);
+	if (likely(is_plain_send(qp, wr, rp_slow_send.mask))) {
+		ret = post_plain_send(qp, wr, NULL, &bad);
 	} else {
 		if (!has_room(r, n))
 			rp_ring_make_room(qp, r, qp->qp.send_cq);
 		if (has_room(r, n))
-			ret = post_send_list(qp, wr, &bad);
+			ret = post_other_send(qp, wr, &bad);
 	}
 	rp_unlock(&qp->lock);
 	return ret;

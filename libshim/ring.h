@@ -53,7 +53,9 @@ static const union {
 	bool byte[4];
 	uint32_t mask;
 } rp_slow_send = { .byte = { true, false, true, true } },
-  rp_slow_recv = { .byte = { false, true, true, false } };
+  rp_slow_recv = { .byte = { false, true, true, false } },
+  rp_slow_moved_send = { .byte = { true, false, false, true } },
+  rp_slow_moved_recv = { .byte = { false, true, false, false } };
 
 static inline void ring_advance(struct rp_ring *r)
 {
