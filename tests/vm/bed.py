@@ -98,7 +98,7 @@ class Bed:
 
     kernel: the Kernel that its guests boot; files: {path in the guests: path here}, put there
     beyond what the build made, to be filled before the first guest boots; booted: where guests'
-    states are kept, None: all boot.
+    states are kept, None: all boot; icount: its guests' clocks count instructions.
     """
 
     def __init__(self):
@@ -111,6 +111,7 @@ class Bed:
         self.expected_log_patterns = []
         self.files = {}
         self.booted = None if self.kernel.debug else booted.of_run()
+        self.icount = False
         self.at_end = []                # what a test has running outside of guests: called
         self._macs = 0
         self._vmlinux = self._initrd = None
@@ -127,7 +128,7 @@ class Bed:
             nics = [Nic("rdma", 0, address("rdma", number), self.new_mac())] if rdma else []
             planned.append((name, number, boot, memory, nics))
         states = {}
-        if self.booted:
+        if self.booted and not self.icount:
             self._each(planned, lambda plan: states.update({plan[0]: self.booted.state(*plan[2:])}))
         started = []
         for plan in planned:

@@ -39,7 +39,7 @@ class Guest:
         self._life += 1
         label = self.name if self._life == 1 else f"{self.name}.{self._life}"
         qemu = Qemu(self.bed.directory, label, self._boot, self.bed.networks, nics,
-                    self._memory, **start)
+                    self._memory, icount=self.bed.icount, **start)
         qemu.qmp.slowness = self.bed.kernel.slowness
         self.bed.qemus.append(qemu)
         return qemu

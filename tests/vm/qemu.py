@@ -26,9 +26,10 @@ class Qemu:
     of its own), the port repath.0, the port bed.0, and where a migration comes in.
     """
 
-    def __init__(self, directory, label, boot, networks, nics, memory, incoming=False, state=None):
+    def __init__(self, directory, label, boot, networks, nics, memory, incoming=False, state=None,
+                 icount=False):
         """With @incoming it waits for a migration; with @state it starts, paused, from what save()
-        has left there."""
+        has left there. With @icount its clocks count instructions, one a nanosecond."""
         self.label = label
         self._networks = networks
         self._backends = {nic.netdev for nic in nics}
@@ -39,7 +40,7 @@ class Qemu:
         self.uri = f"unix:{self._base}.incoming"
         self.console_path = self._base + ".console"
         self.log_path = self._base + ".log"
-        command = self._command(boot, memory) + networks.mgmt(boot.mgmt_mac)
+        command = self._command(boot, memory, icount) + networks.mgmt(boot.mgmt_mac)
         for nic in nics:
             command += ["-netdev", networks.backend_option(nic.netdev, nic.network),
                         "-device", ",".join(f"{k}={v}" for k, v in nic.device().items())]
@@ -53,12 +54,12 @@ class Qemu:
         self._wait_for_sockets()
         self.qmp = QMP(self._base + ".monitor")
 
-    def _command(self, boot, memory):
-        accel = kernels.accelerator()
+    def _command(self, boot, memory, icount):
+        accel = "tcg" if icount else kernels.accelerator()
         unix = "server=on,wait=off"
         options = BOOT_OPTIONS
         if accel == "tcg":
-            options += f" tsc_early_khz={kernels.tsc_khz()}"
+            options += f" tsc_early_khz={1000000 if icount else kernels.tsc_khz()}"
         command = [
             kernels.QEMU, "-nodefaults", "-no-user-config", "-display", "none",
             "-machine", "q35", "-accel", accel, "-cpu", "max", "-smp", CPUS, "-m", str(memory),
@@ -74,6 +75,8 @@ class Qemu:
             "-chardev", f"socket,id=agent,path={self.agent_path},{unix}",
             "-device", "virtserialport,chardev=agent,name=repath.0",
         ]
+        if icount:
+            command += ["-icount", "shift=0"]
         for port in range(PORTS):
             command += ["-device", f"pcie-root-port,id=port{port},chassis={port + 1},"
                                    f"slot={port + 1},bus=pcie.0"]
