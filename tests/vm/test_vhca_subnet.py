@@ -65,7 +65,11 @@ def programs(a):
                              ("ib_send_lat", "-n 100 -I 0"), ("ib_write_lat", "-n 100 -I 0"),
                              ("ib_read_lat", "-n 100"), ("ib_atomic_lat", "-n 100"),
                              ("ib_send_bw", "-c UD -s 2048 -n 100"),
-                             ("ib_send_bw", "-c UC -s 8192 -n 100")):
+                             ("ib_send_lat", "-c UD -n 100 -I 0"),
+                             ("ib_send_bw", "-c UC -s 8192 -n 100"),
+                             ("ib_send_lat", "-c UC -n 100 -I 0"),
+                             ("ib_write_bw", "-c UC -s 8192 -n 100"),
+                             ("ib_write_lat", "-c UC -n 100 -I 0")):
         said = pair(a, f"{program} -F -d vhca2 {options}", f"{program} -F -d vhca5 {options} 127.0.0.1")
         assert re.search(r"^ *\d+ +100 ", said, re.M), said
 
