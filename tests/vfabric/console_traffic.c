@@ -51,6 +51,18 @@ static uint32_t host(struct fabric *f, const char **at, FILE *out)
 	return f->nodes[node].first + (num ? num : 1);
 }
 
+/* A number, with a space or the line's end behind it. */
+static int number(const char **at, double *value)
+{
+	char *end;
+
+	*value = strtod(*at, &end);
+	if (end == *at || !strchr(" \t\r\n", *end))
+		return -1;
+	*at = end;
+	return 0;
+}
+
 /* What an option says that is not of a flow but of which flows there are. */
 struct asked {
 	int sa;				/* ask the SA for the service level */
@@ -64,9 +76,12 @@ static int options(const char *at, struct flow_spec *s, struct asked *ask, uint6
 
 	s->start = now;
 	while (sscanf(at, " %15[a-z]=%31[^ \t\r\n]%n", name, value, &used) == 2) {
-		double v = strtod(value, NULL);
+		const char *digits = value;
+		double v;
 
 		at += used;
+		if (number(&digits, &v))
+			v = -1;		/* which no option takes */
 		if (!strcmp(name, "sl") && !strcmp(value, "sa"))
 			ask->sa = 1;
 		else if (!strcmp(name, "sl") && v >= 0 && v < 16)
@@ -81,7 +96,7 @@ static int options(const char *at, struct flow_spec *s, struct asked *ask, uint6
 			s->messages = v;
 		else if (!strcmp(name, "rate") && v > 0)
 			s->gbps = v;
-		else if (!strcmp(name, "poisson"))
+		else if (!strcmp(name, "poisson") && v >= 0)
 			s->poisson = v != 0;
 		else if (!strcmp(name, "start") && v >= 0)
 			s->start = now + v * US;
@@ -240,26 +255,25 @@ static int cmd_pattern(struct fabric *f, enum flow_pattern pattern, const char *
 {
 	struct flow_spec s = { .pattern = pattern };
 	struct asked ask = { 0 };
-	unsigned int shift = 0;
-	char *end;
+	double value = 0;
 
 	if (pattern == FLOW_HOTSPOT) {
 		s.to = host(f, &rest, out);
 		if (s.to == NONE)
 			return -1;
-		s.hot = strtod(rest, &end) / 100;
-		rest = end;
-		if (!(s.hot >= 0 && s.hot <= 1)) {
+		if (number(&rest, &value) || !(value >= 0 && value <= 100)) {
 			fprintf(out, "# want 0 to 100 percent\n");
 			return -1;
 		}
-	} else if (pattern == FLOW_FIXED) {
-		shift = strtoul(rest, &end, 10);
-		rest = end;
+		s.hot = value / 100;
+	} else if (pattern == FLOW_FIXED &&
+		   (number(&rest, &value) || !(value >= 0 && value < f->nports))) {
+		fprintf(out, "# Permutation by how many hosts?\n");
+		return -1;
 	}
 	if (options(rest, &s, &ask, f->clock.now, out) || (ask.sa && pattern == FLOW_FIXED))
 		return -1;
-	if (add_everywhere(f, &s, shift, &ask)) {
+	if (add_everywhere(f, &s, value, &ask)) {
 		fprintf(out, "# no hosts with LIDs%s\n", ask.sa ? ", or no path" : "");
 		return -1;
 	}
@@ -307,15 +321,17 @@ static int cmd_deadlock(struct fabric *f, FILE *out)
 
 static int cmd_remove(struct fabric *f, const char *rest, FILE *out)
 {
-	unsigned int num, vl;
 	uint32_t node, queue;
+	unsigned int num;
+	double vl;
 
 	if (console_port(f, &rest, &node, &num, out))
 		return -1;
-	vl = strtoul(rest, NULL, 10);
-	if (!num || vl >= f->config.vls)
+	if (!num || number(&rest, &vl) || !(vl >= 0 && vl < f->config.vls)) {
+		fprintf(out, "# want a port and one of its VLs\n");
 		return -1;
-	queue = (f->nodes[node].first + num) * f->config.vls + vl;
+	}
+	queue = (f->nodes[node].first + num) * f->config.vls + (uint32_t)vl;
 	if (f->queues[queue].head == NONE) {
 		fprintf(out, "# that queue is empty\n");
 		return -1;
@@ -324,14 +340,25 @@ static int cmd_remove(struct fabric *f, const char *rest, FILE *out)
 	return 0;
 }
 
+static int cmd_measure(struct fabric *f, const char *rest, FILE *out)
+{
+	double us = 0;
+
+	if (rest[strspn(rest, " \t\r\n")] && (number(&rest, &us) || !(us >= 0 && us <= 1e12))) {
+		fprintf(out, "# Measure each how many microseconds?\n");
+		return -1;
+	}
+	return traffic_measure(f, us * US);
+}
+
 static double run_time;		/* spent in Advance, seconds */
 
 static int cmd_advance(struct fabric *f, const char *rest, FILE *out)
 {
-	double us = strtod(rest, NULL);
 	struct timespec a, b;
+	double us;
 
-	if (!(us > 0) || us > 1e12) {
+	if (number(&rest, &us) || !(us > 0 && us <= 1e12)) {
 		fprintf(out, "# Advance how many microseconds?\n");
 		return -1;
 	}
@@ -344,14 +371,13 @@ static int cmd_advance(struct fabric *f, const char *rest, FILE *out)
 
 static int cmd_at(struct fabric *f, const char *rest, FILE *out)
 {
-	char *line;
-	double us = strtod(rest, &line);
+	double us;
 
-	if (line == rest || us < 0) {
+	if (number(&rest, &us) || !(us >= 0 && us <= 1e12)) {
 		fprintf(out, "# At how many microseconds what?\n");
 		return -1;
 	}
-	return fault_schedule(f, f->clock.now + us * US, line);
+	return fault_schedule(f, f->clock.now + us * US, rest);
 }
 
 /*
@@ -407,7 +433,7 @@ int console_traffic(struct fabric *f, const char *word, const char *rest, FILE *
 	if (!strcasecmp(word, "lane"))
 		return cmd_lane(f, rest, out);
 	if (!strcasecmp(word, "measure"))
-		return traffic_measure(f, strtod(rest, NULL) * US);
+		return cmd_measure(f, rest, out);
 	if (!strcasecmp(word, "advance"))
 		return cmd_advance(f, rest, out);
 	if (!strcasecmp(word, "at"))

@@ -169,6 +169,16 @@ def seeds():
 
 
 def refused():
+    """A script ends there; what is wrong with a number is said."""
+    for line, why in (('Hotspot "H1"', "percent"), ('Hotspot "H1" x', "percent"),
+                      ('Hotspot "H1" 101', "percent"), ("Permutation", "how many hosts"),
+                      ("Permutation 1x", "how many hosts"), ("Measure x", "microseconds"),
+                      ("Measure 10x", "microseconds"), ("Measure -1", "microseconds"),
+                      ("Advance 5x", "microseconds"), ("At 5x Stop", "microseconds"),
+                      ('Remove "S1"[2]', "one of its VLs"), ('Remove "S1"[2] 99', "one of its VLs"),
+                      ('Flow "H1" "H3" sl=x', "sl=x"), ('Flow "H1" "H3" window=8x', "window=8x")):
+        said = run(line, ok=False)
+        expect(why in said, line, said)
     for line in ("Nonsense", 'Flow "H1" "H9"', "Advance", "At", 'Unlink "S1"[9]',
                  'Flow "H1" "H3" message=16777216 messages=1048576',
                  'Fault "S1"[2] loss=2', "Results nothing"):
