@@ -24,7 +24,7 @@ struct cable {
 	uint32_t session, sequence;
 	uint64_t guid, heard_ms, told_ms;
 	uint32_t sent[VHCA_VLS], received[VHCA_VLS], peer_limit[VHCA_VLS], told[VHCA_VLS];
-	uint8_t used, hca_port, function, up, era;
+	uint8_t used, hca_port, function, version, up, era;
 	uint8_t pulled;			/* by the console: it stays down, whatever the HCA says */
 	struct ext_backlog late;
 };
@@ -50,7 +50,7 @@ static void tell(struct fabric *f, struct cable *c, enum vhca_type type, unsigne
 	const struct net_port *np =
 		&f->nodes[f->ports[c->port].node].net->ports[f->ports[c->port].num];
 	struct vhca_header h = {
-		.magic = htonl(VHCA_MAGIC), .version = VHCA_VERSION, .type = type,
+		.magic = htonl(VHCA_MAGIC), .version = c->version, .type = type,
 		.port = c->hca_port, .vl = vl, .session = htonl(c->session),
 		.sequence = htonl(c->sequence++), .link = c->up, .width = np->width,
 		.speed = np->speed, .ext = np->ext, .length = htons(length),
@@ -167,6 +167,12 @@ static void hello(struct fabric *f, const struct vhca_header *h, const uint8_t *
 	uint32_t node, host, port;
 	char id[64];
 
+	if (h->version != VHCA_VERSION) {
+		snprintf(id, sizeof(id), "version %u of the wire, this vfabric has %u", h->version,
+			 VHCA_VERSION);
+		refuse(f, from, id);
+		return;
+	}
 	if (length >= sizeof(id))
 		return;
 	memcpy(id, body, length);
@@ -284,12 +290,14 @@ static void message(struct fabric *f, uint8_t *text, size_t n, struct cable *fro
 		return;
 	memcpy(&h, text, sizeof(h));
 	length = ntohs(h.length);
-	if (ntohl(h.magic) != VHCA_MAGIC || h.version != VHCA_VERSION || length != n - sizeof(h))
+	if (ntohl(h.magic) != VHCA_MAGIC || length != n - sizeof(h) ||
+	    (h.version != VHCA_VERSION && h.type != VHCA_HELLO))
 		return;
 	from->session = ntohl(h.session);
 	from->guid = be64_at((uint8_t *)&h.guid);
 	from->hca_port = h.port;
 	from->function = h.function;
+	from->version = h.version;
 	if (h.type == VHCA_HELLO) {
 		hello(f, &h, text + sizeof(h), length, from);
 		return;
@@ -307,7 +315,11 @@ static void message(struct fabric *f, uint8_t *text, size_t n, struct cable *fro
 		return;
 	}
 	if (h.link == VHCA_LINK_DOWN) {
-		set_down(f, c);
+		if (c->up) {
+			set_down(f, c);
+			/* Only who knows of that can train the link again. */
+			tell(f, c, VHCA_FLOW, 0, NULL, 0);
+		}
 		return;
 	}
 	if (h.era != c->era || !may_train(f, c))

@@ -49,7 +49,7 @@ def nonsense():
                 body[32:36] = bytes((1, rng.choice((1, 0x81, 4, 3)), 1, rng.choice((1, 2, 7))))
                 body[39] = rng.randrange(8)
             elif to is hca:
-                body[0:6] = struct.pack(">IBB", 0x76484341, 1, rng.randrange(8))
+                body[0:6] = struct.pack(">IBB", 0x76484341, 2, rng.randrange(8))
             try:
                 to.send(body)
             except BlockingIOError:

@@ -36,15 +36,16 @@ class Hca:
         self.socket.connect(f"{fabric.dir}/ext")
         self.socket.settimeout(5)
         self.host, self.guid, self.session = host.encode(), guid, session
-        self.sequence, self.tid = 0, 0
+        self.version, self.sequence, self.tid = 2, 0, 0
         self.sent, self.limit, self.room = [0] * 16, [0] * 16, [LIMIT] * 16
         self.link, self.era, self.packets = 1, 0, []
 
     def tell(self, kind, body=b"", vl=0):
         credit = [n & 0xffffffff for pair in zip(self.sent, self.room) for n in pair]
         self.socket.settimeout(5)
-        self.socket.send(HEADER.pack(0x76484341, 1, kind, 1, vl, self.session, self.sequence,
-                                     self.guid, self.link, 2, 4, 0, len(body), self.era) +
+        self.socket.send(HEADER.pack(0x76484341, self.version, kind, 1, vl, self.session,
+                                     self.sequence, self.guid, self.link, 2, 4, 0, len(body),
+                                     self.era) +
                          CREDITS.pack(*credit) + body)
         self.sequence += 1
 
@@ -56,7 +57,8 @@ class Hca:
         except socket.timeout:
             return None
         fields = HEADER.unpack_from(data)
-        expect(fields[0] == 0x76484341 and fields[5] == self.session, "header", fields)
+        expect(fields[:2] == (0x76484341, self.version) and fields[5] == self.session, "header",
+               fields)
         if fields[2] != REFUSED:
             self.limit = CREDITS.unpack_from(data, HEADER.size)[1::2]
             self.link_there, self.era = fields[8], fields[13]
@@ -146,6 +148,10 @@ def attach_two(fabric):
     expect(kind == REFUSED and b"another HCA" in why, "H1 is taken", why)
     kind, why = Hca(fabric, "H9", 0xd).attach()
     expect(kind == REFUSED and b"no such host" in why, "no H9", why)
+    b.version = 1
+    kind, why = b.attach()
+    expect(kind == REFUSED and b"version 1 of the wire, this vfabric has 2" in why, "too old", why)
+    b.version = 2
     expect(b.attach()[0] == WELCOME, "H2 is free")
     return a, b
 
@@ -244,8 +250,8 @@ def hear_link(hca, there):
 
 
 def switched_off(fabric, a, b):
-    """A switch port that is disabled, trained again, or of a switch that is down: its HCA is told, and
-    nothing but the end of that brings the link back."""
+    """A HCA that takes its link down, a switch port that is disabled, trained again, or of a switch that
+    is down: the HCA is told, and nothing but the end of that brings the link back."""
     def off_and_on(off, on):
         off()
         hear_link(b, 0)
@@ -265,6 +271,11 @@ def switched_off(fabric, a, b):
         b.send(3, 2, os.urandom(1000))
         expect(a.smp(1, 0x15, 4)[1][32] & 15 == 1, "the port is down until the HCA has seen it")
 
+    def own(link):
+        b.link = link
+        b.tell(FLOW)
+
+    off_and_on(lambda: own(0), lambda: own(1))
     off_and_on(lambda: set_port(a, 4, phys=DISABLED), lambda: set_port(a, 4, phys=POLLING))
     off_and_on(down, None)
     for hca in (a, b):

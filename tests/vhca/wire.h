@@ -15,10 +15,11 @@
  * Attaching: HELLO names a host of the topology by node id (body: up to 63 bytes, not terminated)
  * and the port of it that is plugged in. The switch port at the other end then belongs to this
  * sender; the modelled host gives up the cable. HELLO is repeated every VHCA_HELLO_MS until WELCOME
- * or REFUSED comes. A HELLO for a cable that has an owner replaces him if GUID and port are
- * the same (the HCA was restarted), and is REFUSED otherwise. Session: the HCA chooses a number with
- * HELLO, and both put it into every message; others are ignored, so that late datagrams of an
- * earlier life do no harm.
+ * or REFUSED comes, which says why. A HELLO of another version is REFUSED in that version; other
+ * messages of other versions are ignored. A HELLO for a cable that has an owner replaces him if
+ * GUID and port are the same (the HCA was restarted), and is REFUSED otherwise. Session: the HCA
+ * chooses a number with HELLO, and both put it into every message; others are ignored, so that late
+ * datagrams of an earlier life do no harm.
  *
  * Link state: each message says the sender's view (VHCA_LINK_*). The physical link is up when
  * both say UP; WELCOME and the FLOW messages carry changes (a cable pulled by the console: DOWN,
@@ -57,7 +58,7 @@
 #include <linux/types.h>
 
 #define VHCA_MAGIC		0x76484341u	/* "vHCA" */
-#define VHCA_VERSION		1
+#define VHCA_VERSION		2
 #define VHCA_VLS		16
 #define VHCA_BLOCK		64
 #define VHCA_MAX_PACKET		(4096 + 126)
