@@ -5,7 +5,7 @@ none has to be moved."""
 
 import test_repath_mesh as mesh
 
-PENDING = "it has passed once, in 237 s on a busy machine"
+PENDING = "it takes minutes (237 s on a busy machine), and make demo-repath plays the same faults"
 
 TIMEOUT = 600
 # The fabric is as busy as a guest: alone.

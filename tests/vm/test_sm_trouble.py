@@ -12,7 +12,7 @@ from test_vhca_deadlock import NET, PAIRS
 from tracking import repath
 from traffic import Pair
 
-PENDING = "it has passed once, in 92 s"
+PENDING = "it has passed twice, in 92 and 78 s on a busy machine: longer than a test may take"
 
 TIMEOUT = 600
 # The fabric is as busy as a guest: alone.
