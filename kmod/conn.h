@@ -63,6 +63,8 @@ struct repath_remote {
  * @must_reset: ABORT or ABORTED said that an end has left RTS
  * @connected_tx: CONNECTED was sent since GATE
  * @connected_rx: CONNECTED came since GATE
+ * @peer_gated: GATE, or what says that, came since it rested
+ * @peer_round: of this round of the peer's; valid if @peer_gated
  * @hello_busy: a HELLO is under way
  * @hello_acked: the peer has this end's token
  * @hello_again: another HELLO is wanted when this one has ended
@@ -92,6 +94,8 @@ struct repath_conn {
 	bool must_reset;
 	bool connected_tx;
 	bool connected_rx;
+	bool peer_gated;
+	u16 peer_round;
 	bool hello_busy;
 	bool hello_acked;
 	bool hello_again;
@@ -141,8 +145,8 @@ void repath_conn_update_ready(struct repath_conn *conn);
 void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, u32 qpn);
 /* A message of @type was sent (@tx) or accepted: keeps moving, and may destroy @conn. */
 void repath_conn_message(struct repath_conn *conn, u8 type, u32 flags, bool tx);
-/* Its shim says that it is on no move. */
-void repath_conn_rest(struct repath_conn *conn);
+/* Its shim says that it is on no move, having heard of the peer's rounds up to @heard. */
+void repath_conn_rest(struct repath_conn *conn, u16 heard);
 /* Calls @fn for each connection until it returns non-zero; @fn may destroy its connection. */
 struct repath_conn *repath_conn_get(struct repath_conn *conn);
 int repath_conn_for_each(int (*fn)(struct repath_conn *conn, void *arg), void *arg);

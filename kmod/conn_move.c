@@ -87,6 +87,20 @@ static void settled(struct repath_conn *conn)
 	conn->must_reset = false;
 	conn->connected_tx = false;
 	conn->connected_rx = false;
+	conn->peer_gated = false;
+}
+
+/* They are counted in 16 bits, and may overtake each other. */
+static bool is_after(u16 round, u16 other)
+{
+	return (s16)(round - other) > 0;
+}
+
+static void gated_by_peer(struct repath_conn *conn, u16 round)
+{
+	if (!conn->peer_gated || is_after(round, conn->peer_round))
+		conn->peer_round = round;
+	conn->peer_gated = true;
 }
 
 static void connected(struct repath_conn *conn, bool tx)
@@ -118,6 +132,8 @@ void repath_conn_message(struct repath_conn *conn, u8 type, u32 flags, bool tx)
 			conn->moving = true;
 		}
 		conn->moving_since = jiffies;
+		if (!tx)
+			gated_by_peer(conn, REPATH_REC_ROUND(flags));
 		break;
 	case REPATH_MSG_INFO:
 		if (conn->moving)
@@ -151,14 +167,15 @@ void repath_conn_message(struct repath_conn *conn, u8 type, u32 flags, bool tx)
 /**
  * repath_conn_rest - it is on no move
  * @conn: connection
+ * @heard: the peer's last round that its shim has heard of
  *
  * As its shim says, which knows what is late of what its peer has said, and gives up a peer that does
- * not answer.
+ * not answer. What lies in its socket meanwhile it does not know.
  */
-void repath_conn_rest(struct repath_conn *conn)
+void repath_conn_rest(struct repath_conn *conn, u16 heard)
 {
 	lockdep_assert_held(&repath_conn_mutex);
-	if (conn->moving)
+	if (conn->moving && !(conn->peer_gated && is_after(conn->peer_round, heard)))
 		settled(conn);
 }
 

@@ -14,6 +14,7 @@ static struct netlink_range_validation qpn_range = { .min = 0, .max = 0xffffff }
 static struct netlink_range_validation id_range = { .min = 1, .max = U32_MAX };
 static struct netlink_range_validation lid_range = { .min = 1, .max = 0xbfff };
 static struct netlink_range_validation pkey_range = { .min = 1, .max = U16_MAX };
+static struct netlink_range_validation round_range = { .min = 0, .max = U16_MAX };
 static struct netlink_range_validation errno_range = { .min = 0, .max = MAX_ERRNO };
 /* A day: what is longer is a mistake. */
 static struct netlink_range_validation timeout_range = { .min = 1, .max = 86400 * 1000 };
@@ -130,6 +131,7 @@ const struct nla_policy repath_unresolve_policy[REPATH_POLICY_SIZE] = {
 const struct nla_policy repath_cycled_policy[REPATH_POLICY_SIZE] = {
 	[REPATH_A_CONN_ID]	= POLICY_U32(id_range),
 	[REPATH_A_ERRNO]	= POLICY_U32(errno_range),
+	[REPATH_A_COUNT]	= POLICY_U32(round_range),
 };
 
 const struct nla_policy repath_path_set_policy[REPATH_POLICY_SIZE] = {

@@ -143,6 +143,12 @@ static inline bool rp_round_after(uint16_t a, uint16_t b)
 {
 	return (int16_t)(a - b) > 0;
 }
+
+static inline uint16_t rp_round_heard(const struct rp_conn *c)
+{
+	return rp_round_after(c->peer_round, c->peer_over) ? c->peer_round : c->peer_over;
+}
+
 /* Can it be moved: does the peer move with it, or is there none any more? */
 static inline bool rp_conn_peer_moves(const struct rp_conn *c)
 {

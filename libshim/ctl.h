@@ -99,8 +99,9 @@ int rp_ctl_numbers(uint32_t dev_index, const struct repath_number *rows, unsigne
 		   const struct repath_gid_change *gids, unsigned int ngids);
 /* -EADDRINUSE: others know another queue pair by this number */
 int rp_ctl_number_check(uint32_t dev_index, uint32_t qpn);
-/* @err: positive; ECANCELED: it is not on a move, whatever the peer has said, or has not answered */
-int rp_ctl_cycled(uint32_t conn_id, int err);
+int rp_ctl_cycled(uint32_t conn_id, int err);		/* @err: positive */
+/* It is not on a move, whatever the peer has said up to its round, or has not answered. */
+int rp_ctl_rests(uint32_t conn_id, uint16_t peer_round);
 
 /**
  * rp_ctl_call() - run a function on the control thread and wait until it has returned

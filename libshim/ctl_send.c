@@ -221,6 +221,18 @@ int rp_ctl_cycled(uint32_t conn_id, int err)
 	return send_msg(msg);
 }
 
+int rp_ctl_rests(uint32_t conn_id, uint16_t peer_round)
+{
+	struct nl_msg *msg = new_msg(REPATH_CMD_CYCLED, NL_AUTO_SEQ);
+
+	if (!msg)
+		return -ENOTCONN;
+	nla_put_u32(msg, REPATH_A_CONN_ID, conn_id);
+	nla_put_u32(msg, REPATH_A_ERRNO, ECANCELED);
+	nla_put_u32(msg, REPATH_A_COUNT, peer_round);
+	return send_msg(msg);
+}
+
 int rp_ctl_resolve(uint32_t id, const struct rp_ctl_address *a)
 {
 	struct nl_msg *msg = new_msg(REPATH_CMD_RESOLVE, id);

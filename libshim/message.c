@@ -257,7 +257,7 @@ static void lose(const struct rp_message *m, struct rp_conn *c)
 	if (!c->moving)
 		return;
 	if (m->type == REPATH_MSG_ABORT && c->aborting) {
-		rp_ctl_cycled(c->id, ECANCELED);
+		rp_ctl_rests(c->id, rp_round_heard(c));
 		rp_conn_cancel(c);
 	} else if (m->type == REPATH_MSG_INFO) {
 		rp_conn_kill(c);

@@ -174,7 +174,7 @@ static void rec_in(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
 {
 	if (of_ended_round(c, m->type, r)) {
 		if (!c->moving)		/* the module takes what it says for news */
-			rp_ctl_cycled(c->id, ECANCELED);
+			rp_ctl_rests(c->id, rp_round_heard(c));
 		return;
 	}
 	switch (m->type) {

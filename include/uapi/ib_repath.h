@@ -70,8 +70,9 @@
  *   RESOLVE   MSG_ID DEV_INDEX PORT QP_TYPE QPN SRC_QPN [SGID_INDEX DGID DLID SL]
  *                                        where is the queue pair that was at this address?
  *   UNRESOLVE MSG_ID                     a UD address is not used any more
- *   CYCLED    CONN_ID ERRNO              the answer to EV_CYCLE; ECANCELED: no answer: it is on no
- *                                        move, whatever its peer has said, or has not answered
+ *   CYCLED    CONN_ID ERRNO [COUNT]      the answer to EV_CYCLE; ECANCELED: no answer: it is on no
+ *                                        move, whatever its peer has said up to its round COUNT, or
+ *                                        has not answered
  *
  *   Events, unicast to the registered socket:
  *   EV_CHECK   OP_ID DEV_INDEX DEV_NAME TIMEOUT_MS FORCE?

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 14 */
+/* kunit-cases: 15 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../known.o ../stat.o */
 /* Connections: what keeps them, what ends them, and who may be their other end. */
 #include <kunit/test.h>
@@ -406,10 +406,10 @@ static void t_both_move(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, conn->moving);
 }
 
-static void rests(struct repath_conn *conn)
+static void rests(struct repath_conn *conn, u16 heard)
 {
 	mutex_lock(&repath_conn_mutex);
-	repath_conn_rest(conn);
+	repath_conn_rest(conn, heard);
 	mutex_unlock(&repath_conn_mutex);
 }
 
@@ -435,13 +435,35 @@ static void t_abort(struct kunit *test)
 	/* The peer never answers; what it said before comes late. */
 	message(conn, REPATH_MSG_GATE, 0, true);
 	message(conn, REPATH_MSG_ABORT, REPATH_REC_RESET, true);
-	rests(conn);
+	rests(conn, 0);
 	KUNIT_EXPECT_FALSE(test, conn->moving);
 	message(conn, REPATH_MSG_READY, 0, false);
-	rests(conn);
+	rests(conn, 0);
 	KUNIT_EXPECT_FALSE(test, conn->moving);
 	message(conn, REPATH_MSG_GATE, 0, true);
 	message(conn, REPATH_MSG_ABORTED, 0, false);
+	KUNIT_EXPECT_FALSE(test, conn->moving);
+}
+
+/* What its shim says of late messages may cross a new one, which it has not read yet. */
+static void t_rests_of_old(struct kunit *test)
+{
+	struct repath_conn *conn = connected(test, &of(test)->qp[0], 99, 5);
+
+	message(conn, REPATH_MSG_GATE, 0xffff << REPATH_REC_ROUND_SHIFT, false);
+	message(conn, REPATH_MSG_ABORT, 0xffff << REPATH_REC_ROUND_SHIFT, false);
+	message(conn, REPATH_MSG_ABORTED, 0, true);
+	KUNIT_EXPECT_FALSE(test, conn->moving);
+	message(conn, REPATH_MSG_DRAINED, 0xffff << REPATH_REC_ROUND_SHIFT, false);
+	message(conn, REPATH_MSG_GATE, 0, false);
+	message(conn, REPATH_MSG_DRAINED, 0xffff << REPATH_REC_ROUND_SHIFT, false);
+	rests(conn, 0xffff);
+	KUNIT_EXPECT_TRUE(test, conn->moving);
+	rests(conn, 0);
+	KUNIT_EXPECT_FALSE(test, conn->moving);
+	/* It gives up a move of its own, whatever was heard long ago. */
+	message(conn, REPATH_MSG_GATE, 0, true);
+	rests(conn, 0x9000);
 	KUNIT_EXPECT_FALSE(test, conn->moving);
 }
 
@@ -556,6 +578,7 @@ static struct kunit_case conn_cases[] = {
 	KUNIT_CASE(t_bound_late),
 	KUNIT_CASE(t_both_move),
 	KUNIT_CASE(t_abort),
+	KUNIT_CASE(t_rests_of_old),
 	KUNIT_CASE(t_gone),
 	KUNIT_CASE(t_process_leaves),
 	KUNIT_CASE(t_remotes_are_shared),

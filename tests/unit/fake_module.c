@@ -912,12 +912,17 @@ static struct rp_ctl_path real_path(const struct fake_path *p)
 	};
 }
 
+int rp_ctl_rests(uint32_t id, uint16_t peer_round)
+{
+	(void)id;
+	(void)peer_round;
+	return 0;
+}
+
 int rp_ctl_cycled(uint32_t id, int err)
 {
 	unsigned int i;
 
-	if (err == ECANCELED)
-		return 0;
 	pthread_mutex_lock(&fake.lock);
 	for (i = 0; i < fake.ncycles; i++)
 		if (fake.cycle[i].conn_id == id) {
