@@ -93,6 +93,8 @@ static void t_numbers(struct kunit *test)
 	KUNIT_EXPECT_NE(test, check_u32(test, qp, REPATH_A_DLID, 0), 0);
 	KUNIT_EXPECT_EQ(test, check(test, qp, REPATH_A_QP_STATE, 1, IB_QPS_ERR), 0);
 	KUNIT_EXPECT_NE(test, check(test, qp, REPATH_A_QP_STATE, 1, IB_QPS_ERR + 1), 0);
+	KUNIT_EXPECT_EQ(test, check_u32(test, repath_cycled_policy, REPATH_A_COUNT, 0xffff), 0);
+	KUNIT_EXPECT_NE(test, check_u32(test, repath_cycled_policy, REPATH_A_COUNT, 0x10000), 0);
 	/* Of the wrong size. */
 	KUNIT_EXPECT_NE(test, check(test, qp, REPATH_A_QPN, 2, 0), 0);
 	KUNIT_EXPECT_NE(test, check(test, qp, REPATH_A_QPN, 8, 0), 0);
