@@ -229,15 +229,15 @@ int repath_cycled_cmd(struct sk_buff *skb, struct genl_info *info)
 	if (GENL_REQ_ATTR_CHECK(info, REPATH_A_CONN_ID) || GENL_REQ_ATTR_CHECK(info, REPATH_A_ERRNO))
 		return -EINVAL;
 	err = nla_get_u32(info->attrs[REPATH_A_ERRNO]);
-	if (err == ECANCELED && GENL_REQ_ATTR_CHECK(info, REPATH_A_COUNT))
-		return -EINVAL;
 	proc = repath_proc_of(info);
 	if (!proc)
 		return -EPERM;
 	mutex_lock(&repath_conn_mutex);
 	conn = repath_conn_by_id(nla_get_u32(info->attrs[REPATH_A_CONN_ID]));
 	if (conn && conn->proc == proc && err == ECANCELED) {
-		repath_conn_rest(conn, nla_get_u32(info->attrs[REPATH_A_COUNT]));
+		/* Who does not say so far has heard of all, as a library did that is older. */
+		repath_conn_rest(conn, info->attrs[REPATH_A_COUNT] ?
+				 nla_get_u32(info->attrs[REPATH_A_COUNT]) : conn->peer_round);
 	} else if (conn && conn->proc == proc && conn->rqp) {
 		rqp = conn->rqp;
 		kref_get(&rqp->kref);
