@@ -39,6 +39,15 @@ static void end(struct repath_conn *conn)
 	repath_conn_destroy(conn);
 }
 
+/* It has no queue pair any more: on a move it is continued on another one. */
+static void lost_qp(struct repath_conn *conn)
+{
+	if (conn->moving && conn->state != REPATH_CONN_GONE)
+		repath_conn_unbind(conn);
+	else
+		end(conn);
+}
+
 static void qp_connected(struct repath_proc *proc, struct repath_qp *rqp)
 {
 	struct repath_conn *conn = repath_conn_by_qp(rqp->dev, rqp->qpn);
@@ -66,8 +75,10 @@ static void qp_connected(struct repath_proc *proc, struct repath_qp *rqp)
 			return;
 		}
 	}
-	if (conn)
+	if (conn && conn->rqp == rqp)
 		end(conn);
+	else if (conn)
+		lost_qp(conn);	/* its end has not been heard of yet, but its number is another's */
 	conn = repath_conn_create(proc, rqp, path.dest_qpn, &addr);
 	if (!conn)
 		return;
@@ -108,12 +119,8 @@ void repath_conn_qp_gone(struct repath_qp *rqp)
 	mutex_lock(&repath_conn_mutex);
 	repath_number_qp_gone(rqp);
 	conn = rqp->conn_id ? repath_conn_by_id(rqp->conn_id) : NULL;
-	if (conn && conn->rqp == rqp) {
-		if (conn->moving && conn->state != REPATH_CONN_GONE)
-			repath_conn_unbind(conn);
-		else
-			end(conn);
-	}
+	if (conn && conn->rqp == rqp)
+		lost_qp(conn);
 	mutex_unlock(&repath_conn_mutex);
 }
 

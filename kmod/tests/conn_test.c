@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 15 */
+/* kunit-cases: 16 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../known.o ../stat.o */
 /* Connections: what keeps them, what ends them, and who may be their other end. */
 #include <kunit/test.h>
@@ -376,6 +376,33 @@ static void t_bound_late(struct kunit *test)
 }
 
 /* Both ends move: this one has connected itself to where the peer was when it said READY. */
+/* Another one has its number, and is connected, before the end of its queue pair is heard of. */
+static void t_number_is_anothers(struct kunit *test)
+{
+	struct ctx *c = of(test);
+	struct repath_conn *conn = connected(test, &c->qp[0], 99, 5), *other;
+	u32 id = conn->id;
+
+	conn->state = REPATH_CONN_READY;
+	message(conn, REPATH_MSG_GATE, 0, true);
+	c->qp[1].qpn = c->qp[0].qpn;
+	other = connected(test, &c->qp[1], 98, 6);
+	KUNIT_EXPECT_NE(test, other->id, id);
+	KUNIT_EXPECT_EQ(test, fake.gone_sent, 0);
+	mutex_lock(&repath_conn_mutex);
+	KUNIT_EXPECT_PTR_EQ(test, repath_conn_by_id(id), conn);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_EXPECT_NULL(test, conn->rqp);
+	repath_conn_qp_gone(&c->qp[0]);
+	KUNIT_EXPECT_PTR_EQ(test, conn_of(&c->qp[1]), other);
+
+	/* One that is on no move has ended with its queue pair. */
+	other->state = REPATH_CONN_READY;
+	c->qp[0].conn_id = 0;
+	connected(test, &c->qp[0], 97, 7);
+	KUNIT_EXPECT_EQ(test, fake.gone_sent, 1);
+}
+
 static void t_both_move(struct kunit *test)
 {
 	struct repath_qp *old = &of(test)->qp[0], *new = &of(test)->qp[3];
@@ -576,6 +603,7 @@ static struct kunit_case conn_cases[] = {
 	KUNIT_CASE(t_same_peer_again),
 	KUNIT_CASE(t_moves),
 	KUNIT_CASE(t_bound_late),
+	KUNIT_CASE(t_number_is_anothers),
 	KUNIT_CASE(t_both_move),
 	KUNIT_CASE(t_abort),
 	KUNIT_CASE(t_rests_of_old),
