@@ -170,6 +170,7 @@ static void t_never_reads(struct kunit *test)
  */
 static void t_reads_slowly(struct kunit *test)
 {
+	const unsigned long end = jiffies + 60 * HZ;
 	int read = 0, before;
 	unsigned long last;
 
@@ -178,7 +179,7 @@ static void t_reads_slowly(struct kunit *test)
 	tell(0, 3000);
 	has_read(0, 300);
 	last = jiffies;
-	while (repath_behind_again(&fake.reroute) && read < 3000) {
+	while (repath_behind_again(&fake.reroute) && read < 3000 && time_before(jiffies, end)) {
 		before = fake.heard[0] - 300;
 		/* 1000 a second, of what there is */
 		read = min_t(int, before, read + (jiffies - last) * 1000 / HZ);

@@ -121,7 +121,8 @@ def test(bed):
             moved = {name: n for name, n in counts.items() if name.startswith("move") and n}
             print(f"  {parameters}, {dev}: {json.dumps(moved)}, {counts['path-shim-told']} told",
                   flush=True)
-            assert sum(counts[way] for way in ways) >= 18 and counts["path-shim-told"], counts
+            # Of 6 idle and 12 busy ones: what its peer has taken along when its turn comes is not counted.
+            assert sum(counts[way] for way in ways) >= 12 and counts["path-shim-told"], counts
             assert not counts["move-failed"] and not counts["move-lost"], counts
             assert not counts["move-no-way"] and not counts["probe-missed"], counts
     guest.run("rmmod ib_repath")
