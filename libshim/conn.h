@@ -68,6 +68,7 @@ enum rp_cycle {
  * @abort_round: the peer's round whose ABORT is to be answered
  * @control: qp->control is held
  * @asked: number of the check's PREPARE that the peer has not answered for it; 0: none
+ * @ask_again: the peer is known by another number since
  * @keys_epoch: 1 + the move whose key table the peer uses for it; 0: none
  * @cycle: it stays, and is to be connected anew by the path @to; @cycle_again: by one that was told too
  *	late for this time
@@ -94,7 +95,7 @@ struct rp_conn {
 	uint16_t dlid;
 	bool quiet, peer_quiet, flushing, was_error, reset, inited, usable, psn_chosen;
 	bool told, telling, early, informed, in_rts, connected, peer_connected;
-	bool aborting, dead, given_up, control;
+	bool aborting, dead, given_up, control, ask_again;
 	unsigned int keys_epoch, lookups;
 	uint16_t round, peer_round, peer_over, abort_round;
 	enum rp_cycle cycle;

@@ -208,9 +208,33 @@ static void conn_row(const struct rp_ctl_conn *row, void *arg)
 		list_del(&c->in_peer);
 		c->peer = new;
 		list_add_tail(&new->conns, &c->in_peer);
-		peer_put(old);
+		/* By its new number it has not been asked. */
+		c->ask_again = c->asked && old->prepares;
 	}
 	c->known = row->state;
+}
+
+/*
+ * A process whose module was loaded anew has another number. What it has been asked, and has not answered,
+ * it is asked again by that one, before the old one goes.
+ */
+static void renumbered(void)
+{
+	struct rp_conn *c, *other;
+	struct rp_peer *p, *next;
+
+	list_for_each(c, &rp_conns, node) {
+		if (!c->ask_again)
+			continue;
+		list_for_each(other, &c->peer->conns, in_peer)
+			if (other->ctx == c->ctx)
+				other->ask_again = false;
+		rp_peer_prepare(c->peer, c->ctx);
+		if (c->known != REPATH_CONN_READY && c->known != REPATH_CONN_GONE)
+			rp_move_prepared("its peer's module has been loaded anew");
+	}
+	list_for_each_safe(p, next, &rp_peers, node)
+		peer_put(p);
 }
 
 void rp_conn_ready(const struct rp_ctl_conn *row)
@@ -221,6 +245,7 @@ void rp_conn_ready(const struct rp_ctl_conn *row)
 	qp_index_fill(&ix);
 	conn_row(row, &ix);
 	free(ix.rows);
+	renumbered();
 	c = rp_conn_find(row->conn_id);
 	if (c)
 		rp_keys_push_peer(c->peer, c->ctx);
@@ -234,6 +259,7 @@ int rp_conns_refresh(void)
 	qp_index_fill(&ix);
 	ret = ix.err ? ix.err : rp_ctl_conns(conn_row, &ix);
 	free(ix.rows);
+	renumbered();
 	return ret ? ret : ix.err;
 }
 

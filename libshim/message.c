@@ -191,6 +191,18 @@ void rp_message_forget(const struct rp_conn *c, enum repath_msg type)
 	}
 }
 
+/* What was answered in the same way before, and has not arrived, need not: this one will. */
+void rp_message_supersede(const struct rp_message *m)
+{
+	struct rp_message *old, *tmp;
+
+	list_for_each_safe(old, tmp, &messages, node)
+		if (old != m && old->peer == m->peer && old->type == m->type &&
+		    old->nrecs == m->nrecs &&
+		    !memcmp(old->recs, m->recs, m->nrecs * sizeof(*m->recs)))
+			rp_message_free(old);
+}
+
 void rp_peer_drop(struct rp_peer *peer)
 {
 	struct rp_message *m, *tmp;

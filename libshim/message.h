@@ -32,6 +32,8 @@ struct rp_message *rp_message_new(struct rp_peer *peer, enum repath_msg type, un
 void rp_message_free(struct rp_message *m);
 /* Gives it to the module, now or, if that does not take it, a little later. */
 void rp_message_try(struct rp_message *m);
+/* @m says what older ones to its peer say, of the same connections and rounds: those need not be said. */
+void rp_message_supersede(const struct rp_message *m);
 /* What the queue does by itself when called often enough. */
 void rp_message_retry(void);
 /* Notes in a PREPARE or KEYS, before it is tried, that an answer is waited for; false: no memory. */

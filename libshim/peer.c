@@ -14,6 +14,7 @@ static void answer(struct rp_peer *peer, enum repath_msg type, const struct rp_c
 		return;		/* it will ask again */
 	memcpy(m->recs, in->recs, in->nrecs * sizeof(*m->recs));
 	m->nrecs = in->nrecs;
+	rp_message_supersede(m);
 	rp_message_try(m);
 }
 

@@ -39,6 +39,7 @@ static struct {
 	int moving;
 	struct list_head kept;
 	uint32_t known_number;	/* others know a queue pair by it */
+	_Atomic uint32_t first_id;	/* processes have the numbers that follow */
 	_Atomic uint32_t unready_qpn;	/* whose peer can not be moved with */
 	_Atomic int unready;
 	int refuse;		/* what the next connection is refused with */
@@ -118,7 +119,7 @@ static void census_take(struct census *s)
 {
 	struct rp_context *ctx;
 	struct rp_qp *qp;
-	uint32_t id = 0;
+	uint32_t id = fake.first_id;
 
 	s->row = NULL;
 	s->n = 0;
@@ -162,7 +163,7 @@ static int partner(const struct census *s, unsigned int i)
 static uint32_t ctx_id(struct rp_context *want)
 {
 	struct rp_context *ctx;
-	uint32_t n = 1, id = 0;
+	uint32_t n = fake.first_id + 1, id = 0;
 
 	rp_lock(&rp_contexts_lock);
 	list_for_each(ctx, &rp_contexts, node) {
@@ -887,6 +888,18 @@ void fake_unload(void)
 	pthread_mutex_lock(&fake.lock);
 	fake_enqueue(w, 0);
 	pthread_mutex_unlock(&fake.lock);
+}
+
+static void refresh(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&fake.first_id, 100);
+	rp_conns_refresh();
+}
+
+void fake_renumber(void)
+{
+	rp_ctl_call(refresh, NULL);
 }
 
 int fake_settled(void)

@@ -87,6 +87,8 @@ int fake_wait(int stage);				/* enum repath_stage */
 void fake_gone(const char *dev);
 /* The peer of an unmoved queue pair is no READY one: enum repath_conn_state. */
 void fake_unready(uint32_t qpn, int state);
+/* All processes are known by other numbers, as if their modules had been loaded anew. */
+void fake_renumber(void);
 /* The module goes; the next event is that of a new one. */
 void fake_unload(void);
 /* The control thread looks when it is woken or wants to, also for what is late. Wakes it. */

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* What can not be moved is refused by name, before anything is touched. */
+#include <pthread.h>
 #include <sys/wait.h>
 
+#include "../../include/repath_peer.h"
 #include "check.h"
 #include "move_cycle.h"
 #include "traffic.h"
@@ -69,6 +71,33 @@ static void tag_matching(struct end *e)
 	CHECK_EQ(fake_abort(), 0);
 }
 
+static void *loaded_anew(void *arg)
+{
+	usleep(200000);
+	fake_renumber();
+	return arg;
+}
+
+/* While it is asked the peer gets another number: it has still to answer. */
+static void renumbered(struct traffic *t)
+{
+	struct fake_faults lost = { .seed = 3, .lost = 100 };
+	struct fake_faults late = { .seed = 3, .slow = REPATH_MSG_PREPARE, .slow_us = 500000 };
+	pthread_t thread;
+
+	fake_faults_set(&lost);
+	CHECK_EQ(pthread_create(&thread, NULL, loaded_anew, NULL), 0);
+	refused("mock0", "does not answer");
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	fake_faults_set(&late);
+	CHECK_EQ(pthread_create(&thread, NULL, loaded_anew, NULL), 0);
+	CHECK_EQ(fake_check("mock0", NULL), 0);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK_EQ(fake_abort(), 0);
+	fake_faults_set(&(struct fake_faults){ 0 });
+	traffic_flows(t, 50);
+}
+
 int main(void)
 {
 	struct ibv_dm *dm[2];
@@ -86,6 +115,7 @@ int main(void)
 	traffic_flows(t, 50);
 
 	held(&e[0], t);
+	renumbered(t);
 	tag_matching(&e[0]);
 
 	/* Made after the check: the suspend is refused, and can be tried again. */
