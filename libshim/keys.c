@@ -123,13 +123,22 @@ void rp_keys_failed(struct rp_qp *qp)
 	rp_ctl_wake();
 }
 
-static struct rp_keyset *keyset_get(struct rp_peer *peer, uint32_t ctx)
+static struct rp_keyset *keyset_find(struct rp_peer *peer, uint32_t ctx)
 {
 	struct rp_keyset *ks;
 
 	list_for_each(ks, &peer->keysets, node)
 		if (ks->ctx == ctx)
 			return ks;
+	return NULL;
+}
+
+static struct rp_keyset *keyset_get(struct rp_peer *peer, uint32_t ctx)
+{
+	struct rp_keyset *ks = keyset_find(peer, ctx);
+
+	if (ks)
+		return ks;
 	ks = calloc(1, sizeof(*ks));
 	if (!ks)
 		return NULL;
@@ -199,10 +208,22 @@ static int set_keys(struct rp_keyset *ks, const struct rp_keys_wire *w, uint32_t
 	return 0;
 }
 
+/* Each queue pair has it before the old one goes; NULL: they wait. */
+static void set_map(struct rp_peer *peer, struct rp_keyset *ks, struct rp_keymap *map)
+{
+	struct rp_keymap *old = ks->map;
+	struct rp_conn *c;
+
+	ks->map = map;
+	list_for_each(c, &peer->conns, in_peer)
+		if (c->qp->keyset == ks)
+			publish(c->qp, map ? map : rp_keymap_awaited);
+	rp_keymap_free(old);
+}
+
 static int make_map(struct rp_peer *peer, struct rp_keyset *ks)
 {
-	struct rp_keymap *map = rp_keymap_new(ks->n), *old = ks->map;
-	struct rp_conn *c;
+	struct rp_keymap *map = rp_keymap_new(ks->n);
 	size_t i;
 
 	if (!map)
@@ -210,11 +231,7 @@ static int make_map(struct rp_peer *peer, struct rp_keyset *ks)
 	for (i = 0; i < ks->n; i++)
 		(ks->keys[i].window ? rp_keymap_add_window : rp_keymap_add)
 			(map, ks->keys[i].virt, ks->keys[i].real);
-	ks->map = map;
-	list_for_each(c, &peer->conns, in_peer)
-		if (c->qp->keyset == ks)
-			publish(c->qp, map);
-	rp_keymap_free(old);
+	set_map(peer, ks, map);
 	return 0;
 }
 
@@ -253,11 +270,12 @@ static int apply(struct rp_peer *peer, struct rp_keyset *ks, const struct rp_key
 {
 	uint32_t from = ntohl(w->from), to = ntohl(w->to), epoch = ntohl(w->epoch);
 	uint32_t set = ntohl(w->set), windows = ntohl(w->windows);
+	bool anew = epoch != ks->epoch || !ks->map;
 	int ret;
 
 	if ((int32_t)(epoch - ks->epoch) < 0)
 		return 0;		/* late, of the move before */
-	if (epoch != ks->epoch || !ks->map) {
+	if (anew) {
 		/* From the beginning, or what is missing is asked for by the answer. */
 		if (from)
 			return 0;
@@ -273,6 +291,8 @@ static int apply(struct rp_peer *peer, struct rp_keyset *ks, const struct rp_key
 		ret = make_map(peer, ks);
 	if (!ret)
 		ks->serial = to;
+	else if (anew)
+		set_map(peer, ks, NULL);	/* not with those of another device meanwhile */
 	return ret;
 }
 
@@ -289,6 +309,9 @@ void rp_keys_take(struct rp_peer *peer, const struct rp_ctl_peer_msg *m, struct 
 	ack->ctx = w->ctx;
 	ack->epoch = w->epoch;
 	if (!w->epoch) {
+		ks = keyset_find(peer, ntohl(w->ctx));
+		if (ks && ks->epoch)
+			return;		/* late: its device has moved since */
 		bind_named(peer, m, NULL);
 		ack->serial = w->to;
 		return;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "../../libshim/conn.h"
+#include "../../libshim/keys.h"
 #include "fake_module.h"
 #include "fake_work.h"
 
@@ -900,6 +902,34 @@ static void refresh(void *arg)
 void fake_renumber(void)
 {
 	rp_ctl_call(refresh, NULL);
+}
+
+static void late_keys(void *arg)
+{
+	const uint32_t *qpn = arg;
+	struct rp_keys_wire w = { .magic = htonl(RP_KEYS_MAGIC) };
+	struct repath_conn_rec rec = { 0 };
+	struct rp_ctl_peer_msg m = { .type = REPATH_MSG_KEYS, .recs = &rec, .nrecs = 1,
+				     .blob = &w, .blob_len = sizeof(w) };
+	struct census s;
+	unsigned int i;
+
+	census_take(&s);
+	for (i = 0; i < s.n; i++) {
+		if (s.row[i].number == *qpn) {
+			rec.conn_id = conn_id(s.row[i].qp);
+			m.peer_id = s.row[i].qp->conn->peer->id;
+		} else if (s.row[i].dest == *qpn) {
+			w.ctx = htonl(rp_qp_context(s.row[i].qp)->number);
+		}
+	}
+	free(s.row);
+	rp_peer_msg_in(&m);
+}
+
+void fake_late_keys(uint32_t qpn)
+{
+	rp_ctl_call(late_keys, &qpn);
 }
 
 int fake_settled(void)

@@ -48,6 +48,9 @@ int main(void)
 			expect(&e[1], i, IBV_WC_SUCCESS);
 	}
 	fake_faults_set(&(struct fake_faults){ .seed = 1 });
+	fake_late_keys(e[1].qp->qp_num);
+	CHECK_EQ(post(&e[1], &e[0], IBV_WR_RDMA_WRITE, 32, IBV_SEND_SIGNALED, 0, 8), 0);
+	expect(&e[1], 32, IBV_WC_SUCCESS);
 	for (i = 0; i < REGIONS; i++)
 		CHECK_EQ(ibv_dereg_mr(mr[i]), 0);
 	pair_close(e);
