@@ -1,132 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The carrier of peer messages: IB CM service ID resolution (IBA 1.2.1 vol 1, 12.7.2), one fragment
- * in the private data of a SIDR_REQ, its answer in that of the SIDR_REP. Requests are repeated by
- * the CM. docs/peer-channel.md says why it is this one.
+ * The carrier of peer messages: IB CM service ID resolution (IBA 1.2.1 vol 1, 12.7.2). A message goes out
+ * in fragments (xprt_frag.c), a few at a time; what comes in is put together by xprt_receive.c.
+ * docs/peer-channel.md says why it is this one.
  */
-#include <linux/delay.h>
 #include <linux/module.h>
 #include <linux/random.h>
 #include <linux/slab.h>
-#include <linux/spinlock.h>
 #include <linux/workqueue.h>
-#include <rdma/ib_cache.h>
 #include <rdma/ib_cm.h>
-#include <rdma/ib_sa.h>
-#include <repath_peer.h>
 
 #include "device.h"
 #include "hello.h"
-#include "lid.h"
-#include "peer.h"
-#include "range.h"
-#include "resolve.h"
 #include "stat.h"
 #include "trace.h"
-#include "xprt.h"
-#include "xprt_reasm.h"
-#include "xprt_route.h"
-
-static unsigned int sidr_timeout_ms = 250;
-REPATH_RANGE_PARAM(sidr_timeout_ms, 10, 10000, 0644);
-MODULE_PARM_DESC(sidr_timeout_ms,
-		 "Time until an unanswered peer request is repeated, in ms (250; 10 to 10000)");
-
-static unsigned int sidr_retries = 8;
-REPATH_RANGE_PARAM(sidr_retries, 0, 15, 0644);
-MODULE_PARM_DESC(sidr_retries, "How often an unanswered peer request is repeated (8; at most 15)");
+#include "xprt_frag.h"
 
 #define MSG_WINDOW	16	/* fragments of one message under way */
 #define DEV_WINDOW	64	/* of all messages of a device: QP1's queues are everybody's */
-#define LOST_AFTER	(10 * HZ)	/* beyond the last retry: the CM has lost a fragment */
-
-/**
- * struct repath_xprt - a device's end of the peer channel
- * @dev: the device; outlives this
- * @listener: takes SIDR_REQs
- * @lock: protects @msgs, @sent, @answered, @inflight, @dead and the counts of the messages
- * @msgs: struct out_msg in the order of sending; entries are removed by @pump alone
- * @sent: struct out_frag under way
- * @answered: struct out_frag whose CM ID is to be destroyed
- * @inflight: fragments under way
- * @dead: the device goes away
- * @pump: sends, and reaps
- * @rx_lock: serialises incoming fragments, protects @reasm
- * @reasm: messages that come in
- * @idle: woken when @inflight becomes 0
- */
-struct repath_xprt {
-	struct repath_device *dev;
-	struct ib_cm_id *listener;
-	spinlock_t lock;
-	struct list_head msgs;
-	struct list_head sent;
-	struct list_head answered;
-	unsigned int inflight;
-	bool dead;
-	struct work_struct pump;
-	struct mutex rx_lock;
-	struct repath_reasm reasm;
-	wait_queue_head_t idle;
-};
-
-/**
- * struct out_msg - a message that goes out
- * @node: in repath_xprt::msgs
- * @xprt: where
- * @route: how
- * @order: see repath_xprt_send()
- * @id: number
- * @len: bytes
- * @next: offset of the fragment to send next
- * @inflight: fragments under way
- * @err: the first failure
- * @type: enum repath_msg
- * @status: the worst answer
- * @data: the message
- * @answer: where to put what comes back beside @status, or NULL
- * @answer_len: room there
- * @done: whom to tell
- * @arg: for @done
- */
-struct out_msg {
-	struct list_head node;
-	struct repath_xprt *xprt;
-	struct repath_route route;
-	u64 order;
-	u64 id;
-	u32 len;
-	u32 next;
-	unsigned int inflight;
-	int err;
-	u8 type;
-	u8 status;
-	void *data;
-	void *answer;
-	u32 answer_len;
-	repath_xprt_done_fn done;
-	void *arg;
-};
-
-/**
- * struct out_frag - a fragment under way
- * @node: in repath_xprt::sent or repath_xprt::answered
- * @msg: of which message
- * @id: its exchange
- * @overdue: jiffies; nobody answers it any more
- * @ended: in repath_xprt::answered, or taken from there
- * @offset: in the message
- */
-struct out_frag {
-	struct list_head node;
-	struct out_msg *msg;
-	struct ib_cm_id *id;
-	unsigned long overdue;
-	bool ended;
-	u32 offset;
-};
 
 static struct workqueue_struct *xprt_wq;
+
+/**
+ * repath_xprt_pump - have the carrier go on
+ * @xprt: a device's end
+ *
+ * Context: any.
+ */
+void repath_xprt_pump(struct repath_xprt *xprt)
+{
+	queue_work(xprt_wq, &xprt->pump);
+}
 
 /**
  * repath_xprt_status_errno - what an answer means to the sender
@@ -159,154 +63,6 @@ int repath_xprt_status_errno(u8 status)
 }
 
 /* --- sending --- */
-
-/*
- * The answer of a fragment. The CM ID is not destroyed from inside its own callback, by returning
- * non-zero, but by the pump: so the module's text is not left for good before the CM has returned from it.
- */
-static int frag_event(struct ib_cm_id *id, const struct ib_cm_event *event)
-{
-	const struct repath_frag_reply *reply = event->private_data;
-	struct out_frag *frag = id->context;
-	struct out_msg *msg = frag->msg;
-	struct repath_xprt *xprt = msg->xprt;
-	u8 status = REPATH_PEER_OK;
-	int err = 0;
-
-	switch (event->event) {
-	case IB_CM_SIDR_REP_RECEIVED:
-		if (event->param.sidr_rep_rcvd.status != IB_SIDR_SUCCESS)
-			err = -ENOPROTOOPT;
-		else if (be64_to_cpu(reply->msg_id) != msg->id ||
-			 be32_to_cpu(reply->offset) != frag->offset)
-			err = -EBADMSG;
-		else if (reply->version != REPATH_PEER_VERSION)
-			status = REPATH_PEER_VERSION_ERR;
-		else
-			status = reply->status;
-		break;
-	case IB_CM_SIDR_REQ_ERROR:
-		err = event->param.send_status == IB_WC_RESP_TIMEOUT_ERR ? -ETIMEDOUT
-									 : -EHOSTUNREACH;
-		break;
-	default:
-		return 0;
-	}
-
-	spin_lock(&xprt->lock);
-	/* Else it was given up. */
-	if (!frag->ended) {
-		frag->ended = true;
-		if (err && !msg->err)
-			msg->err = err;
-		if (status)
-			msg->status = status;
-		if (!err && !status && msg->answer)
-			memcpy(msg->answer, reply + 1, msg->answer_len);
-		list_move_tail(&frag->node, &xprt->answered);
-		queue_work(xprt_wq, &xprt->pump);
-	}
-	spin_unlock(&xprt->lock);
-	return 0;
-}
-
-static int frag_send(struct repath_xprt *xprt, struct out_msg *msg, u32 offset)
-{
-	u32 bytes = min_t(u32, REPATH_FRAG_DATA, msg->len - offset);
-	struct ib_cm_sidr_req_param param = {
-		.sgid_attr		= msg->route.sgid_attr,
-		.service_id		= cpu_to_be64(REPATH_SERVICE_ID),
-		.timeout_ms		= READ_ONCE(sidr_timeout_ms),
-		.max_cm_retries		= READ_ONCE(sidr_retries),
-	};
-	struct sa_path_rec path;
-	struct repath_frag pdata = {
-		.version	= REPATH_PEER_VERSION,
-		.type		= msg->type,
-		.total		= cpu_to_be32(msg->len),
-		.msg_id		= cpu_to_be64(msg->id),
-		.offset		= cpu_to_be32(offset),
-	};
-	struct out_frag *frag;
-	int err;
-
-	BUILD_BUG_ON(sizeof(struct repath_frag) > IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE);
-	frag = kzalloc(sizeof(*frag), GFP_KERNEL);
-	if (!frag)
-		return -ENOMEM;
-	frag->msg = msg;
-	frag->offset = offset;
-	memcpy(pdata.data, msg->data + offset, bytes);
-	repath_route_path(&msg->route, repath_lid(xprt->dev, msg->route.addr.port), &path);
-	param.path = &path;
-	param.private_data = &pdata;
-	param.private_data_len = sizeof(pdata);
-
-	frag->id = ib_create_cm_id(xprt->dev->ibdev, frag_event, frag);
-	if (IS_ERR(frag->id)) {
-		err = PTR_ERR(frag->id);
-		goto err_frag;
-	}
-	frag->overdue = jiffies + LOST_AFTER +
-			msecs_to_jiffies(param.timeout_ms * (param.max_cm_retries + 1));
-	/* The answer may be there before the CM returns. */
-	spin_lock(&xprt->lock);
-	list_add_tail(&frag->node, &xprt->sent);
-	spin_unlock(&xprt->lock);
-	err = ib_send_cm_sidr_req(frag->id, &param);
-	if (err)
-		goto err_id;
-	repath_stat_inc(xprt->dev, REPATH_STAT_TX_FRAG);
-	return 0;
-
-err_id:
-	spin_lock(&xprt->lock);
-	list_del(&frag->node);
-	spin_unlock(&xprt->lock);
-	ib_destroy_cm_id(frag->id);
-err_frag:
-	kfree(frag);
-	return err;
-}
-
-/*
- * The CM says nothing of a request that a broken device has flushed from QP1. Nothing else would
- * end it, and whoever removes the device would wait for ever.
- */
-static void give_up_lost(struct repath_xprt *xprt)
-{
-	struct out_frag *frag, *next;
-
-	lockdep_assert_held(&xprt->lock);
-	list_for_each_entry_safe(frag, next, &xprt->sent, node) {
-		if (time_before(jiffies, frag->overdue))
-			continue;
-		frag->ended = true;
-		if (!frag->msg->err)
-			frag->msg->err = -ETIMEDOUT;
-		list_move_tail(&frag->node, &xprt->answered);
-	}
-}
-
-static void reap_answered(struct repath_xprt *xprt)
-{
-	struct out_frag *frag;
-
-	spin_lock(&xprt->lock);
-	give_up_lost(xprt);
-	while ((frag = list_first_entry_or_null(&xprt->answered, struct out_frag, node))) {
-		list_del(&frag->node);
-		spin_unlock(&xprt->lock);
-		/* Waits until the callback has returned. */
-		ib_destroy_cm_id(frag->id);
-		spin_lock(&xprt->lock);
-		frag->msg->inflight--;
-		if (!--xprt->inflight)
-			wake_up_all(&xprt->idle);
-		kfree(frag);
-	}
-	spin_unlock(&xprt->lock);
-}
 
 static bool is_finished(const struct out_msg *msg)
 {
@@ -341,7 +97,7 @@ static void route_ready(void *arg)
 {
 	struct out_msg *msg = arg;
 
-	queue_work(xprt_wq, &msg->xprt->pump);
+	repath_xprt_pump(msg->xprt);
 }
 
 static void count_end(const struct out_msg *msg)
@@ -390,7 +146,7 @@ static void msg_push(struct repath_xprt *xprt, struct out_msg *msg)
 		msg->inflight++;
 		xprt->inflight++;
 		spin_unlock(&xprt->lock);
-		err = frag_send(xprt, msg, offset);
+		err = repath_xprt_frag_send(xprt, msg, offset);
 		spin_lock(&xprt->lock);
 		if (err) {
 			msg->inflight--;
@@ -402,14 +158,14 @@ static void msg_push(struct repath_xprt *xprt, struct out_msg *msg)
 	}
 }
 
-static void xprt_pump(struct work_struct *work)
+static void pump(struct work_struct *work)
 {
 	struct repath_xprt *xprt = container_of(work, struct repath_xprt, pump);
 	struct out_msg *msg, *next;
 	LIST_HEAD(finished);
 	int state;
 
-	reap_answered(xprt);
+	repath_xprt_frag_reap(xprt);
 	spin_lock(&xprt->lock);
 	/* The lock is dropped inside; entries are only ever added, at the end, by others. */
 	list_for_each_entry_safe(msg, next, &xprt->msgs, node) {
@@ -461,7 +217,7 @@ static int msg_send(struct repath_device *dev, const struct repath_addr *to, str
 		if (!xprt->dead) {
 			m->xprt = xprt;
 			list_add_tail(&m->node, &xprt->msgs);
-			queue_work(xprt_wq, &xprt->pump);
+			repath_xprt_pump(xprt);
 			err = 0;
 		}
 		spin_unlock(&xprt->lock);
@@ -516,82 +272,6 @@ bool repath_xprt_busy(struct repath_device *dev)
 	return busy;
 }
 
-/* --- receiving --- */
-
-static u8 receive(struct repath_xprt *xprt, const struct repath_frag *frag)
-{
-	struct repath_inmsg *msg;
-	bool again;
-	u8 status;
-
-	mutex_lock(&xprt->rx_lock);
-	repath_stat_inc(xprt->dev, REPATH_STAT_RX_FRAG);
-	again = repath_reasm_has(&xprt->reasm, frag);
-	if (again)
-		repath_stat_inc(xprt->dev, REPATH_STAT_RX_FRAG_AGAIN);
-	status = repath_reasm_add(&xprt->reasm, frag, IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE, &msg);
-	if (msg) {
-		repath_stat_inc(xprt->dev, REPATH_STAT_RX_MSG);
-		if (msg->type == REPATH_MSG_HELLO)
-			status = repath_hello_receive(xprt->dev, msg->data, msg->total);
-		else if (msg->type == REPATH_MSG_MOVED)
-			status = repath_resolve_moved(msg->data, msg->total);
-		else
-			status = repath_peer_receive(xprt->dev, msg->type, msg->data, msg->total);
-		trace_peer_rx(xprt->dev->index, msg->type, msg->total, status);
-		repath_reasm_done(&xprt->reasm, msg, status);
-	}
-	/* Each message once; and what never becomes one. */
-	if (msg || (status != REPATH_PEER_OK && !again))
-		repath_stat_inc(xprt->dev, repath_stat_of_status(status, true));
-	mutex_unlock(&xprt->rx_lock);
-	return status;
-}
-
-/*
- * A question, which is one fragment. Asked again it is answered again, with what is true then: what
- * was answered is not kept.
- */
-static u8 receive_question(struct repath_xprt *xprt, const struct repath_frag *frag,
-			   struct repath_resolved *answer)
-{
-	if (frag->version != REPATH_PEER_VERSION)
-		return REPATH_PEER_VERSION_ERR;
-	if (frag->reserved || frag->offset ||
-	    be32_to_cpu(frag->total) != sizeof(struct repath_resolve))
-		return REPATH_PEER_MALFORMED;
-	return repath_resolve_answer(xprt->dev, frag->data, sizeof(struct repath_resolve), answer);
-}
-
-static int listen_event(struct ib_cm_id *id, const struct ib_cm_event *event)
-{
-	const struct repath_frag *frag = event->private_data;
-	struct repath_xprt *xprt = id->context;
-	struct {
-		struct repath_frag_reply head;
-		struct repath_resolved answer;
-	} __packed reply = { .head.version = REPATH_PEER_VERSION };
-	struct ib_cm_sidr_rep_param param = {
-		.status			= IB_SIDR_SUCCESS,
-		.private_data		= &reply,
-		.private_data_len	= sizeof(reply),
-	};
-
-	BUILD_BUG_ON(sizeof(reply) > IB_CM_SIDR_REP_PRIVATE_DATA_SIZE);
-	BUILD_BUG_ON(sizeof(struct repath_resolve) > REPATH_FRAG_DATA);
-	if (event->event != IB_CM_SIDR_REQ_RECEIVED)
-		return 0;
-	reply.head.msg_id = frag->msg_id;
-	reply.head.offset = frag->offset;
-	if (frag->type == REPATH_MSG_RESOLVE)
-		reply.head.status = receive_question(xprt, frag, &reply.answer);
-	else
-		reply.head.status = receive(xprt, frag);
-	/* If it can not be sent, the request comes again. */
-	ib_send_cm_sidr_rep(id, &param);
-	return 1;
-}
-
 /* --- devices --- */
 
 /**
@@ -620,12 +300,12 @@ int repath_xprt_add_device(struct repath_device *dev)
 	INIT_LIST_HEAD(&xprt->msgs);
 	INIT_LIST_HEAD(&xprt->sent);
 	INIT_LIST_HEAD(&xprt->answered);
-	INIT_WORK(&xprt->pump, xprt_pump);
+	INIT_WORK(&xprt->pump, pump);
 	mutex_init(&xprt->rx_lock);
 	repath_reasm_init(&xprt->reasm);
 	init_waitqueue_head(&xprt->idle);
 
-	xprt->listener = ib_create_cm_id(dev->ibdev, listen_event, xprt);
+	xprt->listener = ib_create_cm_id(dev->ibdev, repath_xprt_listen, xprt);
 	if (IS_ERR(xprt->listener)) {
 		err = PTR_ERR(xprt->listener);
 		goto err_xprt;
@@ -681,9 +361,9 @@ void repath_xprt_remove_device(struct repath_device *dev)
 	synchronize_rcu();
 
 	while (!wait_event_timeout(xprt->idle, is_idle(xprt), HZ))
-		queue_work(xprt_wq, &xprt->pump);
+		repath_xprt_pump(xprt);
 	/* A round on a dead device ends every message, and with it the search for its route. */
-	queue_work(xprt_wq, &xprt->pump);
+	repath_xprt_pump(xprt);
 	flush_work(&xprt->pump);
 	cancel_work_sync(&xprt->pump);
 	WARN_ON(!list_empty(&xprt->msgs));

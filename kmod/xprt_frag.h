@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The inside of the carrier: a device's end, the messages that go out, and their fragments. */
+#ifndef REPATH_XPRT_FRAG_H
+#define REPATH_XPRT_FRAG_H
+
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <repath_peer.h>
+
+#include "xprt.h"
+#include "xprt_reasm.h"
+#include "xprt_route.h"
+
+struct ib_cm_event;
+struct ib_cm_id;
+struct repath_device;
+
+/**
+ * struct repath_xprt - a device's end of the peer channel
+ * @dev: the device; outlives this
+ * @listener: takes SIDR_REQs
+ * @lock: protects @msgs, @sent, @answered, @inflight, @dead and the counts of the messages
+ * @msgs: struct out_msg in the order of sending; entries are removed by @pump alone
+ * @sent: struct out_frag under way
+ * @answered: struct out_frag whose CM ID is to be destroyed
+ * @inflight: fragments under way
+ * @dead: the device goes away
+ * @pump: sends, and reaps
+ * @rx_lock: serialises incoming fragments, protects @reasm
+ * @reasm: messages that come in
+ * @idle: woken when @inflight becomes 0
+ */
+struct repath_xprt {
+	struct repath_device *dev;
+	struct ib_cm_id *listener;
+	spinlock_t lock;
+	struct list_head msgs;
+	struct list_head sent;
+	struct list_head answered;
+	unsigned int inflight;
+	bool dead;
+	struct work_struct pump;
+	struct mutex rx_lock;
+	struct repath_reasm reasm;
+	wait_queue_head_t idle;
+};
+
+/**
+ * struct out_msg - a message that goes out
+ * @node: in repath_xprt::msgs
+ * @xprt: where
+ * @route: how
+ * @order: see repath_xprt_send()
+ * @id: number
+ * @len: bytes
+ * @next: offset of the fragment to send next
+ * @inflight: fragments under way
+ * @err: the first failure
+ * @type: enum repath_msg
+ * @status: the worst answer
+ * @data: the message
+ * @answer: where to put what comes back beside @status, or NULL
+ * @answer_len: room there
+ * @done: whom to tell
+ * @arg: for @done
+ */
+struct out_msg {
+	struct list_head node;
+	struct repath_xprt *xprt;
+	struct repath_route route;
+	u64 order;
+	u64 id;
+	u32 len;
+	u32 next;
+	unsigned int inflight;
+	int err;
+	u8 type;
+	u8 status;
+	void *data;
+	void *answer;
+	u32 answer_len;
+	repath_xprt_done_fn done;
+	void *arg;
+};
+
+/**
+ * struct out_frag - a fragment under way
+ * @node: in repath_xprt::sent or repath_xprt::answered
+ * @msg: of which message
+ * @id: its exchange
+ * @overdue: jiffies; nobody answers it any more
+ * @ended: in repath_xprt::answered, or taken from there
+ * @offset: in the message
+ */
+struct out_frag {
+	struct list_head node;
+	struct out_msg *msg;
+	struct ib_cm_id *id;
+	unsigned long overdue;
+	bool ended;
+	u32 offset;
+};
+
+/* xprt.c */
+void repath_xprt_pump(struct repath_xprt *xprt);
+
+/* xprt_frag.c */
+int repath_xprt_frag_send(struct repath_xprt *xprt, struct out_msg *msg, u32 offset);
+void repath_xprt_frag_reap(struct repath_xprt *xprt);
+
+/* xprt_receive.c */
+int repath_xprt_listen(struct ib_cm_id *id, const struct ib_cm_event *event);
+
+#endif /* REPATH_XPRT_FRAG_H */
