@@ -7,6 +7,7 @@
 #include <err.h>
 #include <errno.h>
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,8 @@ static const char usage[] =
 "  -n N    * SENDs under way on each, both ways, when it stops (2)\n"
 "  -s BYTES  of each region (65536)\n"
 "  -M BYTES  of one region more (0)\n"
-"  -r N      rounds, a line of JSON each (1)\n";
+"  -r N      rounds, a line of JSON each (1)\n"
+"  -w        says when it is ready to stop, and when it has closed, and waits for a line each time\n";
 
 enum step { DRAIN, RELEASE, OPEN, RECREATE, CONNECT, REPLAY, STEPS };
 
@@ -53,6 +55,7 @@ struct floor {
 	struct shape shape;
 	size_t bytes, more;
 	unsigned int rounds;
+	bool wait;
 	int oob;
 	char *memory, *more_memory;
 	struct endpoint ep;
@@ -264,8 +267,24 @@ static void unmake(struct floor *f)
 	check(ibv_close_device(f->ep.ctx), "close_device");
 }
 
+/* What comes between close and open, such as a migration, is for who runs us. */
+static void wait_at(struct floor *f, const char *where)
+{
+	int c;
+
+	if (!f->wait)
+		return;
+	puts(where);
+	fflush(stdout);
+	do
+		c = getchar();
+	while (c != '\n' && c != EOF);
+	f->since = now();
+}
+
 static void mover_round(struct floor *f)
 {
+	wait_at(f, "ready");
 	say(f, 't');
 	expect(f, 't');
 
@@ -277,6 +296,7 @@ static void mover_round(struct floor *f)
 	lap(f, DRAIN);
 	unmake(f);
 	lap(f, RELEASE);
+	wait_at(f, "closed");
 	endpoint_open(&f->ep, f->device, -1);
 	lap(f, OPEN);
 	create_objects(f);
@@ -378,7 +398,7 @@ int main(int argc, char **argv)
 	unsigned int round;
 	int o;
 
-	while ((o = getopt(argc, argv, "d:p:q:c:S:R:n:s:M:r:h")) >= 0) {
+	while ((o = getopt(argc, argv, "d:p:q:c:S:R:n:s:M:r:wh")) >= 0) {
 		switch (o) {
 		case 'd': f.device = optarg; break;
 		case 'p': port = strtoul(optarg, NULL, 0); break;
@@ -390,6 +410,7 @@ int main(int argc, char **argv)
 		case 's': f.bytes = strtoul(optarg, NULL, 0); break;
 		case 'M': f.more = strtoul(optarg, NULL, 0); break;
 		case 'r': f.rounds = strtoul(optarg, NULL, 0); break;
+		case 'w': f.wait = true; break;
 		default:
 			fputs(usage, o == 'h' ? stdout : stderr);
 			return o == 'h' ? 0 : 2;
