@@ -76,16 +76,14 @@ bool rp_ring_make_room(struct rp_qp *qp, struct rp_ring *r, struct ibv_cq *cq)
 	return !ring_full(r);
 }
 
-struct rp_scratch *rp_scratch_of(struct rp_qp *qp)
+struct rp_scratch *rp_scratch_new(struct rp_qp *qp)
 {
 	unsigned int max = qp->sq.max_sge > qp->rq.max_sge ? qp->sq.max_sge : qp->rq.max_sge;
 
-	if (!qp->scratch) {
-		qp->scratch = calloc(1, sizeof(*qp->scratch) +
-				     (size_t)RP_SCRATCH * max * sizeof(struct ibv_sge));
-		if (qp->scratch)
-			qp->scratch->max_sge = max;
-	}
+	qp->scratch = calloc(1, sizeof(*qp->scratch) +
+			     (size_t)RP_SCRATCH * max * sizeof(struct ibv_sge));
+	if (qp->scratch)
+		qp->scratch->max_sge = max;
 	return qp->scratch;
 }
 

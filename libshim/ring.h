@@ -22,13 +22,18 @@ struct rp_scratch {
 };
 
 /* ring.c; callers hold qp->lock */
-struct rp_scratch *rp_scratch_of(struct rp_qp *qp);	/* NULL: no memory */
+struct rp_scratch *rp_scratch_new(struct rp_qp *qp);	/* NULL: no memory */
 /* false: an element of a region that is not there */
 bool rp_real_sges(const struct rp_qp *qp, struct ibv_sge *to, const struct ibv_sge *from, int n);
 /* Drops qp->lock meanwhile. */
 bool rp_ring_make_room(struct rp_qp *qp, struct rp_ring *r, struct ibv_cq *cq);
 void rp_ring_rollback(struct rp_ring *r);
 uint32_t rp_payload(const struct ibv_send_wr *wr);
+
+static inline struct rp_scratch *rp_scratch_of(struct rp_qp *qp)
+{
+	return likely(qp->scratch) ? qp->scratch : rp_scratch_new(qp);
+}
 
 static inline struct ibv_sge *slot_sge(struct rp_slot *s)
 {

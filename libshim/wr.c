@@ -62,7 +62,11 @@ static struct ibv_send_wr *begin(struct ibv_qp_ex *qpx, enum ibv_wr_opcode opcod
 	if (b->err)
 		return NULL;
 	wr = &b->wr[b->n++];
-	memset(wr, 0, sizeof(*wr));
+	/* The tail is set by who has one, but for what only some queue pairs have (rp_qp::tailed). */
+	if (unlikely(of(qpx)->tailed))
+		memset(wr, 0, sizeof(*wr));
+	else
+		memset(wr, 0, offsetof(struct ibv_send_wr, qp_type));
 	wr->wr_id = qpx->wr_id;
 	wr->send_flags = qpx->wr_flags;
 	wr->opcode = opcode;
@@ -284,9 +288,15 @@ static void wr_set_sge_list(struct ibv_qp_ex *qpx, size_t n, const struct ibv_sg
 
 static void wr_set_sge(struct ibv_qp_ex *qpx, uint32_t lkey, uint64_t addr, uint32_t length)
 {
-	const struct ibv_sge sge = { .addr = addr, .length = length, .lkey = lkey };
+	struct rp_batch *b = of(qpx)->batch;
+	struct ibv_send_wr *wr = current(qpx);
 
-	wr_set_sge_list(qpx, 1, &sge);
+	if (!wr)
+		return;
+	wr->send_flags &= ~IBV_SEND_INLINE;
+	wr->num_sge = 1;
+	b->sge[(b->n - 1) * b->max_sge] = (struct ibv_sge){ .addr = addr, .length = length,
+							    .lkey = lkey };
 }
 
 /* Eight bytes that travel in the request. */
