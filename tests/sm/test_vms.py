@@ -106,6 +106,17 @@ def limited():
         expect(not fabric.sent(before).get(TABLE), fabric.sent(before))
 
 
+def routed(how):
+    """SMPs to switches go by their LIDs, or by directed routes."""
+    with Orchestrated("xgft:3,3/1,3", "-R ftree", vswitch_routed=how) as fabric:
+        fabric.settle()
+        lids, before = fabric.lids(), fabric.smps()
+        found = [fabric.say(f"move {lids['H4']} {lids[host]}") for host in ("H5", "H9", "H2")]
+        after = fabric.smps()
+        sent = {by_lid: after.get((TABLE, by_lid), 0) - before.get((TABLE, by_lid), 0) for by_lid in (True, False)}
+        expect(sent == {how == "on": sum(answer["smps"] for answer in found), how != "on": 0}, how, sent, found)
+
+
 def any_engine(engine, topology, loops):
     with Orchestrated(topology, f"-R {engine}") as fabric:
         rng = random.Random(7)
@@ -418,6 +429,8 @@ def main():
     table_one("xgft:18,18/1,18", 324, 36)
     table_one("tree:36,2", 648, 54)
     limited()
+    routed("on")
+    routed("off")
     # minhop, to which updn leaves what has no roots, has credit loops there with VMs and without.
     for engine in ("minhop", "updn", "lash -Q", "dfsssp -Q", "updown"):
         any_engine(engine, "random:8,degree=3,hosts=3,seed=2", engine in ("minhop", "updn"))
