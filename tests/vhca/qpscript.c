@@ -191,7 +191,11 @@ static int no_event(char **w)
 
 static int modify(struct queue *q, struct ibv_qp_attr *a, int mask)
 {
-	return ibv_modify_qp(q->qp, a, mask);
+	int rc = ibv_modify_qp(q->qp, a, mask);
+
+	if (rc)
+		fprintf(stderr, "%s\n", strerror(rc));
+	return rc;
 }
 
 static int load_alternate(char **w)
@@ -252,8 +256,8 @@ static const char *value_of(struct queue *q, const char *what)
 		return mig_names[a.path_mig_state];
 	if (!strcmp(what, "state"))
 		return state_names[a.qp_state];
-	n = !strcmp(what, "port") ? a.ah_attr.port_num : !strcmp(what, "sl") ? a.ah_attr.sl :
-		a.sq_draining;
+	n = !strcmp(what, "port") ? a.ah_attr.port_num :
+	    !strcmp(what, "sl") ? service_level(&a.ah_attr) : a.sq_draining;
 	snprintf(text, sizeof(text), "%d", n);
 	return text;
 }

@@ -33,7 +33,8 @@ int open_queue(struct queue *q, char **w);
 int connect_queues(struct queue *q, struct queue *r, char **w);
 int post_recv(struct queue *q, int n);
 int post_send(struct queue *q, char **w, enum ibv_wr_opcode opcode);
-/* An address at the queue pair's side of a port. */
+/* An address at the queue pair's side of a port. On RoCE a service level is a class of IP's. */
 void set_path(struct ibv_ah_attr *ah, const struct queue *to, int port, int sl);
+int service_level(const struct ibv_ah_attr *ah);
 
 #endif /* QPSCRIPT_H */

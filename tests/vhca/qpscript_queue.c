@@ -29,13 +29,13 @@ static bool has(char **words, const char *word)
 	return false;
 }
 
-static uint16_t lid_of(const struct queue *q, int port)
+static struct ibv_port_attr port_of(const struct queue *q, int port)
 {
 	struct ibv_port_attr attr;
 
 	if (ibv_query_port(q->context, port, &attr))
 		err(2, "query port %d", port);
-	return attr.lid;
+	return attr;
 }
 
 int open_queue(struct queue *q, char **w)
@@ -74,11 +74,38 @@ int open_queue(struct queue *q, char **w)
 	return 0;
 }
 
+/* RoCE: both ends are on one device, and have its IPv4 address. */
+static void set_gid(struct ibv_ah_attr *ah, const struct queue *to, int port, int gids)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	int i = 0;
+
+	while (i < gids && (ibv_query_gid(to->context, port, i, &ah->grh.dgid) ||
+			    memcmp(ah->grh.dgid.raw, mapped, sizeof(mapped))))
+		i++;
+	if (i == gids)
+		errx(2, "port %d has no IPv4 address", port);
+	ah->is_global = 1;
+	ah->grh.sgid_index = i;
+	ah->grh.hop_limit = 64;
+}
+
 void set_path(struct ibv_ah_attr *ah, const struct queue *to, int port, int sl)
 {
-	ah->dlid = lid_of(to, port);
+	struct ibv_port_attr attr = port_of(to, port);
+
+	ah->dlid = attr.lid;
 	ah->sl = sl;
 	ah->port_num = port;
+	if (attr.link_layer != IBV_LINK_LAYER_ETHERNET)
+		return;
+	set_gid(ah, to, port, attr.gid_tbl_len);
+	ah->grh.traffic_class = sl << 5;
+}
+
+int service_level(const struct ibv_ah_attr *ah)
+{
+	return ah->is_global ? ah->grh.traffic_class >> 5 : ah->sl;
 }
 
 static int datagrams_to_rts(struct queue *q, char **w)
@@ -104,6 +131,7 @@ static int datagrams_to_rts(struct queue *q, char **w)
 static int to_rts(struct queue *q, char **w)
 {
 	int alt = option(w, "alt", 0), rc = q->type == IBV_QPT_RC ? -1 : 0;
+	struct ibv_port_attr own = port_of(q, q->port);
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = q->port,
 		.pkey_index = q->pkey, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
 			(rc & IBV_ACCESS_REMOTE_READ) };
@@ -116,6 +144,8 @@ static int to_rts(struct queue *q, char **w)
 	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_2048,
 		.dest_qp_num = q->peer->qp->qp_num, .rq_psn = 0xfffff0, .max_dest_rd_atomic = 4,
 		.min_rnr_timer = 12, .alt_port_num = alt, .alt_timeout = option(w, "timeout", 14) };
+	if (own.link_layer == IBV_LINK_LAYER_ETHERNET)
+		a.path_mtu = own.active_mtu;
 	set_path(&a.ah_attr, q->peer, q->peer->port, option(w, "sl", 0));
 	a.ah_attr.port_num = q->port;
 	if (alt)
