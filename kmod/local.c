@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Addresses of this host. */
+#include <linux/slab.h>
 #include <linux/string.h>
 #include <rdma/ib_cache.h>
 
@@ -61,4 +62,47 @@ int repath_local_gid(struct repath_device *dev, const struct repath_addr *addr, 
 	if (!err)
 		memcpy(gid, own.raw, sizeof(own));
 	return err;
+}
+
+/* How many there are; the first @max of them to @gids. */
+static u32 read_gids(struct ib_device *ibdev, union ib_gid *gids, u32 max)
+{
+	union ib_gid gid;
+	u32 port, n = 0;
+	int i;
+
+	rdma_for_each_port(ibdev, port)
+		for (i = 0; i < ibdev->port_data[port].immutable.gid_tbl_len; i++) {
+			if (rdma_query_gid(ibdev, port, i, &gid) || rdma_is_zero_gid(&gid))
+				continue;
+			if (n < max)
+				gids[n] = gid;
+			n++;
+		}
+	return n;
+}
+
+/**
+ * repath_local_gids - by which GIDs a device can be reached
+ * @dev: device
+ * @n: how many
+ *
+ * Context: may sleep, but not for the device: the GID table is ib_core's.
+ * Return: the GIDs, for kvfree(); NULL if there are none, or it is not known, as the device has gone.
+ */
+union ib_gid *repath_local_gids(struct repath_device *dev, u32 *n)
+{
+	union ib_gid *gids = NULL;
+	u32 max;
+
+	*n = 0;
+	if (!repath_device_use(dev))
+		return NULL;
+	max = read_gids(dev->ibdev, NULL, 0);
+	if (max)
+		gids = kvmalloc_array(max, sizeof(*gids), GFP_KERNEL);
+	if (gids)
+		*n = min(max, read_gids(dev->ibdev, gids, max));
+	repath_device_unuse(dev);
+	return gids;
 }

@@ -13,12 +13,10 @@
 
 #include "conn.h"
 #include "device.h"
-#include "netlink.h"
 #include "number.h"
 #include "op.h"
 #include "proc.h"
 #include "track.h"
-#include "watch.h"
 
 /**
  * struct number - a queue pair is known by another number than its own
@@ -51,6 +49,7 @@ static DEFINE_HASHTABLE(by_known, 8);
 static DEFINE_HASHTABLE(by_qp, 8);
 static LIST_HEAD(moveds);
 static u32 count;
+static u32 keepers;	/* processes that are away, whose numbers are kept */
 
 static siphash_key_t tag_key;
 
@@ -69,9 +68,10 @@ static struct number *of_qp(const struct repath_qp *rqp)
 	return NULL;
 }
 
+/* Its own kept numbers are in nobody's way who makes the queue pairs anew. */
 static void tell_count(struct repath_proc *proc, void *arg)
 {
-	repath_proc_tell_numbers(proc, count);
+	repath_proc_tell_numbers(proc, count + keepers - !!proc->kept);
 }
 
 static void counted(u32 before)
@@ -93,10 +93,62 @@ static void drop(struct number *number)
 
 /**
  * repath_number_count - how many queue pairs are known by numbers that are not theirs
+ *
+ * And of how many processes numbers are kept.
  */
 u32 repath_number_count(void)
 {
-	return READ_ONCE(count);
+	return READ_ONCE(count) + READ_ONCE(keepers);
+}
+
+/**
+ * repath_number_keep - the numbers of a process are kept, or not any more
+ * @proc: process
+ * @keep: they are
+ *
+ * Context: repath_conn_mutex held.
+ */
+void repath_number_keep(struct repath_proc *proc, bool keep)
+{
+	lockdep_assert_held(&repath_conn_mutex);
+	if (keep ? proc->kept++ : --proc->kept)
+		return;
+	keepers += keep ? 1 : -1;
+	/* The only one hears nothing of its own: it matters whether there are none, one, or more. */
+	if (keepers + !keep <= 2)
+		repath_proc_for_each(tell_count, NULL);
+}
+
+/**
+ * repath_number_known_as - the number that others know a queue pair by
+ * @rqp: queue pair
+ *
+ * Context: repath_conn_mutex held.
+ */
+u32 repath_number_known_as(const struct repath_qp *rqp)
+{
+	const struct number *number = of_qp(rqp);
+
+	lockdep_assert_held(&repath_conn_mutex);
+	return number ? number->known_as : rqp->qpn;
+}
+
+/**
+ * repath_number_is_known - is a queue pair of a device known by this number, and not its own?
+ * @dev: device
+ * @qpn: number
+ *
+ * Context: repath_conn_mutex held.
+ */
+bool repath_number_is_known(const struct repath_device *dev, u32 qpn)
+{
+	struct number *number;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	hash_for_each_possible(by_known, number, by_known, known_hash(dev->index, qpn))
+		if (number->rqp->dev == dev && number->known_as == qpn)
+			return true;
+	return false;
 }
 
 /**
@@ -335,6 +387,27 @@ static void fill(struct repath_resolved *answer, struct repath_qp *rqp)
 	repath_proc_put(proc);
 }
 
+/*
+ * Is its process about to say by which number it is known? Or is another one known by this number whose
+ * process is away? It may come, and be the one that is meant.
+ */
+static bool is_unsure(const struct search *s, const struct repath_device *dev, const struct net *net)
+{
+	const struct repath_resolve *ask = s->ask;
+	struct repath_proc *proc = proc_of(s->best);
+	bool unsure;
+
+	if (s->mutual)
+		unsure = false;
+	else if (proc && !s->named && repath_op_between(net, s->best->dev, proc->cookie))
+		unsure = true;
+	else
+		unsure = repath_op_keeps_at(dev, ask->dst_gid, ask->qp_type, be32_to_cpu(ask->qpn),
+					    be64_to_cpu(ask->dst_cookie), proc);
+	repath_proc_put(proc);
+	return unsure;
+}
+
 /**
  * repath_number_find - find the queue pair that somebody means by a number
  * @dev: device that the question came to
@@ -369,7 +442,7 @@ u8 repath_number_find(struct repath_device *dev, const struct repath_resolve *as
 	}
 	if (!s.best)
 		return repath_op_between(net, NULL, cookie) ? REPATH_PEER_BUSY : REPATH_PEER_NO_QP;
-	if (!s.mutual && !s.named && repath_op_between(net, s.best->dev, cookie))
+	if (is_unsure(&s, dev, net))
 		status = REPATH_PEER_BUSY;
 	else if (!s.mutual && (s.free > 1 || (!s.free && s.elsewhere > 1)))
 		status = REPATH_PEER_AMBIGUOUS;
@@ -382,103 +455,6 @@ u8 repath_number_find(struct repath_device *dev, const struct repath_resolve *as
 	fill(answer, s.best);
 	*found = s.best;
 	return REPATH_PEER_OK;
-}
-
-/* --- netlink --- */
-
-/* Is a queue pair of the device known by this number, and not its own? */
-static bool is_known(const struct repath_device *dev, u32 qpn)
-{
-	struct number *number;
-
-	hash_for_each_possible(by_known, number, by_known, known_hash(dev->index, qpn))
-		if (number->rqp->dev == dev && number->known_as == qpn)
-			return true;
-	return false;
-}
-
-/**
- * repath_number_check_cmd - NUMBER_CHECK
- * @skb: request
- * @info: request
- */
-int repath_number_check_cmd(struct sk_buff *skb, struct genl_info *info)
-{
-	struct repath_device *dev;
-	bool known;
-
-	if (GENL_REQ_ATTR_CHECK(info, REPATH_A_DEV_INDEX) ||
-	    GENL_REQ_ATTR_CHECK(info, REPATH_A_QPN))
-		return -EINVAL;
-	dev = repath_device_get_by_index(genl_info_net(info),
-					 nla_get_u32(info->attrs[REPATH_A_DEV_INDEX]));
-	if (!dev)
-		return -ENODEV;
-	mutex_lock(&repath_conn_mutex);
-	known = is_known(dev, nla_get_u32(info->attrs[REPATH_A_QPN]));
-	mutex_unlock(&repath_conn_mutex);
-	repath_device_put(dev);
-	return known ? -EADDRINUSE : 0;
-}
-
-static int set_one(struct repath_proc *proc, struct repath_device *dev,
-		   const struct repath_number *row)
-{
-	struct repath_qp *rqp = repath_qp_find(dev, row->qpn);
-	int err;
-
-	if (!rqp)
-		return 0;	/* destroyed meanwhile */
-	err = repath_qp_pid(rqp) == proc->tgid ? repath_number_set(proc, rqp, row->known_as) : -EPERM;
-	repath_qp_put(rqp);
-	return err;
-}
-
-/**
- * repath_numbers_cmd - NUMBERS
- * @skb: request
- * @info: request
- */
-int repath_numbers_cmd(struct sk_buff *skb, struct genl_info *info)
-{
-	const struct repath_gid_change *gids = NULL;
-	const struct repath_number *rows = NULL;
-	struct repath_device *dev;
-	struct repath_proc *proc;
-	u32 i, n = 0, ngids = 0;
-	int err = 0;
-
-	if (GENL_REQ_ATTR_CHECK(info, REPATH_A_DEV_INDEX))
-		return -EINVAL;
-	if (info->attrs[REPATH_A_NUMBERS]) {
-		rows = nla_data(info->attrs[REPATH_A_NUMBERS]);
-		n = nla_len(info->attrs[REPATH_A_NUMBERS]) / sizeof(*rows);
-	}
-	if (info->attrs[REPATH_A_GIDS]) {
-		gids = nla_data(info->attrs[REPATH_A_GIDS]);
-		ngids = nla_len(info->attrs[REPATH_A_GIDS]) / sizeof(*gids);
-	}
-	proc = repath_proc_of(info);
-	if (!proc)
-		return -EPERM;
-	dev = repath_device_get_by_index(genl_info_net(info),
-					 nla_get_u32(info->attrs[REPATH_A_DEV_INDEX]));
-	if (!dev) {
-		repath_proc_put(proc);
-		return -ENODEV;
-	}
-	mutex_lock(&repath_conn_mutex);
-	repath_number_moved(proc, dev);
-	for (i = 0; i < n && !err; i++)
-		err = set_one(proc, dev, rows + i);
-	if (!err)
-		repath_watch_moved(proc, dev, rows, n, gids, ngids);
-	mutex_unlock(&repath_conn_mutex);
-	if (err == -EPERM)
-		GENL_SET_ERR_MSG(info, "NUMBERS names a queue pair that is not the process's own");
-	repath_device_put(dev);
-	repath_proc_put(proc);
-	return err;
 }
 
 void repath_number_init(void)

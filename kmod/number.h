@@ -17,15 +17,18 @@ struct sk_buff;
 void repath_number_init(void);
 void repath_number_exit(void);
 
-/* NUMBERS, NUMBER_CHECK */
+/* NUMBERS, NUMBER_CHECK: number_cmd.c */
 int repath_numbers_cmd(struct sk_buff *skb, struct genl_info *info);
 int repath_number_check_cmd(struct sk_buff *skb, struct genl_info *info);
 
-/* How many queue pairs of this host are known by other numbers. Takes the conn mutex. */
+/* COUNT for a process that registers: see EV_NUMBERS. */
 u32 repath_number_count(void);
 
 /* All that follows: under repath_conn_mutex. */
 int repath_number_set(struct repath_proc *proc, struct repath_qp *rqp, u32 known_as);
+u32 repath_number_known_as(const struct repath_qp *rqp);
+bool repath_number_is_known(const struct repath_device *dev, u32 qpn);
+void repath_number_keep(struct repath_proc *proc, bool keep);
 void repath_number_moved(struct repath_proc *proc, struct repath_device *dev);
 bool repath_number_has_moved(const struct repath_proc *proc, const struct repath_device *dev);
 void repath_number_qp_gone(struct repath_qp *rqp);

@@ -170,6 +170,9 @@ void repath_op_reply(struct repath_op *op, struct repath_op_proc *p, u8 stage, u
 		p->counted = true;
 	}
 	trace_op_stage(op->id, pid_nr(p->tgid), stage, err);
+	/* It leaves its device next, even if it is late to do so. */
+	if (stage == REPATH_STAGE_DRAIN && !err)
+		repath_op_keep(op, p);
 	if (!is_expected(op, stage))
 		return;
 	p->err = err;
@@ -178,6 +181,8 @@ void repath_op_reply(struct repath_op *op, struct repath_op_proc *p, u8 stage, u
 		p->stage = stage;
 		p->stage_ns[stage] = ktime_get_boottime_ns() - op->started_ns;
 	}
+	if (stage >= REPATH_STAGE_REPLAY && !err)
+		repath_op_unkeep(p);
 	if (stage == REPATH_STAGE_CHECK || stage == REPATH_STAGE_ABORT)
 		p->answered = true;
 	repath_op_event(op);

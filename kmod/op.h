@@ -16,6 +16,7 @@ struct net;
 struct netlink_callback;
 struct pid_namespace;
 struct repath_device;
+struct repath_kept;
 struct repath_proc;
 struct sk_buff;
 
@@ -40,6 +41,8 @@ extern struct mutex repath_op_mutex;
  * @untold: EV_ABORT did not get to it: it is said again
  * @stage_ns: since the operation's start; 0: not reached. That of REPATH_STAGE_NONE: when it
  *	was asked to resume
+ * @kept: the numbers of its queue pairs, from when it leaves the device until it has come back, there or
+ *	elsewhere; else NULL
  * @counters: as reported last
  * @counted: @counters were reported
  * @reason: with @err
@@ -55,6 +58,7 @@ struct repath_op_proc {
 	bool untold;
 	bool counted;
 	u64 stage_ns[REPATH_STAGES];
+	struct repath_kept *kept;
 	struct repath_counters counters;
 	char reason[REPATH_REASON_MAX];
 };
@@ -170,6 +174,13 @@ void repath_op_forget_old(void);
 void repath_op_free_all(void);
 int repath_op_list_init(void);
 void repath_op_list_exit(void);
+
+/* The numbers of queue pairs that are not there (op_kept.c). */
+void repath_op_keep(struct repath_op *op, struct repath_op_proc *p);
+void repath_op_unkeep(struct repath_op_proc *p);
+bool repath_op_keeps(const struct net *net, u32 qpn, const struct repath_proc *but);
+bool repath_op_keeps_at(const struct repath_device *dev, const u8 gid[16], u8 type, u32 qpn,
+			u64 cookie, const struct repath_proc *owner);
 
 /* Its state (op_state.c). */
 bool repath_op_is_final(const struct repath_op *op);

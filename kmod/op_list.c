@@ -25,6 +25,7 @@ void repath_op_proc_free(struct repath_op *op, struct repath_op_proc *p)
 {
 	lockdep_assert_held(&repath_op_mutex);
 	list_del(&p->node);
+	repath_op_unkeep(p);
 	if (!--op->nprocs)
 		repath_op_unpin(op);
 	repath_proc_put(p->proc);
@@ -97,15 +98,32 @@ struct repath_op *repath_op_on(const struct repath_device *dev)
 	return NULL;
 }
 
+/* Are queue pairs of a process that is on its way on this device, or about to be? */
+static bool comes_to(const struct repath_op *op, const struct repath_op_proc *p,
+		     const struct repath_device *dev)
+{
+	switch (op->state) {
+	case REPATH_OP_SUSPENDING:	/* what is there is about to go */
+		return op->dev == dev && p->stage >= REPATH_STAGE_DRAIN;
+	case REPATH_OP_SUSPENDED:
+		return false;
+	case REPATH_OP_RESUMING:
+		return op->new_dev == dev;
+	default:	/* it may be late on its way to the new one, or back */
+		return op->new_dev == dev || op->dev == dev;
+	}
+}
+
 /* Has a process, or the one of @cookie, not told yet where it is by which numbers it is known? */
-static bool is_between(const struct repath_op *op, u64 cookie)
+static bool is_between(const struct repath_op *op, const struct repath_device *dev, u64 cookie)
 {
 	const struct repath_op_proc *p;
 
 	if (op->state == REPATH_OP_CHECKING || repath_op_is_final(op))
 		return false;
 	list_for_each_entry(p, &op->procs, node)
-		if (p->stage < REPATH_STAGE_RECREATE && (!cookie || p->proc->cookie == cookie))
+		if (p->stage < REPATH_STAGE_RECREATE && (!cookie || p->proc->cookie == cookie) &&
+		    (!dev || comes_to(op, p, dev)))
 			return true;
 	return false;
 }
@@ -126,8 +144,7 @@ bool repath_op_between(const struct net *net, const struct repath_device *dev, u
 
 	lockdep_assert_held(&repath_op_mutex);
 	list_for_each_entry(op, &ops, node)
-		if (net_eq(op->net, net) && is_between(op, cookie) &&
-		    (!dev || (op->state == REPATH_OP_RESUMING && op->new_dev == dev)))
+		if (net_eq(op->net, net) && is_between(op, dev, cookie))
 			return true;
 	return false;
 }

@@ -146,6 +146,7 @@ void repath_op_set_state(struct repath_op *op, u8 state)
 	bool suspends = state == REPATH_OP_SUSPENDING || state == REPATH_OP_SUSPENDED ||
 			state == REPATH_OP_RESUMING || state == REPATH_OP_ABORTING ||
 			state == REPATH_OP_PARKED;
+	struct repath_op_proc *p;
 	u8 was = op->state;
 
 	lockdep_assert_held(&repath_op_mutex);
@@ -163,7 +164,10 @@ void repath_op_set_state(struct repath_op *op, u8 state)
 	/* Whoever removes the device waits for what becomes of it. */
 	if (op->settled && state != REPATH_OP_SUSPENDING && state != REPATH_OP_ABORTING)
 		complete(op->settled);
+	if (!repath_op_is_final(op))
+		return;
+	list_for_each_entry(p, &op->procs, node)
+		repath_op_unkeep(p);
 	/* History does not keep a namespace alive: its end forgets what has ended first. */
-	if (repath_op_is_final(op))
-		put_net(op->net);
+	put_net(op->net);
 }

@@ -29,6 +29,7 @@ struct genl_info;
  * @cookie: 64 random bits that name this process to other modules; never zero
  * @nconns: entries of @conns; repath_conn_mutex
  * @nunbound: of these, without a queue pair; repath_conn_mutex
+ * @kept: operations that keep numbers of it; repath_conn_mutex
  * @questions: RESOLVEs that are not answered, or kept; repath_conn_mutex
  * @sending: what its messages that are under way take of memory, in bytes
  * @left: the socket was closed; set once, before the table's reference is dropped
@@ -44,6 +45,7 @@ struct repath_proc {
 	u64 cookie;
 	u32 nconns;
 	u32 nunbound;
+	u32 kept;
 	u32 questions;
 	atomic_t sending;
 	bool left;

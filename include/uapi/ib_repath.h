@@ -66,7 +66,8 @@
  *   REPLY    OP_ID OP_STAGE ERRNO [REASON COUNTERS]
  *   PEER_SEND PEER_ID MSG_TYPE MSG_ID CONNS [DEV_INDEX PORT SGID_INDEX BLOB]
  *   NUMBERS   DEV_INDEX [NUMBERS GIDS]   own queue pairs on DEV that others know by another number
- *   NUMBER_CHECK DEV_INDEX QPN           EADDRINUSE: others know another queue pair by this number
+ *   NUMBER_CHECK DEV_INDEX QPN           EADDRINUSE: others know another queue pair by this number, or
+ *                                        one of another process that is away
  *   RESOLVE   MSG_ID DEV_INDEX PORT QP_TYPE QPN SRC_QPN [SGID_INDEX DGID DLID SL]
  *                                        where is the queue pair that was at this address?
  *   UNRESOLVE MSG_ID                     a UD address is not used any more
@@ -86,7 +87,8 @@
  *                                        before are not the device's
  *   EV_CONN      CONN                    a connection of a process that has moved became READY
  *   EV_NUMBERS   COUNT                   so many queue pairs of this host are known by other
- *                                        numbers; when it becomes 0 or stops being 0
+ *                                        numbers, and of so many other processes, which are away,
+ *                                        numbers are kept; when it becomes 0 or stops being 0
  *   EV_CYCLE     CONN_ID DLID [NEW_DLID SL RATE PATH_MTU]
  *                                        connect that queue pair anew, together with its peer, by
  *                                        that path: its device can not change it in place

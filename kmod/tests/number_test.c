@@ -85,6 +85,13 @@ bool repath_op_between(const struct net *net, const struct repath_device *dev, u
 	return (dev ? fake.arriving : fake.between) && (!cookie || cookie == OTHER);
 }
 
+/* Those that are away are kept_test's. */
+bool repath_op_keeps_at(const struct repath_device *dev, const u8 gid[16], u8 type, u32 qpn,
+			u64 cookie, const struct repath_proc *owner)
+{
+	return false;
+}
+
 bool repath_device_use(struct repath_device *dev)
 {
 	return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 19 */
+/* kunit-cases: 20 */
 /* kunit-objs: ../op.o ../op_list.o ../op_run.o ../op_state.o ../stat.o ../trace.o */
 /* The order of an operation, with processes that are only structs. */
 #include <kunit/test.h>
@@ -18,6 +18,7 @@ static struct {
 	bool released;
 	int killed, events;
 	int told[REPATH_CMD_EV_ABORT + 1];
+	int kept;
 	struct repath_proc procs[PROCS];
 	int nprocs;
 } fake;
@@ -86,6 +87,21 @@ int repath_op_tell(struct repath_op *op, struct repath_op_proc *p, u8 cmd)
 void repath_op_event(struct repath_op *op)
 {
 	fake.events++;
+}
+
+/* Numbers are kept_test's. */
+void repath_op_keep(struct repath_op *op, struct repath_op_proc *p)
+{
+	if (!p->kept)
+		fake.kept++;
+	p->kept = (void *)p;
+}
+
+void repath_op_unkeep(struct repath_op_proc *p)
+{
+	if (p->kept)
+		fake.kept--;
+	p->kept = NULL;
 }
 
 struct ctx {
@@ -408,7 +424,8 @@ static void t_resume_fails_in_one(struct kunit *test)
 	EXPECT_STATE(op, REPATH_OP_PARKED);
 	KUNIT_EXPECT_EQ(test, op->err, (u32)ENOMEM);
 	KUNIT_EXPECT_NOT_NULL(test, strstr(op->reason, "no MR"));
-	expect_between(test, true, false);
+	/* It may be late to notice, with its queue pairs half made. */
+	expect_between(test, true, true);
 	expect_itself_between(test, 0, true);
 	expect_itself_between(test, 1, false);
 	KUNIT_EXPECT_EQ(test, resume(test), 0);
@@ -418,6 +435,47 @@ static void t_resume_fails_in_one(struct kunit *test)
 	answer(test, 0, REPATH_STAGE_REPLAY, 0, NULL);
 	EXPECT_STATE(op, REPATH_OP_RESUMED);
 	KUNIT_EXPECT_EQ(test, resume(test), -EBUSY);
+}
+
+/* The numbers of a process are kept from before it leaves until it is where it stays. */
+static void t_numbers_are_kept(struct kunit *test)
+{
+	struct repath_op *op = start(test, false, false);
+
+	answer_all(test, REPATH_STAGE_CHECK);
+	answer_all(test, REPATH_STAGE_GATE);
+	KUNIT_EXPECT_EQ(test, fake.kept, 0);
+	expect_between(test, true, false);
+	answer(test, 0, REPATH_STAGE_DRAIN, 0, NULL);
+	KUNIT_EXPECT_EQ(test, fake.kept, 1);
+	expect_between(test, true, true);
+	answer(test, 1, REPATH_STAGE_DRAIN, EIO, "lost");
+	EXPECT_STATE(op, REPATH_OP_ABORTING);
+	expect_between(test, true, true);
+	/* It has not heard of the abort yet, and leaves. */
+	answer(test, 1, REPATH_STAGE_DRAIN, 0, NULL);
+	KUNIT_EXPECT_EQ(test, fake.kept, 2);
+	answer(test, 0, REPATH_STAGE_ABORT, 0, NULL);
+	KUNIT_EXPECT_EQ(test, fake.kept, 1);
+	answer(test, 1, REPATH_STAGE_ABORT, EIO, "no device");
+	EXPECT_STATE(op, REPATH_OP_PARKED);
+	KUNIT_EXPECT_EQ(test, fake.kept, 1);
+	KUNIT_EXPECT_EQ(test, resume(test), 0);
+	answer(test, 1, REPATH_STAGE_CONNECT, 0, NULL);
+	KUNIT_EXPECT_EQ(test, fake.kept, 1);
+	answer(test, 1, REPATH_STAGE_REPLAY, 0, NULL);
+	EXPECT_STATE(op, REPATH_OP_RESUMED);
+	KUNIT_EXPECT_EQ(test, fake.kept, 0);
+
+	/* It leaves for good. */
+	fake.released = false;
+	op = suspended(test);
+	KUNIT_EXPECT_EQ(test, fake.kept, 2);
+	repath_op_proc_left(&fake.procs[0]);
+	KUNIT_EXPECT_EQ(test, fake.kept, 1);
+	KUNIT_EXPECT_EQ(test, resume(test), 0);
+	answer(test, 1, REPATH_STAGE_REPLAY, 0, NULL);
+	KUNIT_EXPECT_EQ(test, fake.kept, 0);
 }
 
 /* They were on a device from which no peer could be told, and are resumed on another one. */
@@ -634,6 +692,7 @@ static struct kunit_case op_cases[] = {
 	KUNIT_CASE(t_drain_fails),
 	KUNIT_CASE(t_deadlines),
 	KUNIT_CASE(t_resume_fails_in_one),
+	KUNIT_CASE(t_numbers_are_kept),
 	KUNIT_CASE(t_resume_elsewhere),
 	KUNIT_CASE(t_abort),
 	KUNIT_CASE(t_abort_again),

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0
+/* NUMBERS, NUMBER_CHECK. */
+#include <repath_peer.h>
+
+#include "conn.h"
+#include "device.h"
+#include "netlink.h"
+#include "number.h"
+#include "op.h"
+#include "proc.h"
+#include "track.h"
+#include "watch.h"
+
+/**
+ * repath_number_check_cmd - NUMBER_CHECK
+ * @skb: request
+ * @info: request
+ */
+int repath_number_check_cmd(struct sk_buff *skb, struct genl_info *info)
+{
+	struct repath_device *dev;
+	struct repath_proc *proc;
+	bool known;
+	u32 qpn;
+
+	if (GENL_REQ_ATTR_CHECK(info, REPATH_A_DEV_INDEX) ||
+	    GENL_REQ_ATTR_CHECK(info, REPATH_A_QPN))
+		return -EINVAL;
+	qpn = nla_get_u32(info->attrs[REPATH_A_QPN]);
+	proc = repath_proc_of(info);
+	if (!proc)
+		return -EPERM;
+	dev = repath_device_get_by_index(genl_info_net(info),
+					 nla_get_u32(info->attrs[REPATH_A_DEV_INDEX]));
+	if (!dev) {
+		repath_proc_put(proc);
+		return -ENODEV;
+	}
+	mutex_lock(&repath_op_mutex);
+	known = repath_op_keeps(repath_device_net(dev), qpn, proc);
+	mutex_unlock(&repath_op_mutex);
+	if (!known) {
+		mutex_lock(&repath_conn_mutex);
+		known = repath_number_is_known(dev, qpn);
+		mutex_unlock(&repath_conn_mutex);
+	}
+	repath_device_put(dev);
+	repath_proc_put(proc);
+	return known ? -EADDRINUSE : 0;
+}
+
+static int set_one(struct repath_proc *proc, struct repath_device *dev,
+		   const struct repath_number *row)
+{
+	struct repath_qp *rqp = repath_qp_find(dev, row->qpn);
+	int err;
+
+	if (!rqp)
+		return 0;	/* destroyed meanwhile */
+	err = repath_qp_pid(rqp) == proc->tgid ? repath_number_set(proc, rqp, row->known_as) : -EPERM;
+	repath_qp_put(rqp);
+	return err;
+}
+
+/**
+ * repath_numbers_cmd - NUMBERS
+ * @skb: request
+ * @info: request
+ */
+int repath_numbers_cmd(struct sk_buff *skb, struct genl_info *info)
+{
+	const struct repath_gid_change *gids = NULL;
+	const struct repath_number *rows = NULL;
+	struct repath_device *dev;
+	struct repath_proc *proc;
+	u32 i, n = 0, ngids = 0;
+	int err = 0;
+
+	if (GENL_REQ_ATTR_CHECK(info, REPATH_A_DEV_INDEX))
+		return -EINVAL;
+	if (info->attrs[REPATH_A_NUMBERS]) {
+		rows = nla_data(info->attrs[REPATH_A_NUMBERS]);
+		n = nla_len(info->attrs[REPATH_A_NUMBERS]) / sizeof(*rows);
+	}
+	if (info->attrs[REPATH_A_GIDS]) {
+		gids = nla_data(info->attrs[REPATH_A_GIDS]);
+		ngids = nla_len(info->attrs[REPATH_A_GIDS]) / sizeof(*gids);
+	}
+	proc = repath_proc_of(info);
+	if (!proc)
+		return -EPERM;
+	dev = repath_device_get_by_index(genl_info_net(info),
+					 nla_get_u32(info->attrs[REPATH_A_DEV_INDEX]));
+	if (!dev) {
+		repath_proc_put(proc);
+		return -ENODEV;
+	}
+	mutex_lock(&repath_conn_mutex);
+	repath_number_moved(proc, dev);
+	for (i = 0; i < n && !err; i++)
+		err = set_one(proc, dev, rows + i);
+	if (!err)
+		repath_watch_moved(proc, dev, rows, n, gids, ngids);
+	mutex_unlock(&repath_conn_mutex);
+	if (err == -EPERM)
+		GENL_SET_ERR_MSG(info, "NUMBERS names a queue pair that is not the process's own");
+	repath_device_put(dev);
+	repath_proc_put(proc);
+	return err;
+}
