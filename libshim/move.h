@@ -52,6 +52,7 @@ static inline bool rp_move_has(const struct rp_move *m, const struct rp_context 
 
 /* move.c */
 void rp_move_end(struct rp_move *m);	/* unlocks, and frees it */
+void rp_move_open_gates(struct rp_move *m);	/* of what is not moving any more */
 int rp_move_release(struct rp_move *m);	/* the device; then it is parked. 0 or -errno */
 void rp_move_resume_on(struct rp_move *m, uint32_t dev_index, const char *name,
 		       enum repath_stage failed_stage);
