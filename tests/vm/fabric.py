@@ -46,7 +46,7 @@ PORT = 7000
 CONTROL = "/run/vfabric"
 SYSFS = "/sys/devices/vhca"
 TOOLS = """opensm ibnetdiscover smpquery perfquery saquery iblinkinfo sminfo ibportstate ibv_rc_pingpong
-    ib_read_bw ib_write_bw""".split()
+    ib_read_bw ib_write_bw mckey""".split()
 PROVIDER = "libibverbs/libipathverbs-rdmav34.so"
 MODULES = ("rdmavt", "ib_ipoib")
 GUID = 0x0002c90200000000

@@ -97,6 +97,15 @@ def ipoib(a):
     server.wait(20)
 
 
+def multicast(a):
+    """A program's queue pairs: the SM's SA lets both join, the switches have the group's tree."""
+    receiver = a.start("mckey -m 239.9.0.1 -b 10.9.0.1 -C 50")
+    a.wait_until("saquery -C vhca1 MCMR | grep 'MGID.*:f09:1$'", timeout=20)
+    a.run("ip netns exec other mckey -m 239.9.0.1 -b 10.9.0.6 -C 50 -s")
+    said = receiver.wait(20)
+    assert "data transfers complete" in said, said
+
+
 def test(bed):
     fabric = bed.fabric("mesh:3x2", opensm="-R lash", ipoib=True)
     a = fabric.guest
@@ -105,3 +114,4 @@ def test(bed):
     programs(a)
     all_opcodes(a)
     ipoib(a)
+    multicast(a)
