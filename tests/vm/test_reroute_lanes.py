@@ -40,6 +40,7 @@ SQD = OPEN + """
     is a state rts
     done a send 100 success
     !{check} vhca1 moved-by sqd
+    !repath qp dev vhca1 | grep -q 'moved-by sqd moves [0-9]* on-path-s [0-9]'
 """
 
 # The owner's own drained queue stays drained, with the new address.
