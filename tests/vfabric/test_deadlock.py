@@ -19,8 +19,15 @@ MINUTE = 60000000
 LONG = 3000000                      # several times HOQLife's default of 1 s
 
 
-def start_flows(fabric):
-    return [int(fabric.command(f'Flow "H{a}" "H{b}" message=20000 sl=sa').split()[1]) for a, b in FLOWS]
+# As queue pairs of vhca send, which tests/vm/test_vhca_deadlock.py holds against these: parts of a link.
+QUEUE_PAIRS = "window=32 ack=16"
+MESH, NEW_LANES = 2.925, 2.601
+LINK = 32.0                         # Gbit/s of data on 4x QDR
+
+
+def start_flows(fabric, how=""):
+    return [int(fabric.command(f'Flow "H{a}" "H{b}" message=20000 sl=sa {how}').split()[1])
+            for a, b in FLOWS]
 
 
 def measure(fabric, us, sample):
@@ -72,6 +79,20 @@ def new_lanes():
         return result
 
 
+def queue_pairs():
+    """What all six get together in the mesh, and on the new lanes when the link is down."""
+    parts = []
+    for down in (False, True):
+        with Fabric(f"{NETS}/mesh3x2.net", opensm="-R lash -Q") as fabric:
+            if down:
+                reroute(fabric)
+            start_flows(fabric, QUEUE_PAIRS)
+            fabric.command("Advance 3000")
+            parts.append(measure(fabric, 20000, 1000)["gbps"] / LINK)
+    for found, wanted in zip(parts, (MESH, NEW_LANES)):
+        expect(abs(found - wanted) < 0.01, "sources like queue pairs:", parts)
+
+
 def main():
     before, after, share, named, freed = old_lanes("-i", long=MINUTE)
     expect(share == 0, "with infinite lifetimes nothing moves for a minute, but:", share)
@@ -84,6 +105,7 @@ def main():
     expect(fresh["gbps"] > 0.4 * before["gbps"], "new lanes carry traffic:", fresh["gbps"])
     _, _, default_share, _, _ = old_lanes(long=LONG)
     expect(0 < default_share < 0.01, "with OpenSM's lifetimes below 1 %:", default_share)
+    queue_pairs()
     print(json.dumps({
         "mesh_gbps": before["gbps"], "deadlock_after_us": after["deadlock_at_us"],
         "cycle": nodes, "old_lanes_endless": share, "old_lanes_default_lifetimes": default_share,
