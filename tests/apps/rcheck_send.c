@@ -62,8 +62,11 @@ static void seal(struct check *c, struct link *l, struct request *r, struct msg 
 		.seq = l->seq, .rseq = l->rseq, .wseq = l->wseq,
 		.credit = l->data_got, .wcredit = l->writes_ok,
 	};
-	l->told = l->data_got;
-	l->wtold = l->writes_ok;
+	/* The other end takes it from what consumes a receive: from a WRITE it would not. */
+	if (consumes_recv(r->op)) {
+		l->told = l->data_got;
+		l->wtold = l->writes_ok;
+	}
 	msg_seal(m);
 }
 
