@@ -20,33 +20,28 @@ int repath_number_check_cmd(struct sk_buff *skb, struct genl_info *info)
 {
 	struct repath_device *dev;
 	struct repath_proc *proc;
-	bool known;
+	bool known, kept;
 	u32 qpn;
 
 	if (GENL_REQ_ATTR_CHECK(info, REPATH_A_DEV_INDEX) ||
 	    GENL_REQ_ATTR_CHECK(info, REPATH_A_QPN))
 		return -EINVAL;
 	qpn = nla_get_u32(info->attrs[REPATH_A_QPN]);
-	proc = repath_proc_of(info);
-	if (!proc)
-		return -EPERM;
 	dev = repath_device_get_by_index(genl_info_net(info),
 					 nla_get_u32(info->attrs[REPATH_A_DEV_INDEX]));
-	if (!dev) {
-		repath_proc_put(proc);
+	if (!dev)
 		return -ENODEV;
-	}
+	/* By its task: it asks on another socket than the one that it has registered. */
+	proc = repath_proc_find(task_tgid(current));
 	mutex_lock(&repath_op_mutex);
-	known = repath_op_keeps(repath_device_net(dev), qpn, proc);
+	kept = repath_op_keeps(dev, qpn, proc);
 	mutex_unlock(&repath_op_mutex);
-	if (!known) {
-		mutex_lock(&repath_conn_mutex);
-		known = repath_number_is_known(dev, qpn);
-		mutex_unlock(&repath_conn_mutex);
-	}
+	mutex_lock(&repath_conn_mutex);
+	known = repath_number_is_known(dev, qpn);
+	mutex_unlock(&repath_conn_mutex);
 	repath_device_put(dev);
 	repath_proc_put(proc);
-	return known ? -EADDRINUSE : 0;
+	return known ? -EADDRINUSE : kept ? -EBUSY : 0;
 }
 
 static int set_one(struct repath_proc *proc, struct repath_device *dev,

@@ -157,7 +157,7 @@ static bool is_at(const struct repath_op *op, const struct repath_kept *kept,
 
 struct query {
 	const struct net *net;
-	const struct repath_device *dev;	/* NULL: wherever; then of all types */
+	const struct repath_device *dev;
 	const u8 *gid;
 	u8 type;
 	u32 qpn;
@@ -171,10 +171,6 @@ static bool matches(const struct query *q, const struct repath_op *op,
 {
 	if (!p->kept || (q->cookie && p->proc->cookie != q->cookie))
 		return false;
-	if (!q->dev)
-		return p->proc != q->but &&
-		       (has(p->kept, IB_QPT_RC, q->qpn) || has(p->kept, IB_QPT_UC, q->qpn) ||
-			has(p->kept, IB_QPT_UD, q->qpn));
 	/* Its own is the one that is meant, when it has said by which number it is known. */
 	if (p->proc == q->but && p->stage >= REPATH_STAGE_RECREATE)
 		return false;
@@ -192,20 +188,51 @@ static void look(struct repath_op *op, void *arg)
 		q->kept |= matches(q, op, p);
 }
 
+struct wish {
+	const struct repath_device *dev;
+	u32 qpn;
+	const struct repath_proc *asker;
+	bool kept;
+	bool away;	/* is the asker itself */
+};
+
+static void look_for_wish(struct repath_op *op, void *arg)
+{
+	const struct repath_op_proc *p;
+	struct wish *w = arg;
+
+	/* Where those will be that nobody resumes yet is not known. */
+	if (!net_eq(op->net, repath_device_net(w->dev)) ||
+	    (op->new_dev && op->new_dev != w->dev && op->dev != w->dev))
+		return;
+	list_for_each_entry(p, &op->procs, node) {
+		if (!p->kept)
+			continue;
+		if (p->proc == w->asker)
+			w->away = true;
+		else
+			w->kept |= has(p->kept, IB_QPT_RC, w->qpn) ||
+				   has(p->kept, IB_QPT_UC, w->qpn) ||
+				   has(p->kept, IB_QPT_UD, w->qpn);
+	}
+}
+
 /**
- * repath_op_keeps - is a queue pair that is away known by this number?
- * @net: of its device
+ * repath_op_keeps - shall a process not have a queue pair of this number?
+ * @dev: its device
  * @qpn: the number
- * @but: but for one of this process
+ * @asker: the process; NULL: one that is not registered
+ *
+ * One that comes back itself may: its queue pairs are meant by the numbers that they had.
  *
  * Context: repath_op_mutex held.
  */
-bool repath_op_keeps(const struct net *net, u32 qpn, const struct repath_proc *but)
+bool repath_op_keeps(const struct repath_device *dev, u32 qpn, const struct repath_proc *asker)
 {
-	struct query q = { .net = net, .qpn = qpn, .but = but };
+	struct wish w = { .dev = dev, .qpn = qpn, .asker = asker };
 
-	repath_op_for_each(look, &q);
-	return q.kept;
+	repath_op_for_each(look_for_wish, &w);
+	return w.kept && !w.away;
 }
 
 /**

@@ -131,7 +131,7 @@ static bool is_between(const struct repath_op *op, const struct repath_device *d
 /**
  * repath_op_between - are processes between two devices?
  * @net: of the devices
- * @dev: on their way to this one; NULL: wherever they were, and will be
+ * @dev: on their way to this one, or leaving it; NULL: wherever they were, and will be
  * @cookie: is the process of this one; 0: is any
  *
  * Their queue pairs are not there, or not known by their numbers yet.

@@ -38,11 +38,18 @@ static void check(void *arg)
 	c->ret = rp_ctl_number_check(c->dev_index, c->qpn);
 }
 
-bool rp_number_known(struct rp_context *ctx, uint32_t qpn)
+int rp_number_check(struct rp_context *ctx, uint32_t qpn)
 {
 	struct check c = { .dev_index = ctx->dev_index, .qpn = qpn };
 
-	return rp_numbers_any() && rp_ctl_call(check, &c) && c.ret == -EADDRINUSE;
+	if (!rp_numbers_any() || !rp_ctl_call(check, &c) || !c.ret)
+		return 0;
+	if (c.ret != -EADDRINUSE && c.ret != -EBUSY) {
+		rp_log(RP_LOG_ERR, "the module does not say whose number 0x%x is: %s", qpn,
+		       strerror(-c.ret));
+		return 0;
+	}
+	return c.ret;
 }
 
 static uint32_t lid_of(struct rp_context *ctx, uint8_t port)

@@ -114,8 +114,9 @@ void rp_qps_recreate_begin(void)
  * Is the number one that the application knows another queue pair by? For one that is made anew
  * after a move only those count that nobody is connected to yet: whoever was told their number
  * would connect to this one instead. A new one keeps its number, so it must be nobody's.
+ * -EADDRINUSE: it is; -EBUSY: of another process that is away.
  */
-static bool number_taken(const struct rp_qp *self, uint32_t qpn, bool fresh)
+static int number_taken(const struct rp_qp *self, uint32_t qpn, bool fresh)
 {
 	struct rp_context *ctx;
 	struct rp_qp *qp;
@@ -123,7 +124,7 @@ static bool number_taken(const struct rp_qp *self, uint32_t qpn, bool fresh)
 	uint64_t bit;
 
 	if (!fresh && !(*waiting_word(qpn, &bit) & bit))
-		return rp_number_known(ctx_of(self), qpn);
+		return rp_number_check(ctx_of(self), qpn);
 	rp_lock(&rp_contexts_lock);
 	list_for_each(ctx, &rp_contexts, node) {
 		rp_lock(&ctx->objects);
@@ -133,20 +134,22 @@ static bool number_taken(const struct rp_qp *self, uint32_t qpn, bool fresh)
 	}
 	rp_unlock(&rp_contexts_lock);
 	/* Of another process, whose peers would be connected to this one, or be refused. */
-	return taken || rp_number_known(ctx_of(self), qpn);
+	return taken ? -EADDRINUSE : rp_number_check(ctx_of(self), qpn);
 }
 
 /* The real one, with a number that is not taken; those in the way are held meanwhile. */
 static struct ibv_qp *create_untaken(struct rp_qp *qp, struct ibv_qp_cap *cap, bool fresh)
 {
 	struct ibv_qp *held[QPN_TRIES], *real;
-	int n = 0, saved;
+	int n = 0, saved, err;
 
 	for (;;) {
 		real = create_once(qp, cap);
-		if (!real || !number_taken(qp, real->qp_num, fresh))
+		err = real ? number_taken(qp, real->qp_num, fresh) : 0;
+		if (!err)
 			break;
-		if (n == QPN_TRIES && !fresh) {
+		/* As long as one is away that is known by it, the module connects nobody to either. */
+		if (n == QPN_TRIES && (!fresh || err == -EBUSY)) {
 			rp_log(RP_LOG_ERR, "QP 0x%x has a number that was another's", real->qp_num);
 			break;
 		}

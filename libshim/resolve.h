@@ -58,8 +58,11 @@ void rp_resolve_forked(void);
 
 /* numbers.c */
 bool rp_numbers_any(void);	/* Are queue pairs of this host known by numbers not their own? */
-/* Is this number, of a queue pair just made, one that others know another process's by? */
-bool rp_number_known(struct rp_context *ctx, uint32_t qpn);
+/*
+ * Of a queue pair just made: is its number one that others know another process's by (-EADDRINUSE), one of a
+ * process that is away (-EBUSY)? 0: neither.
+ */
+int rp_number_check(struct rp_context *ctx, uint32_t qpn);
 /* On the control thread, when all of @ctx is made anew: tells the module the numbers and GIDs. */
 void rp_numbers_tell(struct rp_context *ctx);
 

@@ -66,8 +66,8 @@
  *   REPLY    OP_ID OP_STAGE ERRNO [REASON COUNTERS]
  *   PEER_SEND PEER_ID MSG_TYPE MSG_ID CONNS [DEV_INDEX PORT SGID_INDEX BLOB]
  *   NUMBERS   DEV_INDEX [NUMBERS GIDS]   own queue pairs on DEV that others know by another number
- *   NUMBER_CHECK DEV_INDEX QPN           EADDRINUSE: others know another queue pair by this number, or
- *                                        one of another process that is away
+ *   NUMBER_CHECK DEV_INDEX QPN           EADDRINUSE: others know another queue pair by this number;
+ *                                        EBUSY: one of another process that is away
  *   RESOLVE   MSG_ID DEV_INDEX PORT QP_TYPE QPN SRC_QPN [SGID_INDEX DGID DLID SL]
  *                                        where is the queue pair that was at this address?
  *   UNRESOLVE MSG_ID                     a UD address is not used any more

@@ -163,7 +163,7 @@ void repath_op_event(struct repath_op *op)
 }
 
 struct ctx {
-	struct repath_device dev[2];
+	struct repath_device dev[3];	/* the third one is in no operation */
 	struct repath_qp qp[QPS];
 	struct repath_user user[3];
 	struct repath_op *op;
@@ -468,12 +468,12 @@ static void t_unknown(struct kunit *test)
 	EXPECT_OK(0, GID, RC, 1234, 1234);
 }
 
-static bool may_not_have(struct kunit *test, u32 qpn, int proc)
+static bool may_not_have(struct kunit *test, u32 qpn, int proc, int dev)
 {
 	bool kept;
 
 	mutex_lock(&repath_op_mutex);
-	kept = repath_op_keeps(&init_net, qpn, &fake.proc[proc]);
+	kept = repath_op_keeps(&fake.devs[dev], qpn, &fake.proc[proc]);
 	mutex_unlock(&repath_op_mutex);
 	return kept;
 }
@@ -481,18 +481,25 @@ static bool may_not_have(struct kunit *test, u32 qpn, int proc)
 /* Nobody else gives a new queue pair such a number, and all are told that there are some. */
 static void t_others_are_told(struct kunit *test)
 {
-	KUNIT_EXPECT_FALSE(test, may_not_have(test, 17, 1));
+	KUNIT_EXPECT_FALSE(test, may_not_have(test, 17, 1, 0));
 	suspend(test);
 	KUNIT_EXPECT_EQ(test, fake.told[0], 0u);
 	KUNIT_EXPECT_EQ(test, fake.told[1], 1u);
 	KUNIT_EXPECT_EQ(test, repath_number_count(), 1u);
-	KUNIT_EXPECT_TRUE(test, may_not_have(test, 17, 1));
-	KUNIT_EXPECT_TRUE(test, may_not_have(test, 19, 1));
-	KUNIT_EXPECT_TRUE(test, may_not_have(test, 40, 1));
-	KUNIT_EXPECT_FALSE(test, may_not_have(test, 18, 1));
-	KUNIT_EXPECT_FALSE(test, may_not_have(test, 17, 0));
+	KUNIT_EXPECT_TRUE(test, may_not_have(test, 17, 1, 0));
+	KUNIT_EXPECT_TRUE(test, may_not_have(test, 19, 1, 0));
+	KUNIT_EXPECT_TRUE(test, may_not_have(test, 40, 1, 0));
+	KUNIT_EXPECT_FALSE(test, may_not_have(test, 18, 1, 0));
+	KUNIT_EXPECT_FALSE(test, may_not_have(test, 17, 0, 0));
+	/* Where it will be is not known; then it is. */
+	KUNIT_EXPECT_TRUE(test, may_not_have(test, 17, 1, 1));
+	KUNIT_EXPECT_TRUE(test, may_not_have(test, 17, 1, 2));
+	reach(test, REPATH_OP_RESUMING, REPATH_STAGE_OPEN);
+	KUNIT_EXPECT_TRUE(test, may_not_have(test, 17, 1, 0));
+	KUNIT_EXPECT_TRUE(test, may_not_have(test, 17, 1, 1));
+	KUNIT_EXPECT_FALSE(test, may_not_have(test, 17, 1, 2));
 	reach(test, REPATH_OP_RESUMED, REPATH_STAGE_REPLAY);
-	KUNIT_EXPECT_FALSE(test, may_not_have(test, 17, 1));
+	KUNIT_EXPECT_FALSE(test, may_not_have(test, 17, 1, 0));
 	KUNIT_EXPECT_EQ(test, fake.told[1], 0u);
 }
 
@@ -509,7 +516,7 @@ static struct kunit_case kept_cases[] = {
 };
 
 static struct kunit_suite kept_suite = {
-	.name = "kept",
+	.name = "repath_kept",
 	.init = kept_init,
 	.exit = kept_exit,
 	.test_cases = kept_cases,

@@ -41,6 +41,7 @@ static struct {
 	int moving;
 	struct list_head kept;
 	uint32_t known_number;	/* others know a queue pair by it */
+	bool all_away;		/* others may know queue pairs by any number, and are away */
 	_Atomic uint32_t first_id;	/* processes have the numbers that follow */
 	_Atomic uint32_t unready_qpn;	/* whose peer can not be moved with */
 	_Atomic int unready;
@@ -421,6 +422,8 @@ int rp_ctl_numbers(uint32_t dev_index, const struct repath_number *rows, unsigne
 int rp_ctl_number_check(uint32_t dev_index, uint32_t qpn)
 {
 	(void)dev_index;
+	if (fake.all_away)
+		return -EBUSY;
 	return qpn == fake.known_number ? -EADDRINUSE : 0;
 }
 
@@ -1054,6 +1057,14 @@ void fake_number_known(uint32_t qpn)
 	fake.known_number = qpn;
 	pthread_mutex_unlock(&fake.lock);
 	rp_numbers_about(!!qpn);
+}
+
+void fake_numbers_away(bool away)
+{
+	pthread_mutex_lock(&fake.lock);
+	fake.all_away = away;
+	pthread_mutex_unlock(&fake.lock);
+	rp_numbers_about(away);
 }
 
 void fake_refuse(int err)

@@ -124,6 +124,7 @@ void fake_peer_lid(uint32_t lid);
 
 /* Others know another queue pair by this number; 0: none. */
 void fake_number_known(uint32_t qpn);
+void fake_numbers_away(bool away);	/* any number may be one of a process that is away */
 /* The next queue pair that goes to RTR is refused with this. */
 void fake_refuse(int err);
 

@@ -258,6 +258,12 @@ static void refused(void)
 	CHECK_EQ(next->qp_num, qp->qp_num + 2);
 	fake_number_known(0);
 	CHECK_EQ(ibv_destroy_qp(next), 0);
+	/* Where all are of somebody who is away, a queue pair has one of them rather than none. */
+	fake_numbers_away(true);
+	next = end_create_qp(&e[0], &(struct pair_how){ 0 });
+	CHECK(next);
+	fake_numbers_away(false);
+	CHECK_EQ(ibv_destroy_qp(next), 0);
 	CHECK_EQ(ibv_destroy_qp(qp), 0);
 	pair_close(e);
 	CHECK_EQ(mock_live_total(), 0);

@@ -64,6 +64,7 @@ def test(bed):
         mine, knew, strange = Dialog(a, "mine"), Dialog(b, "knew"), Dialog(b, "strange")
         key, doomed = mine.ask("key"), mine.ask("key")
         first, idle, spare = mine.qp(), mine.qp(), mine.qp()
+        more = [mine.qp() for _ in range(3)]
         theirs = knew.qp()
         joined(knew, theirs, mine, first, mine.gid, knew.gid)
         check(knew, theirs, mine, key, "before")
@@ -76,8 +77,14 @@ def test(bed):
         taker = Dialog(a, "taker", env="A=1")
         taken = [taker.qp() for _ in range(3)]
         assert [qp[1] for qp in taken] == [qp[1] for qp in (first, idle, spare)], (taken, first)
+        # One with a shim does not take those that would be next.
+        careful = Dialog(a, "careful")
+        own = careful.qp()[1]
+        assert own not in [qp[1] for qp in more], (own, more)
+        assert int(own, 0) > max(int(qp[1], 0) for qp in more), (own, more)
         mover.resume(a, op)
         check(knew, theirs, mine, key, "moved")
+        careful.kill()
         new_gid = a.gid()
         assert new_gid != mine.gid
 
