@@ -132,6 +132,11 @@ uint64_t rp_now_ns(void);
 
 /* conn_table.c */
 int rp_conns_refresh(void);			/* asks the module for all of this process */
+/*
+ * A process whose module was loaded anew has another number. What it has been asked, and has not answered,
+ * it is asked again by that one, before the old one goes. Moves may end by it: not amidst their list.
+ */
+void rp_conns_renumbered(void);
 void rp_conns_forked(void);			/* forgets them all, without freeing */
 struct rp_conn *rp_conn_find(uint32_t id);
 struct rp_peer *rp_peer_find(uint32_t id);

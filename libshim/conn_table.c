@@ -110,6 +110,9 @@ void rp_conn_forget(struct rp_conn *c)
 	peer_put(peer);
 }
 
+/* Some peers have another number, see rp_conns_renumbered(). */
+static bool renumbered;
+
 /* Queue pairs by what the module knows of them, for one pass over its list. */
 struct qp_index {
 	struct {
@@ -210,28 +213,39 @@ static void conn_row(const struct rp_ctl_conn *row, void *arg)
 		list_add_tail(&new->conns, &c->in_peer);
 		/* By its new number it has not been asked. */
 		c->ask_again = c->asked && old->prepares;
+		renumbered = true;
 	}
 	c->known = row->state;
 }
 
-/*
- * A process whose module was loaded anew has another number. What it has been asked, and has not answered,
- * it is asked again by that one, before the old one goes.
- */
-static void renumbered(void)
+static bool is_ready(const struct rp_conn *c)
+{
+	return c->known == REPATH_CONN_READY;
+}
+
+void rp_conns_renumbered(void)
 {
 	struct rp_conn *c, *other;
 	struct rp_peer *p, *next;
 
+	if (!renumbered)
+		return;
+	renumbered = false;
 	list_for_each(c, &rp_conns, node) {
 		if (!c->ask_again)
 			continue;
+		c->ask_again = false;
+		if (c->known == REPATH_CONN_GONE)
+			continue;
+		if (!is_ready(c)) {
+			rp_move_prepared("its peer's module has been loaded anew");
+			continue;
+		}
+		/* One question is about all of them. */
 		list_for_each(other, &c->peer->conns, in_peer)
-			if (other->ctx == c->ctx)
+			if (other->ctx == c->ctx && is_ready(other))
 				other->ask_again = false;
 		rp_peer_prepare(c->peer, c->ctx);
-		if (c->known != REPATH_CONN_READY && c->known != REPATH_CONN_GONE)
-			rp_move_prepared("its peer's module has been loaded anew");
 	}
 	list_for_each_safe(p, next, &rp_peers, node)
 		peer_put(p);
@@ -245,7 +259,6 @@ void rp_conn_ready(const struct rp_ctl_conn *row)
 	qp_index_fill(&ix);
 	conn_row(row, &ix);
 	free(ix.rows);
-	renumbered();
 	c = rp_conn_find(row->conn_id);
 	if (c)
 		rp_keys_push_peer(c->peer, c->ctx);
@@ -259,7 +272,6 @@ int rp_conns_refresh(void)
 	qp_index_fill(&ix);
 	ret = ix.err ? ix.err : rp_ctl_conns(conn_row, &ix);
 	free(ix.rows);
-	renumbered();
 	return ret ? ret : ix.err;
 }
 

@@ -415,6 +415,7 @@ int rp_move_tick(void)
 	bool more = false;
 	int ms;
 
+	rp_conns_renumbered();
 	rp_peer_expire();
 	rp_keys_tick();
 	list_for_each(c, &rp_conns, node) {

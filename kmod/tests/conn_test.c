@@ -375,7 +375,6 @@ static void t_bound_late(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 1u);
 }
 
-/* Both ends move: this one has connected itself to where the peer was when it said READY. */
 /* Another one has its number, and is connected, before the end of its queue pair is heard of. */
 static void t_number_is_anothers(struct kunit *test)
 {
@@ -403,6 +402,7 @@ static void t_number_is_anothers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.gone_sent, 1);
 }
 
+/* Both ends move: this one has connected itself to where the peer was when it said READY. */
 static void t_both_move(struct kunit *test)
 {
 	struct repath_qp *old = &of(test)->qp[0], *new = &of(test)->qp[3];
