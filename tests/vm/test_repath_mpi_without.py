@@ -33,6 +33,7 @@ def test(bed):
         if job.rounds != at:
             at, since = job.rounds, time.monotonic()
         time.sleep(0.5)
+    at = job.rounds
     print(f"  {program}, {FAULTS[0]} down: " + (
         f"nothing for {STILL} s after round {at} of {rounds}" if job.job.running else
         f"ended after round {at} of {rounds}: {job.job.output()[-300:]}"), flush=True)
