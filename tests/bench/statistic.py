@@ -4,6 +4,8 @@
 import math
 import statistics
 
+ENOUGH = 6      # values of which median_between() can say something
+
 
 def median(values):
     return statistics.median(values)
@@ -17,7 +19,7 @@ def p99(values):
 
 def median_between(values):
     """(low, high): with 95 % the median of what these are drawn from lies between, whatever its shape
-    is; of fewer than six values nobody can say that of any two, and it is all of them."""
+    is; of fewer than ENOUGH values nobody can say that of any two, and it is all of them."""
     ordered = sorted(values)
     n = len(ordered)
     outside = 0
