@@ -51,13 +51,13 @@ static uint32_t host(struct fabric *f, const char **at, FILE *out)
 	return f->nodes[node].first + (num ? num : 1);
 }
 
-/* A number, with a space or the line's end behind it. */
+/* A number of at most 1e12, with a space or the line's end behind it. */
 static int number(const char **at, double *value)
 {
 	char *end;
 
 	*value = strtod(*at, &end);
-	if (end == *at || !strchr(" \t\r\n", *end))
+	if (end == *at || !strchr(" \t\r\n", *end) || !(*value >= -1e12 && *value <= 1e12))
 		return -1;
 	*at = end;
 	return 0;
@@ -102,9 +102,9 @@ static int options(const char *at, struct flow_spec *s, struct asked *ask, uint6
 			s->start = now + v * US;
 		else if (!strcmp(name, "stop") && v >= 0)
 			s->stop = now + v * US;
-		else if (!strcmp(name, "window") && v >= 0)
+		else if (!strcmp(name, "window") && v >= 0 && v <= 1e9)
 			s->window = v;
-		else if (!strcmp(name, "ack") && v >= 0)
+		else if (!strcmp(name, "ack") && v >= 0 && v <= 1e9)
 			s->ack = v;
 		else if (!strcmp(name, "hosts") &&
 			 sscanf(value, "%u-%u", &ask->first, &ask->last) == 2 && ask->first &&
