@@ -176,7 +176,8 @@ def refused():
                       ("Measure 10x", "microseconds"), ("Measure -1", "microseconds"),
                       ("Advance 5x", "microseconds"), ("At 5x Stop", "microseconds"),
                       ('Remove "S1"[2]', "one of its VLs"), ('Remove "S1"[2] 99', "one of its VLs"),
-                      ('Flow "H1" "H3" sl=x', "sl=x"), ('Flow "H1" "H3" window=8x', "window=8x")):
+                      ('Flow "H1" "H3" sl=x', "sl=x"), ('Flow "H1" "H3" window=8x', "window=8x"),
+                      ('Flow "H1" "H3" window=inf', "window=inf"), ("Measure 1e300", "microseconds")):
         said = run(line, ok=False)
         expect(why in said, line, said)
     for line in ("Nonsense", 'Flow "H1" "H9"', "Advance", "At", 'Unlink "S1"[9]',
