@@ -2,7 +2,7 @@
 """Queue pairs of devices that do not drain are moved from lane to lane by path migration while they carry
 checked traffic, both ends at once."""
 
-from test_reroute_traffic import checked, counts
+from test_reroute_traffic import checked, counts, load
 
 # The fabric is as busy as a guest: alone.
 GUESTS = 2
@@ -11,7 +11,7 @@ GUESTS = 2
 def test(bed):
     fabric = bed.fabric("mesh:2", module="sqd=0")
     guest = fabric.guest
-    guest.load_repath()
+    load(fabric)
     checked(fabric, 0)
     for dev in fabric.hosts.values():
         found = counts(guest, dev)
