@@ -11,6 +11,7 @@
 #include "proc.h"
 #include "range.h"
 #include "track.h"
+#include "watch.h"
 
 #define PEER_LEASE_MAX_S	(7 * 24 * 3600)	/* jiffies count on, also on 32 bits */
 
@@ -77,8 +78,11 @@ void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, 
 		memcpy(conn->addr.dgid.raw, gid, sizeof(none));
 	}
 	if (conn->remote && (before.dlid != conn->addr.dlid ||
-			     memcmp(&before.dgid, &conn->addr.dgid, sizeof(none))))
+			     memcmp(&before.dgid, &conn->addr.dgid, sizeof(none)))) {
+		/* MOVED may have said so before, to those who send; not to those who watch. */
 		repath_known_moved(conn->proc, conn->remote->cookie, &before, &conn->addr);
+		repath_watch_sender_moved(conn->proc, conn->remote->cookie, &before, &conn->addr);
+	}
 }
 
 static void settled(struct repath_conn *conn)

@@ -57,6 +57,9 @@ struct repath_reroute;
  * @adopt_wanted: rounds asked for
  * @adopt_done: the newest of these that has ended
  * @adopt_again: the last round could not tell which contexts have gone
+ * @held_up: a suspend was held up because somebody is said to be connected to a queue pair that is not
+ *	connected yet; repath_conn_mutex
+ * @held_at: since when, jiffies
  * @free: the end of it, in process context
  */
 struct repath_device {
@@ -98,6 +101,8 @@ struct repath_device {
 	u32 adopt_wanted;
 	u32 adopt_done;
 	bool adopt_again;
+	bool held_up;
+	unsigned long held_at;
 	struct work_struct free;
 };
 

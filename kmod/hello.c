@@ -6,6 +6,7 @@
  */
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/timekeeping.h>
 #include <linux/workqueue.h>
 #include <repath_peer.h>
 
@@ -21,6 +22,7 @@
 
 #define EARLY_MAX	256		/* HELLOs that came before their queue pair was connected */
 #define EARLY_AGE	(60 * HZ)
+#define HELD_AGAIN	(600 * HZ)
 #define BUSY_TRIES	10
 #define BUSY_PERIOD	(HZ / 5)
 #define ASK_PERIOD	HZ		/* a changed token is checked back no more often */
@@ -30,12 +32,14 @@
  * @node: in @earlies, oldest first
  * @dev: on which it came; compared only
  * @at: jiffies
+ * @at_ns: the same by the clock of repath_qp::created_ns
  * @hello: itself
  */
 struct early {
 	struct list_head node;
 	const struct repath_device *dev;
 	unsigned long at;
+	u64 at_ns;
 	struct repath_hello hello;
 };
 
@@ -80,6 +84,7 @@ static u8 early_keep(const struct repath_device *dev, const struct repath_hello 
 		return REPATH_PEER_BUSY;
 	e->dev = dev;
 	e->at = jiffies;
+	e->at_ns = ktime_get_boottime_ns();
 	e->hello = *hello;
 	list_add_tail(&e->node, &earlies);
 	early_count++;
@@ -117,6 +122,42 @@ void repath_hello_early(struct repath_conn *conn)
 		/* What else came for this number was meant for a connection that is not this one. */
 		early_drop(e);
 	}
+}
+
+/*
+ * Whoever knows its number may say that he is connected to a queue pair, and again and again. So that holds a device up
+ * for a minute, in which all who mean it become connected, and then for some time not at all.
+ */
+static bool may_hold_up(struct repath_device *dev)
+{
+	if (!dev->held_up || time_after_eq(jiffies, dev->held_at + HELD_AGAIN)) {
+		dev->held_up = true;
+		dev->held_at = jiffies;
+	}
+	return time_before(jiffies, dev->held_at + EARLY_AGE);
+}
+
+/**
+ * repath_hello_is_early - is somebody connected to a queue pair that is connected to nobody yet?
+ * @rqp: the queue pair
+ * @from: result: what the other end has said
+ *
+ * What was said before the queue pair was made was said to another one.
+ *
+ * Context: repath_conn_mutex held.
+ */
+bool repath_hello_is_early(const struct repath_qp *rqp, struct repath_hello *from)
+{
+	const struct early *e;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	list_for_each_entry(e, &earlies, node)
+		if (e->dev == rqp->dev && be32_to_cpu(e->hello.dst_qpn) == rqp->qpn &&
+		    time_before(jiffies, e->at + EARLY_AGE) && e->at_ns >= rqp->created_ns) {
+			*from = e->hello;
+			return may_hold_up(rqp->dev);
+		}
+	return false;
 }
 
 /* --- sending --- */

@@ -7,6 +7,8 @@
 
 struct repath_conn;
 struct repath_device;
+struct repath_hello;
+struct repath_qp;
 
 int repath_hello_init(void);
 void repath_hello_exit(void);
@@ -15,6 +17,8 @@ void repath_hello_exit(void);
 void repath_hello_start(struct repath_conn *conn, bool force);
 /* A new connection: take the HELLO that came before it was there. conn mutex held. */
 void repath_hello_early(struct repath_conn *conn);
+/* Is somebody connected to a queue pair that is connected to nobody yet, and who? conn mutex held. */
+bool repath_hello_is_early(const struct repath_qp *rqp, struct repath_hello *from);
 /* A HELLO has come in on @dev. Takes the conn mutex. Returns enum repath_peer_status. */
 u8 repath_hello_receive(struct repath_device *dev, const void *data, u32 len);
 /* The device goes away: forget what was kept for it. */

@@ -403,7 +403,8 @@ static bool is_unsure(const struct search *s, const struct repath_device *dev, c
 		unsure = true;
 	else
 		unsure = repath_op_keeps_at(dev, ask->dst_gid, ask->qp_type, be32_to_cpu(ask->qpn),
-					    be64_to_cpu(ask->dst_cookie), proc);
+					    be64_to_cpu(ask->dst_cookie), proc,
+					    s->named ? s->best->dev : NULL);
 	repath_proc_put(proc);
 	return unsure;
 }

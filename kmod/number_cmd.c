@@ -69,7 +69,7 @@ int repath_numbers_cmd(struct sk_buff *skb, struct genl_info *info)
 	struct repath_device *dev;
 	struct repath_proc *proc;
 	u32 i, n = 0, ngids = 0;
-	int err = 0;
+	int err;
 
 	if (GENL_REQ_ATTR_CHECK(info, REPATH_A_DEV_INDEX))
 		return -EINVAL;
@@ -81,15 +81,9 @@ int repath_numbers_cmd(struct sk_buff *skb, struct genl_info *info)
 		gids = nla_data(info->attrs[REPATH_A_GIDS]);
 		ngids = nla_len(info->attrs[REPATH_A_GIDS]) / sizeof(*gids);
 	}
-	proc = repath_proc_of(info);
-	if (!proc)
-		return -EPERM;
-	dev = repath_device_get_by_index(genl_info_net(info),
-					 nla_get_u32(info->attrs[REPATH_A_DEV_INDEX]));
-	if (!dev) {
-		repath_proc_put(proc);
-		return -ENODEV;
-	}
+	err = repath_proc_and_device_of(info, &proc, &dev);
+	if (err)
+		return err;
 	mutex_lock(&repath_conn_mutex);
 	repath_number_moved(proc, dev);
 	for (i = 0; i < n && !err; i++)

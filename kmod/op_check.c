@@ -70,6 +70,17 @@ static bool is_connected(struct repath_qp *rqp, u32 *port)
 	return state >= IB_QPS_RTR && state <= IB_QPS_SQE;
 }
 
+static bool is_unconnected(struct repath_qp *rqp)
+{
+	struct repath_path path;
+	u8 state;
+
+	if (!repath_qp_is_connected_type(rqp) || READ_ONCE(rqp->gone))
+		return false;
+	repath_qp_snapshot(rqp, &state, &path);
+	return state < IB_QPS_RTR;
+}
+
 static int look_at_kernel_qp(struct repath_qp *rqp, void *arg)
 {
 	struct scan *scan = arg;
@@ -99,24 +110,6 @@ int repath_op_check_device(struct repath_op *op)
 	return scan.refused ? -EBUSY : 0;
 }
 
-/**
- * repath_op_check_again - has anybody come meanwhile?
- * @op: operation
- *
- * Return: 0, or why not.
- */
-int repath_op_check_again(struct repath_op *op)
-{
-	struct scan scan = { .op = op };
-
-	if (op->force)
-		op->reason[0] = 0;
-	repath_ctx_for_each(op->dev, look_at_ctx, &scan);
-	if (!scan.refused)
-		op->err = 0;
-	return scan.refused ? -EBUSY : 0;
-}
-
 /* --- the peers --- */
 
 /**
@@ -137,13 +130,41 @@ struct peers {
 
 static void say_peer(struct peers *peers, const struct repath_conn *conn)
 {
-	bool no_shim = conn->state == REPATH_CONN_NO_SHIM;
+	const char *what = "does not answer";
+	int err = EHOSTUNREACH;
 
-	repath_op_say(peers->op, no_shim ? EOPNOTSUPP : EHOSTUNREACH,
-		      REPATH_PROC_FMT " QP 0x%x: its peer %pI6c QP 0x%x %s",
+	if (conn->state == REPATH_CONN_NO_SHIM) {
+		what = "has no libibrepath.so";
+		err = EOPNOTSUPP;
+	} else if (conn->state == REPATH_CONN_NEW && !conn->hello_acked && !conn->hello_busy &&
+		   !conn->hello_tries) {
+		what = "is not connected to it yet, or has gone: try again";
+		err = EAGAIN;
+	}
+	repath_op_say(peers->op, err, REPATH_PROC_FMT " QP 0x%x: its peer %pI6c QP 0x%x %s",
 		      pid_nr_ns(conn->proc->tgid, peers->op->ns), conn->proc->comm, conn->qpn,
-		      conn->addr.dgid.raw, conn->dest_qpn,
-		      no_shim ? "has no libibrepath.so" : "does not answer");
+		      conn->addr.dgid.raw, conn->dest_qpn, what);
+	peers->refused |= !peers->op->force;
+}
+
+/*
+ * A peer that is connected to a queue pair that is not connected to it yet has no way to hear where that one goes:
+ * what makes them one connection is the queue pair's own part.
+ */
+static void look_at_early(struct peers *peers, struct repath_qp *rqp)
+{
+	struct repath_hello from;
+
+	if (!repath_hello_is_early(rqp, &from))
+		return;
+	if (!peers->last) {
+		peers->waiting = true;
+		return;
+	}
+	repath_op_say(peers->op, EAGAIN, REPATH_PROC_FMT
+		      " QP 0x%x is not connected yet, and its peer %pI6c QP 0x%x is: try again",
+		      pid_nr_ns(repath_qp_pid(rqp), peers->op->ns), rqp->user->comm, rqp->qpn,
+		      from.src_gid, be32_to_cpu(from.src_qpn));
 	peers->refused |= !peers->op->force;
 }
 
@@ -170,18 +191,33 @@ static void look_at_conn(struct peers *peers, struct repath_qp *rqp)
 	}
 }
 
+static bool has_shim(const struct repath_qp *rqp)
+{
+	struct repath_proc *proc = repath_proc_find(repath_qp_pid(rqp));
+
+	repath_proc_put(proc);
+	return proc;
+}
+
+static int look_at_unconnected(struct repath_qp *rqp, void *arg)
+{
+	if (rqp->kernel || !is_unconnected(rqp) || !has_shim(rqp))
+		return 0;
+	mutex_lock(&repath_conn_mutex);
+	look_at_early(arg, rqp);
+	mutex_unlock(&repath_conn_mutex);
+	return 0;
+}
+
 static int look_at_qp(struct repath_qp *rqp, void *arg)
 {
-	struct repath_proc *proc;
 	u32 port;
 
 	/* Queue pairs in ERR are past saving, others come back in the state they are in. */
 	if (rqp->kernel || !is_connected(rqp, &port))
+		return look_at_unconnected(rqp, arg);
+	if (!has_shim(rqp))
 		return 0;
-	proc = repath_proc_find(repath_qp_pid(rqp));
-	if (!proc)
-		return 0;
-	repath_proc_put(proc);
 	/* It may have been connected before its process registered. */
 	if (!READ_ONCE(rqp->conn_id))
 		repath_conn_qp_connected(rqp);
@@ -211,6 +247,27 @@ int repath_op_check_conns(struct repath_op *op)
 		return -EHOSTUNREACH;
 	if (peers.waiting)
 		return -EAGAIN;
+	op->err = 0;
+	return 0;
+}
+
+/**
+ * repath_op_check_again - has anybody come meanwhile?
+ * @op: operation
+ *
+ * Return: 0, or why not.
+ */
+int repath_op_check_again(struct repath_op *op)
+{
+	struct peers peers = { .op = op, .last = true };
+	struct scan scan = { .op = op };
+
+	if (op->force)
+		op->reason[0] = 0;
+	repath_ctx_for_each(op->dev, look_at_ctx, &scan);
+	repath_qp_for_each(op->dev, look_at_unconnected, &peers);
+	if (scan.refused || peers.refused)
+		return -EBUSY;
 	op->err = 0;
 	return 0;
 }

@@ -156,13 +156,13 @@ static bool is_at(const struct repath_op *op, const struct repath_kept *kept,
 }
 
 struct query {
-	const struct net *net;
 	const struct repath_device *dev;
 	const u8 *gid;
 	u8 type;
 	u32 qpn;
 	u64 cookie;
 	const struct repath_proc *but;
+	const struct repath_device *named;	/* where the one of @but is that has said its number */
 	bool kept;
 };
 
@@ -171,8 +171,10 @@ static bool matches(const struct query *q, const struct repath_op *op,
 {
 	if (!p->kept || (q->cookie && p->proc->cookie != q->cookie))
 		return false;
-	/* Its own is the one that is meant, when it has said by which number it is known. */
-	if (p->proc == q->but && p->stage >= REPATH_STAGE_RECREATE)
+	/* Its own is the one that is meant, when it has said so of one on the device that it comes to. */
+	if (p->proc == q->but && (p->stage >= REPATH_STAGE_RECREATE ||
+				  (op->state == REPATH_OP_RESUMING && q->named &&
+				   q->named == op->new_dev)))
 		return false;
 	return has(p->kept, q->type, q->qpn) && is_at(op, p->kept, q->dev, q->gid);
 }
@@ -182,7 +184,7 @@ static void look(struct repath_op *op, void *arg)
 	const struct repath_op_proc *p;
 	struct query *q = arg;
 
-	if (!net_eq(op->net, q->net))
+	if (!net_eq(op->net, repath_device_net(q->dev)))
 		return;
 	list_for_each_entry(p, &op->procs, node)
 		q->kept |= matches(q, op, p);
@@ -243,15 +245,17 @@ bool repath_op_keeps(const struct repath_device *dev, u32 qpn, const struct repa
  * @qpn: the number
  * @cookie: of the process that is meant; 0: not known
  * @owner: whose queue pair bears the number now; NULL: of no process with a shim
+ * @named: where that queue pair is, if @owner has said that it is known by the number; NULL: it has not
  *
  * Context: repath_op_mutex held.
  */
 bool repath_op_keeps_at(const struct repath_device *dev, const u8 gid[16], u8 type, u32 qpn,
-			u64 cookie, const struct repath_proc *owner)
+			u64 cookie, const struct repath_proc *owner,
+			const struct repath_device *named)
 {
 	struct query q = {
-		.net = repath_device_net(dev), .dev = dev, .gid = gid, .type = type, .qpn = qpn,
-		.cookie = cookie, .but = owner,
+		.dev = dev, .gid = gid, .type = type, .qpn = qpn, .cookie = cookie, .but = owner,
+		.named = named,
 	};
 
 	repath_op_for_each(look, &q);

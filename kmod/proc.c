@@ -7,6 +7,7 @@
 #include <linux/string.h>
 
 #include "conn.h"
+#include "device.h"
 #include "event.h"
 #include "netlink.h"
 #include "number.h"
@@ -238,6 +239,28 @@ struct repath_proc *repath_proc_of(struct genl_info *info)
 		GENL_SET_ERR_MSG(info, "the process is not registered on this socket");
 	repath_proc_put(proc);
 	return NULL;
+}
+
+/**
+ * repath_proc_and_device_of - the process that may speak by a request, and the device that it speaks of
+ * @info: the request, with DEV_INDEX
+ * @proc: result, with a reference
+ * @dev: result, with a reference
+ *
+ * Return: 0; -EPERM with extack set; -ENODEV: there is none of that index any more.
+ */
+int repath_proc_and_device_of(struct genl_info *info, struct repath_proc **proc,
+			      struct repath_device **dev)
+{
+	*proc = repath_proc_of(info);
+	if (!*proc)
+		return -EPERM;
+	*dev = repath_device_get_by_index(genl_info_net(info),
+					  nla_get_u32(info->attrs[REPATH_A_DEV_INDEX]));
+	if (*dev)
+		return 0;
+	repath_proc_put(*proc);
+	return -ENODEV;
 }
 
 static int reply_registered(struct genl_info *info)

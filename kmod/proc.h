@@ -12,6 +12,7 @@
 
 struct sk_buff;
 struct genl_info;
+struct repath_device;
 
 /* The module's version, as MODULE_VERSION() and VERSION on the netlink interface have it. */
 #ifndef REPATH_VERSION
@@ -66,6 +67,9 @@ struct repath_proc *repath_proc_find_cookie(u64 cookie);
 int repath_proc_register(struct sk_buff *skb, struct genl_info *info);
 /* The process that may speak on this socket: the registered one, else NULL with extack set. */
 struct repath_proc *repath_proc_of(struct genl_info *info);
+/* And the device that it names by DEV_INDEX, which must be there; 0, -EPERM or -ENODEV. */
+int repath_proc_and_device_of(struct genl_info *info, struct repath_proc **proc,
+			      struct repath_device **dev);
 /* NETLINK_URELEASE: the socket is closed, the process has left. May sleep. */
 void repath_proc_released(struct net *net, u32 portid);
 

@@ -102,6 +102,7 @@ int repath_question_tell(struct repath_question *q, int err, const struct repath
 {
 	struct sk_buff *skb;
 	void *hdr;
+	int ret;
 
 	skb = repath_nl_msg_new(REPATH_CMD_EV_RESOLVED, NLMSG_DEFAULT_SIZE, &hdr);
 	if (!skb)
@@ -115,7 +116,9 @@ int repath_question_tell(struct repath_question *q, int err, const struct repath
 		nlmsg_free(skb);
 		return -EMSGSIZE;
 	}
-	return repath_proc_send(q->proc, skb, hdr);
+	ret = repath_proc_send(q->proc, skb, hdr);
+	q->told |= !ret && !err;
+	return ret;
 }
 
 static int parse_addr(struct genl_info *info, struct repath_device *dev, struct repath_addr *addr)
@@ -143,6 +146,7 @@ static int ask(struct genl_info *info, struct repath_proc *proc, struct repath_d
 	       const struct repath_addr *addr)
 {
 	struct repath_question *q, *old;
+	bool told = false;
 	u64 token = 0;
 	int err;
 
@@ -153,6 +157,7 @@ static int ask(struct genl_info *info, struct repath_proc *proc, struct repath_d
 	if (old) {
 		/* By that one it is told where the queue pair goes, if that is on its way, too. */
 		token = old->token;
+		told = old->told;
 		question_end(old);
 	}
 	/* Anybody may register, and ask. */
@@ -169,8 +174,10 @@ static int ask(struct genl_info *info, struct repath_proc *proc, struct repath_d
 	q->qpn = nla_get_u32(info->attrs[REPATH_A_QPN]);
 	q->src_qpn = nla_get_u32(info->attrs[REPATH_A_SRC_QPN]);
 	q->place = *addr;
-	if (q->type == IB_QPT_UD)
+	if (q->type == IB_QPT_UD) {
 		q->token = token;
+		q->told = told;
+	}
 	while (q->type == IB_QPT_UD && (!q->token || find_token(q->token)))
 		q->token = get_random_u64();
 	proc->questions++;
@@ -204,15 +211,9 @@ int repath_resolve_cmd(struct sk_buff *skb, struct genl_info *info)
 	    GENL_REQ_ATTR_CHECK(info, REPATH_A_QPN) ||
 	    GENL_REQ_ATTR_CHECK(info, REPATH_A_SRC_QPN))
 		return -EINVAL;
-	proc = repath_proc_of(info);
-	if (!proc)
-		return -EPERM;
-	dev = repath_device_get_by_index(genl_info_net(info),
-					 nla_get_u32(info->attrs[REPATH_A_DEV_INDEX]));
-	if (!dev) {
-		repath_proc_put(proc);
-		return -ENODEV;
-	}
+	err = repath_proc_and_device_of(info, &proc, &dev);
+	if (err)
+		return err;
 	err = parse_addr(info, dev, &addr);
 	if (!err) {
 		mutex_lock(&repath_conn_mutex);
@@ -310,9 +311,6 @@ static u8 moved_in(const struct repath_moved *moved)
 
 	if (!q)
 		return REPATH_PEER_BAD_TOKEN;
-	/* The first answer comes before the news. */
-	if (q->open)
-		return REPATH_PEER_BUSY;
 	place = q->place;
 	memcpy(&place.dgid, moved->gid, sizeof(place.dgid));
 	place.dlid = be32_to_cpu(moved->lid);
@@ -322,7 +320,11 @@ static u8 moved_in(const struct repath_moved *moved)
 	/* It is told again then. */
 	if (repath_question_tell(q, 0, &place, be32_to_cpu(moved->qpn), true))
 		return REPATH_PEER_BUSY;
-	repath_question_found(q);
+	/* What is still to be answered was asked before. */
+	if (q->open)
+		q->heard = true;
+	else
+		repath_question_found(q);
 	return REPATH_PEER_OK;
 }
 

@@ -122,20 +122,11 @@ void repath_question_found(struct repath_question *q)
 	q->tries = 0;
 }
 
-static void conclude(struct repath_question *q)
+static void settle(struct repath_question *q)
 {
 	struct repath_asked *hit;
 	int err;
 
-	if (q->tries) {
-		again_open--;
-		if (!list_empty(&unknown))
-			mod_delayed_work(ask_wq, &again_work, AGAIN_NEXT);
-	}
-	if (q->gone) {
-		repath_question_free(q);
-		return;
-	}
 	hit = weigh(q, &err);
 	/* A datagram may be sent to anybody. */
 	if (q->token)
@@ -148,11 +139,31 @@ static void conclude(struct repath_question *q)
 		else if (q->token)
 			ask_later(q);
 	} else {
-		if (!q->tries)
+		/* Who has been told where it went does not send to where it was. */
+		if (!q->tries && !q->told)
 			repath_question_tell(q, err, &q->asked[0].addr, q->qpn, false);
 		if (q->token && may_come(q))
 			ask_later(q);
 	}
+}
+
+static void conclude(struct repath_question *q)
+{
+	if (q->tries) {
+		again_open--;
+		if (!list_empty(&unknown))
+			mod_delayed_work(ask_wq, &again_work, AGAIN_NEXT);
+	}
+	if (q->gone) {
+		repath_question_free(q);
+		return;
+	}
+	/* Who has moved has told of it itself, after the question: what others say is older. */
+	if (q->heard)
+		repath_question_found(q);
+	else
+		settle(q);
+	q->heard = false;
 	kfree(q->asked);
 	q->asked = NULL;
 	/* Nothing holds a device because a datagram was once sent from it. */

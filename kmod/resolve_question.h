@@ -44,6 +44,8 @@ struct repath_asked {
  * @src_qpn: own queue pair
  * @type: enum ib_qp_type
  * @gone: not wanted any more; freed when the last answer is there
+ * @told: the process knows a place: where nobody answers, that one holds
+ * @heard: it was told by the one who has moved, since it was asked
  * @open: places that have not answered
  * @nasked: entries of @asked
  * @place: where the queue pair was found last, else the address itself
@@ -65,6 +67,8 @@ struct repath_question {
 	u32 src_qpn;
 	u8 type;
 	bool gone;
+	bool told;
+	bool heard;
 	u32 open;
 	u32 nasked;
 	struct repath_addr place;

@@ -39,6 +39,7 @@
  * @token: the sender's
  * @cookie: the sender
  * @tries: 0: it has heard all; else how often it was told
+ * @round: counts its MOVEDs
  * @busy: a MOVED is under way
  * @news: it has moved again since that was sent
  */
@@ -56,6 +57,7 @@ struct watch {
 	struct repath_device *dev;
 	u64 token;
 	u64 cookie;
+	u32 round;
 	u8 tries;
 	bool busy;
 	bool news;
@@ -221,6 +223,7 @@ static void heard(struct watch *w, int err, u8 status)
 /* Tokens, not pointers, go with a message: the watch may have gone when the answer comes. */
 struct telling {
 	u64 token;
+	u32 round;
 };
 
 static void told(void *arg, int err, u8 status)
@@ -230,7 +233,7 @@ static void told(void *arg, int err, u8 status)
 
 	mutex_lock(&repath_conn_mutex);
 	w = find(t->token);
-	if (w && w->busy)
+	if (w && w->busy && w->round == t->round)
 		heard(w, err, status);
 	mutex_unlock(&repath_conn_mutex);
 	kfree_sensitive(t);
@@ -246,6 +249,7 @@ static int send(struct watch *w, struct repath_moved *moved)
 		return -ENOMEM;
 	}
 	t->token = w->token;
+	t->round = ++w->round;
 	err = repath_xprt_send(w->dev, &w->back, 0, REPATH_MSG_MOVED, moved, sizeof(*moved), told,
 			       t);
 	if (err)
@@ -355,6 +359,47 @@ void repath_watch_moved(struct repath_proc *proc, struct repath_device *dev,
 					    qp_hash(proc, rows[i].known_as))
 			if (w->proc == proc && w->known_as == rows[i].known_as)
 				moved_one(w, dev, rows[i].qpn, gids, ngids);
+}
+
+/* An address without a GID is its LID; a sender always says both. */
+static bool is_back_to(const struct watch *w, const struct repath_addr *addr)
+{
+	if (memchr_inv(&addr->dgid, 0, sizeof(addr->dgid)))
+		return !memcmp(&w->back.dgid, &addr->dgid, sizeof(addr->dgid));
+	return w->back.dlid == addr->dlid;
+}
+
+/**
+ * repath_watch_sender_moved - a sender to queue pairs of a process is elsewhere
+ * @proc: process
+ * @cookie: the sender
+ * @from: where it was; other ports of it are where they were
+ * @to: where it is
+ *
+ * What was sent to it where it was would be tried there to the last.
+ *
+ * Context: repath_conn_mutex held.
+ */
+void repath_watch_sender_moved(const struct repath_proc *proc, u64 cookie,
+			       const struct repath_addr *from, const struct repath_addr *to)
+{
+	struct watch *w, *next;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	list_for_each_entry_safe(w, next, &watches, lru) {
+		if (w->proc != proc || w->cookie != cookie || !is_back_to(w, from))
+			continue;
+		/* Another connection of the two has told. */
+		if (w->back.dlid == to->dlid && !memcmp(&w->back.dgid, &to->dgid, sizeof(to->dgid)))
+			continue;
+		w->back.dgid = to->dgid;
+		w->back.dlid = to->dlid;
+		w->back.has_dmac = false;
+		if (!w->tries)
+			continue;
+		w->busy = w->news = false;
+		tell(w);
+	}
 }
 
 /**

@@ -5,6 +5,7 @@
 
 #include <linux/types.h>
 
+struct repath_addr;
 struct repath_device;
 struct repath_gid_change;
 struct repath_number;
@@ -23,6 +24,8 @@ void repath_watch_add(struct repath_device *dev, struct repath_qp *rqp,
 void repath_watch_moved(struct repath_proc *proc, struct repath_device *dev,
 			const struct repath_number *rows, u32 n,
 			const struct repath_gid_change *gids, u32 ngids);
+void repath_watch_sender_moved(const struct repath_proc *proc, u64 cookie,
+			       const struct repath_addr *from, const struct repath_addr *to);
 void repath_watch_proc_left(struct repath_proc *proc);
 void repath_watch_device_removed(struct repath_device *dev);
 

@@ -17,6 +17,8 @@
 #include "../resolve.h"
 #include "../track.h"
 #include "../watch.h"
+#include "conn_fakes.h"
+#include "proc_fakes.h"
 
 /* What surrounds conn.c in the module. */
 static struct {
@@ -27,23 +29,6 @@ static struct {
 	int ready_told;
 } fake;
 
-void repath_device_put(struct repath_device *dev)
-{
-	refcount_dec(&dev->kref.refcount);
-}
-
-struct repath_proc *repath_proc_get(struct repath_proc *proc)
-{
-	kref_get(&proc->kref);
-	return proc;
-}
-
-void repath_proc_put(struct repath_proc *proc)
-{
-	if (proc)
-		refcount_dec(&proc->kref.refcount);
-}
-
 struct repath_proc *repath_proc_find(struct pid *tgid)
 {
 	return fake.registered && tgid == fake.proc.tgid ? repath_proc_get(&fake.proc) : NULL;
@@ -52,12 +37,6 @@ struct repath_proc *repath_proc_find(struct pid *tgid)
 void repath_qp_release(struct kref *kref)
 {
 	fake.qp_released++;
-}
-
-void repath_qp_snapshot(struct repath_qp *rqp, u8 *state, struct repath_path *path)
-{
-	*state = rqp->state;
-	*path = rqp->path;
 }
 
 int repath_qp_walk_of(struct pid *tgid, repath_qp_fn fn, void *arg)
@@ -85,30 +64,10 @@ void repath_peer_tell_gone(struct repath_conn *conn)
 	fake.gone_told++;
 }
 
-void repath_op_conn_changed(void)
-{
-}
-
 /* Numbers are number_test's. */
 bool repath_number_has_moved(const struct repath_proc *proc, const struct repath_device *dev)
 {
 	return fake.moved;
-}
-
-void repath_number_qp_gone(struct repath_qp *rqp)
-{
-}
-
-void repath_number_proc_left(struct repath_proc *proc)
-{
-}
-
-void repath_watch_proc_left(struct repath_proc *proc)
-{
-}
-
-void repath_resolve_proc_left(struct repath_proc *proc)
-{
 }
 
 void repath_conn_tell(const struct repath_conn *conn)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 8 */
+/* kunit-cases: 9 */
 /* kunit-objs: ../number.o ../op_kept.o ../op_list.o ../op_state.o ../stat.o ../trace.o */
 /* What becomes of the numbers of queue pairs while their process is away from its device. */
 #include <kunit/test.h>
@@ -14,6 +14,7 @@
 #include "../op.h"
 #include "../proc.h"
 #include "../track.h"
+#include "proc_fakes.h"
 
 #define QPS	6
 #define GID	1	/* of the first device; the second one has GID + 1 */
@@ -32,11 +33,6 @@ static struct {
 	int tells;
 	bool no_users;
 } fake;
-
-void repath_device_put(struct repath_device *dev)
-{
-	refcount_dec(&dev->kref.refcount);
-}
 
 void repath_device_name(struct repath_device *dev, char name[IB_DEVICE_NAME_MAX])
 {
@@ -69,18 +65,6 @@ union ib_gid *repath_local_gids(struct repath_device *dev, u32 *n)
 		gids[1].raw[15] = dev == &fake.devs[0] ? GID : GID_TWO;
 	}
 	return gids;
-}
-
-struct repath_proc *repath_proc_get(struct repath_proc *proc)
-{
-	kref_get(&proc->kref);
-	return proc;
-}
-
-void repath_proc_put(struct repath_proc *proc)
-{
-	if (proc)
-		refcount_dec(&proc->kref.refcount);
 }
 
 struct repath_proc *repath_proc_find(struct pid *tgid)
@@ -145,12 +129,6 @@ void repath_qp_unfollow(void)
 
 void repath_qp_release(struct kref *kref)
 {
-}
-
-void repath_qp_snapshot(struct repath_qp *rqp, u8 *state, struct repath_path *path)
-{
-	*state = rqp->state;
-	*path = rqp->path;
 }
 
 struct repath_conn *repath_conn_by_qp(struct repath_device *dev, u32 qpn)
@@ -389,6 +367,9 @@ static void t_comes_back(struct kunit *test)
 	EXPECT_BUSY(1, GID, RC, 18);
 	known_as(test, 1, 17);
 	known_as(test, 0, 40);
+	/* Who asks for them need not wait until it has said that all are made. */
+	EXPECT_OK(1, GID, RC, 17, 18);
+	EXPECT_OK(1, GID, RC, 40, 17);
 	reach(test, REPATH_OP_RESUMING, REPATH_STAGE_RECREATE);
 	EXPECT_OK(1, GID, RC, 17, 18);
 	EXPECT_OK(1, GID, RC, 40, 17);
@@ -402,6 +383,23 @@ static void t_comes_back(struct kunit *test)
 	EXPECT_BUSY(0, GID, RC, 17);
 	appears(test, 4, 1, 1, IB_QPT_RC, 40);
 	EXPECT_BUSY(1, GID, RC, 40);
+}
+
+/* What is there, by whatever number it is known, is about to go; or not. */
+static void t_leaves(struct kunit *test)
+{
+	struct ctx *c = of(test);
+
+	reach(test, REPATH_OP_SUSPENDING, REPATH_STAGE_DRAIN);
+	mutex_lock(&repath_op_mutex);
+	repath_op_keep(c->op, c->p);
+	mutex_unlock(&repath_op_mutex);
+	EXPECT_BUSY(0, GID, RC, 17);
+	EXPECT_BUSY(0, GID, RC, 40);
+	reach(test, REPATH_OP_ABORTING, REPATH_STAGE_DRAIN);
+	EXPECT_BUSY(0, GID, RC, 40);
+	reach(test, REPATH_OP_FAILED, REPATH_STAGE_ABORT);
+	EXPECT_OK(0, GID, RC, 17, 17);
 }
 
 /* Back to where it was: a failed suspend */
@@ -437,6 +435,14 @@ static void t_own_on_another_device(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (int)asked(test, 1, GID, IB_QPT_RC, 40, 0xc1, &now),
 			(int)REPATH_PEER_OK);
 	KUNIT_EXPECT_EQ(test, now, 40u);
+	/* Another one of its own that is known by that number, elsewhere, is not the one that is away either. */
+	goes(test, 3);
+	goes(test, 4);
+	appears(test, 3, 0, 1, IB_QPT_RC, 41);
+	known_as(test, 3, 17);
+	EXPECT_BUSY(1, GID, RC, 17);
+	KUNIT_EXPECT_EQ(test, (int)asked(test, 0, GID, IB_QPT_RC, 17, 0xc0, &now),
+			(int)REPATH_PEER_BUSY);
 }
 
 static void t_ends(struct kunit *test)
@@ -508,6 +514,7 @@ static struct kunit_case kept_cases[] = {
 	KUNIT_CASE(t_taken_elsewhere),
 	KUNIT_CASE(t_comes_back),
 	KUNIT_CASE(t_goes_back),
+	KUNIT_CASE(t_leaves),
 	KUNIT_CASE(t_own_on_another_device),
 	KUNIT_CASE(t_ends),
 	KUNIT_CASE(t_unknown),

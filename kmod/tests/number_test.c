@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 20 */
+/* kunit-cases: 22 */
 /* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../silent.o ../watch.o ../stat.o */
 /*
  * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
@@ -24,6 +24,7 @@
 #include "../watch.h"
 #include "fake_ibdev.h"
 #include "fuzz.h"
+#include "proc_fakes.h"
 
 #define MINE	0xc001ULL	/* cookies */
 #define OTHER	0xc002ULL
@@ -60,11 +61,6 @@ static struct {
 	bool between, arriving;
 } fake;
 
-void repath_device_put(struct repath_device *dev)
-{
-	refcount_dec(&dev->kref.refcount);
-}
-
 struct repath_device *repath_device_next(const struct net *net, u32 index)
 {
 	return index <= fake.dev->index ? repath_device_get(fake.dev) : NULL;
@@ -87,7 +83,8 @@ bool repath_op_between(const struct net *net, const struct repath_device *dev, u
 
 /* Those that are away are kept_test's. */
 bool repath_op_keeps_at(const struct repath_device *dev, const u8 gid[16], u8 type, u32 qpn,
-			u64 cookie, const struct repath_proc *owner)
+			u64 cookie, const struct repath_proc *owner,
+			const struct repath_device *named)
 {
 	return false;
 }
@@ -113,18 +110,6 @@ int repath_local_gid(struct repath_device *dev, const struct repath_addr *addr, 
 	return 0;
 }
 
-struct repath_proc *repath_proc_get(struct repath_proc *proc)
-{
-	kref_get(&proc->kref);
-	return proc;
-}
-
-void repath_proc_put(struct repath_proc *proc)
-{
-	if (proc)
-		refcount_dec(&proc->kref.refcount);
-}
-
 struct repath_proc *repath_proc_find(struct pid *tgid)
 {
 	int i;
@@ -148,6 +133,14 @@ struct repath_proc *repath_proc_find_cookie(u64 cookie)
 struct repath_proc *repath_proc_of(struct genl_info *info)
 {
 	return repath_proc_get(&fake.proc[0]);
+}
+
+int repath_proc_and_device_of(struct genl_info *info, struct repath_proc **proc,
+			      struct repath_device **dev)
+{
+	*proc = repath_proc_of(info);
+	*dev = repath_device_get(fake.dev);
+	return 0;
 }
 
 void repath_proc_for_each(void (*fn)(struct repath_proc *proc, void *arg), void *arg)
@@ -210,12 +203,6 @@ void repath_qp_unfollow(void)
 
 void repath_qp_release(struct kref *kref)
 {
-}
-
-void repath_qp_snapshot(struct repath_qp *rqp, u8 *state, struct repath_path *path)
-{
-	*state = rqp->state;
-	*path = rqp->path;
 }
 
 struct repath_conn *repath_conn_by_qp(struct repath_device *dev, u32 qpn)
@@ -716,15 +703,17 @@ static void resolve_ud(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_UD, 17, 5), 0);
 	KUNIT_EXPECT_NE(test, ask->token, (__be64)0);
 	moved.token = ask->token;
-	/* News ahead of the answer come again. */
-	KUNIT_EXPECT_EQ(test, (int)repath_resolve_moved(&moved, sizeof(moved)),
-			(int)REPATH_PEER_BUSY);
-	answer(0, 0, REPATH_PEER_OK, 1, 17, 0);
-	expect_told(test, 0, 17, 5);
-	KUNIT_EXPECT_EQ(test, fake.proc[0].questions, 1u);
-	fake.told = 0;
+	/* It has left before the answer is there, which waits for nobody's retries. */
 	KUNIT_EXPECT_EQ(test, (int)repath_resolve_moved(&moved, sizeof(moved)), (int)REPATH_PEER_OK);
 	expect_told(test, 0, 99, 8);
+	fake.told = 0;
+	answer(0, 0, REPATH_PEER_OK, 1, 17, 0);
+	KUNIT_EXPECT_EQ(test, fake.told, 0);
+	KUNIT_EXPECT_EQ(test, fake.proc[0].questions, 1u);
+	KUNIT_EXPECT_EQ(test, kref_read(&of(test)->dev.kref), 1u);
+	moved.qpn = cpu_to_be32(98);
+	KUNIT_EXPECT_EQ(test, (int)repath_resolve_moved(&moved, sizeof(moved)), (int)REPATH_PEER_OK);
+	expect_told(test, 0, 98, 8);
 	/* Who has left that address is known now. */
 	KUNIT_EXPECT_EQ(test, request(test, 2, IB_QPT_RC, 30, 5), 0);
 	KUNIT_EXPECT_EQ(test, fake.nsent, 3);
@@ -854,17 +843,42 @@ static void resolve_ud_both(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_UD, 17, 5), 0);
 	KUNIT_EXPECT_EQ(test, token_of(1), token_of(0));
 	moved.token = token_of(0);
-	KUNIT_EXPECT_EQ(test, (int)repath_resolve_moved(&moved, sizeof(moved)),
-			(int)REPATH_PEER_BUSY);
-	answer(1, -EHOSTUNREACH, 0, 0, 0, 0);
-	expect_told(test, 0, 17, 5);
-	fake.told = 0;
 	KUNIT_EXPECT_EQ(test, (int)repath_resolve_moved(&moved, sizeof(moved)), (int)REPATH_PEER_OK);
 	expect_told(test, 0, 99, 8);
+	fake.told = 0;
+	answer(1, -EHOSTUNREACH, 0, 0, 0, 0);
+	msleep(1500);
+	KUNIT_EXPECT_EQ(test, fake.told, 0);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 2);
 	/* A connection has none. */
 	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_RC, 17, 7), 0);
 	KUNIT_EXPECT_EQ(test, token_of(2), (__be64)0);
 	answer(2, 0, REPATH_PEER_OK, 1, 17, 0);
+}
+
+/*
+ * The other one has arrived and told so before this one asks anew. Nobody is where it was, and where it is it has
+ * not said yet by which numbers it is known: its process does not send to where it was again.
+ */
+static void resolve_ud_stays(struct kunit *test)
+{
+	struct repath_moved moved = { .cookie = cpu_to_be64(REMOTE), .gid = { 0xfe, [15] = 8 },
+				      .qpn = cpu_to_be32(99) };
+
+	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_UD, 17, 5), 0);
+	answer(0, 0, REPATH_PEER_OK, 1, 17, 0);
+	moved.token = token_of(0);
+	KUNIT_EXPECT_EQ(test, (int)repath_resolve_moved(&moved, sizeof(moved)), (int)REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_UD, 17, 5), 0);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 3);
+	KUNIT_EXPECT_EQ(test, fake.sent[2].to.dgid.raw[15], (u8)8);
+	answer(2, 0, REPATH_PEER_BUSY, 0, 0, 0);
+	answer(1, -ETIMEDOUT, 0, 0, 0, 0);
+	KUNIT_EXPECT_EQ(test, fake.told, 0);
+	KUNIT_ASSERT_TRUE(test, sent_until(5));
+	answer(4, 0, REPATH_PEER_OK, 1, 199, REPATH_RESOLVED_MOVED);
+	answer(3, -ETIMEDOUT, 0, 0, 0, 0);
+	expect_told(test, 0, 199, 8);
 }
 
 /* Who has asked for a UD queue pair is told when it has moved, until it has heard it. */
@@ -914,6 +928,57 @@ static void watch_tells(struct kunit *test)
 	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
 	mutex_unlock(&repath_conn_mutex);
 	KUNIT_EXPECT_EQ(test, fake.nsent, 3);
+}
+
+/*
+ * Both move: the sender is not any more where it has asked from. When it is known where it is, it is told there,
+ * and what is still tried at the old place does not matter.
+ */
+static void watch_sender_moved(struct kunit *test)
+{
+	struct repath_number row = { .qpn = 103, .known_as = 101 };
+	struct repath_gid_change gid = { .old = { 0xfe, [15] = 1 }, .now = { 0xfe, [15] = 2 },
+					 .port = 1 };
+	struct repath_addr from = { .dgid.raw = { 0xfe, [15] = ASKER_GID } };
+	struct repath_addr to = { .dgid.raw = { 0xfe, [15] = 12 } };
+	const struct repath_moved *moved = (void *)fake.sent[1].data;
+	struct ctx *c = of(test);
+	struct repath_resolved out;
+
+	c->qp[1].type = c->qp[3].type = IB_QPT_UD;
+	c->qp[3].user = c->qp[1].user;
+	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
+	mutex_lock(&repath_conn_mutex);
+	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 1);
+	/* Another process, and another port of this one */
+	repath_watch_sender_moved(&fake.proc[0], REMOTE + 1, &from, &to);
+	repath_watch_sender_moved(&fake.proc[1], REMOTE, &from, &to);
+	repath_watch_sender_moved(&fake.proc[0], REMOTE, &to, &from);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 1);
+	repath_watch_sender_moved(&fake.proc[0], REMOTE, &from, &to);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 2);
+	KUNIT_EXPECT_EQ(test, fake.sent[1].to.dgid.raw[15], (u8)12);
+	KUNIT_EXPECT_EQ(test, be64_to_cpu(moved->token), 77ULL);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(moved->qpn), 103u);
+	/* That nobody is there any more is no reason to tell it again, nor that a stranger is. */
+	answer(0, 0, REPATH_PEER_BAD_TOKEN, 0, 0, 0);
+	answer(1, 0, REPATH_PEER_OK, 0, 0, 0);
+	msleep(1500);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 2);
+
+	/* It has heard all: of its next place it is told when there is something to tell. */
+	mutex_lock(&repath_conn_mutex);
+	repath_watch_sender_moved(&fake.proc[0], REMOTE, &to, &from);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 2);
+	memcpy(gid.old, gid.now, 16);
+	gid.now[15] = 3;
+	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 3);
+	KUNIT_EXPECT_EQ(test, fake.sent[2].to.dgid.raw[15], (u8)ASKER_GID);
+	answer(2, 0, REPATH_PEER_OK, 0, 0, 0);
 }
 
 /* Questions and news with bytes turned. */
@@ -974,7 +1039,9 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(resolve_ud_deaf),
 	KUNIT_CASE(resolve_ud_many),
 	KUNIT_CASE(resolve_ud_both),
+	KUNIT_CASE(resolve_ud_stays),
 	KUNIT_CASE(watch_tells),
+	KUNIT_CASE(watch_sender_moved),
 	KUNIT_CASE(fuzz),
 	{}
 };

@@ -9,6 +9,7 @@
 #include "../device.h"
 #include "../op.h"
 #include "../proc.h"
+#include "proc_fakes.h"
 
 #define PROCS 3
 
@@ -23,26 +24,9 @@ static struct {
 	int nprocs;
 } fake;
 
-void repath_device_put(struct repath_device *dev)
-{
-	refcount_dec(&dev->kref.refcount);
-}
-
 void repath_device_name(struct repath_device *dev, char name[IB_DEVICE_NAME_MAX])
 {
 	strscpy(name, dev->name, IB_DEVICE_NAME_MAX);
-}
-
-struct repath_proc *repath_proc_get(struct repath_proc *proc)
-{
-	kref_get(&proc->kref);
-	return proc;
-}
-
-void repath_proc_put(struct repath_proc *proc)
-{
-	if (proc)
-		refcount_dec(&proc->kref.refcount);
 }
 
 int repath_op_check_device(struct repath_op *op)

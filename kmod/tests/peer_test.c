@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 19 */
+/* kunit-cases: 20 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../hello.o ../known.o ../lid.o ../local.o ../peer.o ../peer_wire.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
@@ -22,7 +22,9 @@
 #include "../track.h"
 #include "../watch.h"
 #include "../xprt.h"
+#include "conn_fakes.h"
 #include "fuzz.h"
+#include "proc_fakes.h"
 
 #define COOKIE		0xc001ULL	/* of the process here */
 #define PEER_COOKIE	0xbeefULL	/* of the one there */
@@ -53,11 +55,6 @@ static struct {
 	void *sent_arg;
 } fake;
 
-void repath_device_put(struct repath_device *dev)
-{
-	refcount_dec(&dev->kref.refcount);
-}
-
 struct repath_device *repath_device_get_by_index(const struct net *net, u32 index)
 {
 	if (fake.dev)
@@ -83,18 +80,6 @@ bool repath_device_use(struct repath_device *dev)
 
 void repath_device_unuse(struct repath_device *dev)
 {
-}
-
-struct repath_proc *repath_proc_get(struct repath_proc *proc)
-{
-	kref_get(&proc->kref);
-	return proc;
-}
-
-void repath_proc_put(struct repath_proc *proc)
-{
-	if (proc)
-		refcount_dec(&proc->kref.refcount);
 }
 
 struct repath_proc *repath_proc_find(struct pid *tgid)
@@ -149,12 +134,6 @@ void repath_qp_release(struct kref *kref)
 {
 }
 
-void repath_qp_snapshot(struct repath_qp *rqp, u8 *state, struct repath_path *path)
-{
-	*state = rqp->state;
-	*path = rqp->path;
-}
-
 int repath_qp_walk_of(struct pid *tgid, repath_qp_fn fn, void *arg)
 {
 	return 0;
@@ -185,30 +164,10 @@ int repath_xprt_status_errno(u8 status)
 	return status;
 }
 
-void repath_op_conn_changed(void)
-{
-}
-
 /* Numbers are number_test's. */
 bool repath_number_has_moved(const struct repath_proc *proc, const struct repath_device *dev)
 {
 	return fake.moved;
-}
-
-void repath_number_qp_gone(struct repath_qp *rqp)
-{
-}
-
-void repath_number_proc_left(struct repath_proc *proc)
-{
-}
-
-void repath_watch_proc_left(struct repath_proc *proc)
-{
-}
-
-void repath_resolve_proc_left(struct repath_proc *proc)
-{
 }
 
 void repath_conn_tell(const struct repath_conn *conn)
@@ -354,15 +313,53 @@ static u8 receive(struct kunit *test, u8 type)
 
 #define EXPECT_STATUS(got, wanted) KUNIT_EXPECT_EQ(test, (int)(got), (int)(wanted))
 
+static void expect_early(struct kunit *test, bool expected)
+{
+	struct ctx *c = of(test);
+	struct repath_hello from;
+	bool early;
+
+	mutex_lock(&repath_conn_mutex);
+	early = repath_hello_is_early(&c->qp, &from);
+	c->second = c->qp;
+	c->second.qpn++;
+	KUNIT_EXPECT_FALSE(test, repath_hello_is_early(&c->second, &from));
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_EXPECT_EQ(test, early, expected);
+	if (early)
+		KUNIT_EXPECT_EQ(test, be32_to_cpu(from.src_qpn), (u32)PEER_QPN);
+}
+
 static void t_hello_before_the_queue_pair(struct kunit *test)
 {
 	struct repath_conn *conn;
 
+	expect_early(test, false);
 	EXPECT_STATUS(hello(test), REPATH_PEER_PENDING);
+	/* Until this end is connected, too, it can not be moved: nobody would tell the other one. */
+	expect_early(test, true);
 	conn = connect(test);
+	expect_early(test, false);
 	KUNIT_EXPECT_EQ(test, conn->peer_token, PEER_TOKEN);
 	KUNIT_EXPECT_EQ(test, conn->remote->cookie, PEER_COOKIE);
 	KUNIT_EXPECT_EQ(test, (int)conn->state, (int)REPATH_CONN_READY);
+}
+
+static void t_hello_before_the_queue_pair_holds_up(struct kunit *test)
+{
+	struct ctx *c = of(test);
+
+	EXPECT_STATUS(hello(test), REPATH_PEER_PENDING);
+	expect_early(test, true);
+	/* Whoever says it again does not hold up the device for ever. */
+	c->dev.held_at -= 61 * HZ;
+	EXPECT_STATUS(hello(test), REPATH_PEER_PENDING);
+	expect_early(test, false);
+	c->dev.held_at -= 600 * HZ;
+	expect_early(test, true);
+	/* It was said to the one before that had the number. */
+	c->qp.created_ns = ktime_get_boottime_ns() + 1;
+	expect_early(test, false);
 }
 
 static void t_hello_of_a_stranger_before(struct kunit *test)
@@ -793,6 +790,7 @@ static void t_fuzz(struct kunit *test)
 
 static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_hello_before_the_queue_pair),
+	KUNIT_CASE(t_hello_before_the_queue_pair_holds_up),
 	KUNIT_CASE(t_hello_of_a_stranger_before),
 	KUNIT_CASE(t_hello_of_a_stranger),
 	KUNIT_CASE(t_hello_to_nobody),
