@@ -3,6 +3,7 @@
  * Completion channels. Real events are acknowledged when they are read, so that nothing in libibverbs
  * waits for the application while its device is released; what the application owes is counted here.
  */
+#include <limits.h>
 #include <stdlib.h>
 
 #include "objects.h"
@@ -103,6 +104,47 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	return 0;
 }
 
+/*
+ * How a CQ is armed is one word, as those who arm it and those who read its events hold different
+ * locks: how often it was armed and no event of the device has come for it yet, and two bits.
+ * An event may be older than the last arming, so it answers for one: the count may be too high, where
+ * the device has taken two for one, and never too low. Too high costs an event too many behind a move,
+ * too low would leave the program asleep.
+ */
+#define ARM_ANY		1	/* not only for solicited ones */
+#define ARM_TOLD	2	/* by a software event; the device's may come, too */
+#define ARM_ONE		4
+
+void rp_cq_arm(struct rp_cq *cq, bool solicited_only)
+{
+	int old = atomic_load(&cq->armed), new;
+
+	do {
+		new = old < INT_MAX / 2 ? (old & ~ARM_TOLD) + ARM_ONE : old & ~ARM_TOLD;
+		if (old < ARM_ONE || old & ARM_TOLD)
+			new &= ~ARM_ANY;	/* else one for any, if there is one, stays */
+		if (!solicited_only)
+			new |= ARM_ANY;
+	} while (!atomic_compare_exchange_weak(&cq->armed, &old, new));
+}
+
+void rp_cq_event_came(struct rp_cq *cq)
+{
+	int old = atomic_load(&cq->armed);
+
+	while (old >= ARM_ONE && !atomic_compare_exchange_weak(&cq->armed, &old, old - ARM_ONE))
+		;
+}
+
+enum rp_armed rp_cq_armed(const struct rp_cq *cq)
+{
+	int armed = atomic_load(&cq->armed);
+
+	if (armed < ARM_ONE || armed & ARM_TOLD)
+		return RP_ARMED_NOT;
+	return armed & ARM_ANY ? RP_ARMED_ANY : RP_ARMED_SOLICITED;
+}
+
 /* Caller holds ch->lock. */
 static void queue_event(struct rp_channel *ch, struct rp_cq *cq)
 {
@@ -122,7 +164,7 @@ void rp_channel_take_events(struct rp_channel *ch)
 	while (ch->real && !RP_REAL(rp_real.ibv_get_cq_event(ch->real, &real, &ours))) {
 		struct rp_cq *cq = ours;
 
-		atomic_store(&cq->armed, 0);
+		rp_cq_event_came(cq);
 		queue_event(ch, cq);
 		/* Only now may a destroy of the CQ go on; it comes to rp_channel_forget_cq(). */
 		RP_REAL_VOID(rp_real.ibv_ack_cq_events(real, 1));
@@ -147,16 +189,16 @@ void rp_channel_forget_cq(struct rp_cq *cq)
 void rp_cq_soft_notify(struct rp_cq *cq, bool solicited)
 {
 	struct rp_channel *ch = cq->channel;
-	int armed = atomic_load(&cq->armed);
+	enum rp_armed armed = rp_cq_armed(cq);
 
-	if (!ch || !armed || (armed == 2 && !solicited))
+	if (!ch || armed == RP_ARMED_NOT || (armed == RP_ARMED_SOLICITED && !solicited))
 		return;
 	/* The device may have told already: then that is the event. */
 	rp_channel_take_events(ch);
-	if (!atomic_load(&cq->armed))
+	if (rp_cq_armed(cq) == RP_ARMED_NOT)
 		return;
 	rp_lock(&ch->lock);
-	atomic_store(&cq->armed, 0);
+	atomic_fetch_or(&cq->armed, ARM_TOLD);
 	queue_event(ch, cq);
 	rp_unlock(&ch->lock);
 }
@@ -179,8 +221,8 @@ static struct rp_cq *next_event(struct rp_channel *ch)
 		if (!ch->real || RP_REAL(rp_real.ibv_get_cq_event(ch->real, &real, &ours)))
 			return NULL;
 		cq = ours;
+		rp_cq_event_came(cq);
 	}
-	atomic_store(&cq->armed, 0);
 	pthread_mutex_lock(&cq->cq.mutex);
 	cq->comp_events_unacked++;
 	pthread_mutex_unlock(&cq->cq.mutex);

@@ -23,14 +23,16 @@ static void say(char *text, size_t room, const char *fmt, ...)
 
 void rp_move_check_context(struct rp_context *ctx, bool force, char *why, size_t room)
 {
+	char text[REPATH_REASON_MAX];
 	struct rp_qp *qp;
 	int what, n;
 
 	for (what = 0; what < RP_IMM_N; what++) {
 		n = atomic_load(&ctx->immovable[what]);
-		if (n)
-			say(why, room, "%s%d %s%s", why[0] ? ", " : "", n,
-			    rp_immovable_name(what), n > 1 ? "s" : "");
+		if (!n)
+			continue;
+		rp_immovable_say(what, n, text, sizeof(text));
+		say(why, room, "%s%s", why[0] ? ", " : "", text);
 	}
 	rp_lock(&ctx->objects);
 	list_for_each(qp, &ctx->qps, node) {

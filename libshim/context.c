@@ -75,8 +75,7 @@ static int adopt(struct rp_context *ctx, struct ibv_context *real)
 
 	if (RP_REAL(rp_real.ibv_query_device(real, &attr)))
 		return rp_minus_errno();
-	ctx->max_qp_wr = attr.max_qp_wr;
-	ctx->max_cqe = attr.max_cqe;
+	ctx->limits = attr;
 	ctx->vctx.context.cmd_fd = real->cmd_fd;
 	memcpy(ctx->name, real->device->name, sizeof(ctx->name));
 	ctx->dev_index = RP_REAL(rp_real.ibv_get_device_index(real->device));
@@ -112,6 +111,7 @@ static struct ibv_context *wrap(struct rp_device *dev, struct ibv_context *real)
 	list_init(&ctx->soft_async);
 	fill(ctx, real);
 	ret = adopt(ctx, real);
+	ctx->limits_before = ctx->limits;
 	if (!ret)
 		ret = rp_evfd_open(&ctx->async, real->async_fd);
 	if (ret)

@@ -13,7 +13,7 @@
 /* Entries for markers, where the device allows them. */
 static uint32_t with_extra(const struct rp_context *ctx, uint32_t cqe)
 {
-	uint32_t max = ctx->max_cqe > 0 ? ctx->max_cqe : 0;
+	uint32_t max = ctx->limits.max_cqe > 0 ? ctx->limits.max_cqe : 0;
 
 	if (!cqe || cqe >= max)
 		return cqe;	/* refused as without us, or full already */
@@ -163,8 +163,8 @@ int rp_cq_grow(struct rp_cq *cq, unsigned int cqe)
 	struct rp_context *ctx = to_rp_context(cq->cq.context);
 	int ret = 0;
 
-	if (cqe > (unsigned int)ctx->max_cqe)
-		cqe = ctx->max_cqe;
+	if (cqe > (unsigned int)ctx->limits.max_cqe)
+		cqe = ctx->limits.max_cqe;
 	rp_lock(&cq->lock);
 	if (cq->real && (unsigned int)cq->real->cqe < cqe) {
 		ret = RP_REAL(rp_real.ibv_resize_cq(cq->real, (int)cqe));
@@ -345,11 +345,11 @@ int rp_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	int ret = 0;
 
 	rp_lock(&cq->lock);
-	atomic_store(&cq->armed, solicited_only ? 2 : 1);
+	rp_cq_arm(cq, solicited_only);
 	if (cq->real)
 		ret = cq->real->context->ops.req_notify_cq(cq->real, solicited_only);
 	if (ret)
-		atomic_store(&cq->armed, 0);
+		rp_cq_event_came(cq);
 	rp_unlock(&cq->lock);
 	return ret;
 }
@@ -374,7 +374,8 @@ int rp_cq_release(struct rp_cq *cq)
 int rp_cq_recreate(struct rp_cq *cq)
 {
 	struct rp_context *ctx = to_rp_context(cq->cq.context);
-	int ret, armed;
+	enum rp_armed armed;
+	int ret;
 
 	rp_lock(&cq->lock);
 	/* As many as the application was told, not as it asked for. */
@@ -382,9 +383,14 @@ int rp_cq_recreate(struct rp_cq *cq)
 	/* The table of the extended interface stays: the application reads it without a lock. */
 	if (!ret && cq->moderation.attr_mask && RP_HAS_SLOT(ctx, modify_cq))
 		RP_REAL(RP_SLOT(ctx, modify_cq)(cq->real, &cq->moderation));
-	armed = atomic_load(&cq->armed);
-	if (!ret && armed)
-		ret = -cq->real->context->ops.req_notify_cq(cq->real, armed - 1);
+	/* No event of the old device comes any more. */
+	armed = rp_cq_armed(cq);
+	if (!ret)
+		atomic_store(&cq->armed, 0);
+	if (!ret && armed != RP_ARMED_NOT) {
+		rp_cq_arm(cq, armed == RP_ARMED_SOLICITED);
+		ret = -cq->real->context->ops.req_notify_cq(cq->real, armed == RP_ARMED_SOLICITED);
+	}
 	rp_unlock(&cq->lock);
 	return ret;
 }

@@ -125,8 +125,12 @@ static int register_process(void)
 	nlmsg_free(msg);
 	nl_cb_put(cb);
 	if (state < 0) {
-		rp_log(RP_LOG_ERR, "the module does not take this process: %s%s", strerror(-state),
-		       state == -EPROTO ? ": libibrepath.so and ib_repath.ko differ in version" : "");
+		if (state == -EPROTO)
+			rp_log(RP_LOG_ERR, "this process can not be moved: ib_repath.ko has another ABI than this libibrepath.so, which has %u; use both of one release",
+			       REPATH_ABI_VERSION);
+		else
+			rp_log(RP_LOG_ERR, "the module does not take this process: %s",
+			       strerror(-state));
 		unregister();
 		return state;
 	}

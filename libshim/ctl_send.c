@@ -210,25 +210,30 @@ int rp_ctl_numbers(uint32_t dev_index, const struct repath_number *rows, unsigne
 	return send_msg(msg);
 }
 
-int rp_ctl_cycled(uint32_t conn_id, int err)
+static struct nl_msg *new_cycled(uint32_t conn_id, int err)
 {
 	struct nl_msg *msg = new_msg(REPATH_CMD_CYCLED, NL_AUTO_SEQ);
 
-	if (!msg)
-		return -ENOTCONN;
-	nla_put_u32(msg, REPATH_A_CONN_ID, conn_id);
-	nla_put_u32(msg, REPATH_A_ERRNO, err);
-	return send_msg(msg);
+	if (msg) {
+		nla_put_u32(msg, REPATH_A_CONN_ID, conn_id);
+		nla_put_u32(msg, REPATH_A_ERRNO, err);
+	}
+	return msg;
+}
+
+int rp_ctl_cycled(uint32_t conn_id, int err)
+{
+	struct nl_msg *msg = new_cycled(conn_id, err);
+
+	return msg ? send_msg(msg) : -ENOTCONN;
 }
 
 int rp_ctl_rests(uint32_t conn_id, uint16_t peer_round)
 {
-	struct nl_msg *msg = new_msg(REPATH_CMD_CYCLED, NL_AUTO_SEQ);
+	struct nl_msg *msg = new_cycled(conn_id, ECANCELED);
 
 	if (!msg)
 		return -ENOTCONN;
-	nla_put_u32(msg, REPATH_A_CONN_ID, conn_id);
-	nla_put_u32(msg, REPATH_A_ERRNO, ECANCELED);
 	nla_put_u32(msg, REPATH_A_COUNT, peer_round);
 	return send_msg(msg);
 }

@@ -134,44 +134,45 @@ int rp_destroy_flow_action(struct ibv_flow_action *action)
 	return ret;
 }
 
-/* Rules: a fixed part and specifications behind it, two of which carry handles. */
-
-static bool has_handles(const struct ibv_flow_attr *attr)
+/*
+ * Rules: a fixed part and specifications behind it, two of which carry handles. These become real ones
+ * in @to, a copy, if there is one. Returns whether there are any. Nothing behind the fixed part, of 20
+ * bytes, is aligned as it would like.
+ */
+static bool unwrap(const struct ibv_flow_attr *attr, char *to)
 {
-	const char *at = (const char *)(attr + 1), *end = (const char *)attr + attr->size;
+	const char *from = (const char *)attr;
+	size_t at = sizeof(*attr);
+	bool any = false;
 	int i;
 
-	for (i = 0; i < attr->num_of_specs && at + sizeof(struct ibv_flow_spec_action_drop) <= end;
-	     i++) {
-		const struct ibv_flow_spec *spec = (const void *)at;
+	for (i = 0; i < attr->num_of_specs; i++) {
+		struct ibv_flow_spec_action_handle handle;
+		struct ibv_flow_spec_counter_action count;
+		struct ibv_flow_spec_action_drop head;
 
-		if (spec->hdr.type == IBV_FLOW_SPEC_ACTION_HANDLE ||
-		    spec->hdr.type == IBV_FLOW_SPEC_ACTION_COUNT)
-			return true;
-		if (!spec->hdr.size)
+		if (at + sizeof(head) > attr->size)
 			break;
-		at += spec->hdr.size;
-	}
-	return false;
-}
-
-static void unwrap(struct ibv_flow_attr *attr)
-{
-	char *at = (char *)(attr + 1), *end = (char *)attr + attr->size;
-	int i;
-
-	for (i = 0; i < attr->num_of_specs && at + sizeof(struct ibv_flow_spec_action_drop) <= end;
-	     i++) {
-		struct ibv_flow_spec *spec = (void *)at;
-
-		if (spec->hdr.type == IBV_FLOW_SPEC_ACTION_HANDLE)
-			spec->handle.action = real_action(spec->handle.action);
-		else if (spec->hdr.type == IBV_FLOW_SPEC_ACTION_COUNT)
-			spec->flow_count.counters = real_counters(spec->flow_count.counters);
-		if (!spec->hdr.size)
+		memcpy(&head, from + at, sizeof(head));
+		if (head.type == IBV_FLOW_SPEC_ACTION_HANDLE && at + sizeof(handle) <= attr->size) {
+			memcpy(&handle, from + at, sizeof(handle));
+			handle.action = real_action(handle.action);
+			if (to)
+				memcpy(to + at, &handle, sizeof(handle));
+			any = true;
+		} else if (head.type == IBV_FLOW_SPEC_ACTION_COUNT &&
+			   at + sizeof(count) <= attr->size) {
+			memcpy(&count, from + at, sizeof(count));
+			count.counters = real_counters(count.counters);
+			if (to)
+				memcpy(to + at, &count, sizeof(count));
+			any = true;
+		}
+		if (!head.size)
 			break;
-		at += spec->hdr.size;
+		at += head.size;
 	}
+	return any;
 }
 
 struct ibv_flow *rp_create_flow(struct ibv_qp *ibqp, struct ibv_flow_attr *attr)
@@ -184,14 +185,14 @@ struct ibv_flow *rp_create_flow(struct ibv_qp *ibqp, struct ibv_flow_attr *attr)
 	if (!flow)
 		return NULL;
 	/* Programs of old set no total size; they know no specifications with handles either. */
-	if (attr->size >= sizeof(*attr) && has_handles(attr)) {
+	if (attr->size >= sizeof(*attr) && unwrap(attr, NULL)) {
 		a = malloc(attr->size);
 		if (!a) {
 			free(flow);
 			return NULL;
 		}
 		memcpy(a, attr, attr->size);
-		unwrap(a);
+		unwrap(attr, (char *)a);
 	}
 	rp_verbs_enter(ctx);
 	flow->real = RP_REAL(RP_SLOT(ctx, ibv_create_flow)(to_rp_qp(ibqp)->real, a));

@@ -182,6 +182,10 @@ int rp_real_sgid(const struct rp_context *ctx, int port, int index);
 /* channel.c */
 void rp_channel_take_events(struct rp_channel *ch);	/* real events become soft ones */
 void rp_channel_forget_cq(struct rp_cq *cq);		/* before it is freed */
+enum rp_armed { RP_ARMED_NOT, RP_ARMED_ANY, RP_ARMED_SOLICITED };
+enum rp_armed rp_cq_armed(const struct rp_cq *cq);	/* for what does it still owe an event? */
+void rp_cq_arm(struct rp_cq *cq, bool solicited_only);
+void rp_cq_event_came(struct rp_cq *cq);		/* one of the device's, or none will come */
 
 /* cq.c; the caller holds cq->lock */
 bool rp_wc_translate(struct ibv_wc *wc);	/* false: not for the application */

@@ -125,7 +125,9 @@ static int post_recv_list(struct rp_qp *qp, struct ibv_recv_wr *wr, struct ibv_r
 
 static inline bool is_plain_recv(struct rp_qp *qp, const struct ibv_recv_wr *wr, uint32_t slow)
 {
-	return !(qp->slow & slow) && !wr->next && wr->num_sge == 1 && !ring_full(&qp->rq);
+	if (unlikely(qp->slow & slow))
+		return false;
+	return !wr->next && wr->num_sge == 1 && !ring_full(&qp->rq);
 }
 
 /* @real: what the device is given; NULL: what is logged. */

@@ -300,7 +300,9 @@ static inline bool is_plain_send(struct rp_qp *qp, const struct ibv_send_wr *wr,
 {
 	const unsigned int tails = 1u << IBV_WR_BIND_MW | 1u << IBV_WR_LOCAL_INV;
 
-	return !(qp->slow & slow) && !wr->next && wr->num_sge == 1 &&
+	if (unlikely(qp->slow & slow))
+		return false;
+	return !wr->next && wr->num_sge == 1 &&
 	       !(wr->send_flags & IBV_SEND_INLINE) && (unsigned int)wr->opcode < 32 &&
 	       !(tails >> wr->opcode & 1) && !ring_full(&qp->sq);
 }

@@ -59,6 +59,15 @@ static struct ibv_qp_init_attr_ex real_init(struct rp_qp *qp)
 	return a;
 }
 
+/* On the device that is there now: after a move it may have no more than the application was told. */
+static void room_for_marker(struct rp_qp *qp)
+{
+	uint64_t max = ctx_of(qp)->limits.max_qp_wr;
+
+	qp->sq_extra = qp->pin < 0 && (uint64_t)qp->init.cap.max_send_wr + RP_SQ_EXTRA <= max ?
+		       RP_SQ_EXTRA : 0;
+}
+
 static struct ibv_qp *create_once(struct rp_qp *qp, struct ibv_qp_cap *cap)
 {
 	struct rp_context *ctx = ctx_of(qp);
@@ -292,9 +301,7 @@ static struct ibv_qp *create(struct rp_context *ctx, struct ibv_pd *pd,
 	pthread_mutex_init(&qp->control, NULL);
 
 	rp_verbs_enter(ctx);
-	if (qp->pin < 0 &&
-	    attr->cap.max_send_wr + RP_SQ_EXTRA <= (uint32_t)ctx->max_qp_wr)
-		qp->sq_extra = RP_SQ_EXTRA;
+	room_for_marker(qp);
 	real = ctx->epoch || rp_numbers_any() ? create_untaken(qp, &cap, true) :
 						create_once(qp, &cap);
 	ret = real ? set_up(qp, real, &cap) : rp_minus_errno();
@@ -454,8 +461,10 @@ int rp_qp_release(struct rp_qp *qp)
 int rp_qp_recreate(struct rp_qp *qp)
 {
 	struct ibv_qp_cap cap;
-	struct ibv_qp *real = create_untaken(qp, &cap, false);
+	struct ibv_qp *real;
 
+	room_for_marker(qp);
+	real = create_untaken(qp, &cap, false);
 	if (!real)
 		return rp_minus_errno();
 	rp_lock(&qp->lock);

@@ -203,6 +203,9 @@ int rp_recreate_open(struct rp_context *ctx, const char *name, char *why, size_t
 		snprintf(why, room, "%s can not be opened: %s", name, strerror(-ret));
 		return ret;
 	}
+	ret = rp_limits_check(ctx, why, room);
+	if (ret)
+		return ret;
 	for (;;) {
 		ret = ports_active(ctx, why, room);
 		if (!ret)
@@ -267,6 +270,7 @@ int rp_recreate_objects(struct rp_context *ctx, char *why, size_t room)
 	RECREATE("address handle", ahs, ah, rp_ah_recreate);
 #undef RECREATE
 
+	ctx->limits_before = ctx->limits;
 	ctx->epoch++;
 	lkeys = rp_context_lkeys(ctx);
 	if (!lkeys) {

@@ -16,4 +16,7 @@ int rp_recreate_open(struct rp_context *ctx, const char *name, char *why, size_t
 /* Everything else; connected queue pairs are left in RESET. */
 int rp_recreate_objects(struct rp_context *ctx, char *why, size_t room);
 
+/* 0; or -EOPNOTSUPP: the device is too small, and in @why for what. Nothing was made on it yet. */
+int rp_limits_check(struct rp_context *ctx, char *why, size_t room);
+
 #endif /* RP_RECREATE_H */

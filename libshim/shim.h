@@ -72,7 +72,8 @@ enum rp_immovable {
 	RP_IMM_N
 };
 
-const char *rp_immovable_name(enum rp_immovable what);	/* "UD queue pair", ... (immovable.c) */
+/* "2 flow rules (destroy ...)": @n of a kind, as snprintf() (immovable.c). */
+int rp_immovable_say(enum rp_immovable what, int n, char *text, size_t room);
 
 /*
  * struct rp_keymap - virtual to real keys, immutable once published
@@ -138,7 +139,8 @@ struct rp_clock {
  * @lkeys: virtual to real local keys; NULL while @epoch is 0
  * @sgid_map: virtual to real GID index by port (from 0); NULL: the same
  * @immovable: objects that forbid a move
- * @max_qp_wr, @max_cqe: the device's limits, which our extra depth respects
+ * @limits: the device's, which our extra depth respects
+ * @limits_before: those of the device that its objects are from, while they are made anew
  * @srq_qps: queue pairs with an SRQ, by real QPN (qp.c)
  */
 struct rp_context {
@@ -157,7 +159,7 @@ struct rp_context {
 	int ngids;
 	union ibv_gid *gid_before, *gid_now;	/* what stands for each of @gids; NULL before a move */
 	atomic_int immovable[RP_IMM_N];
-	int max_qp_wr, max_cqe;
+	struct ibv_device_attr limits, limits_before;
 	struct rp_clock clock;
 
 	struct rp_lock srq_qps_lock;
@@ -240,7 +242,7 @@ struct rp_soft_wc {
  * struct rp_cq - a completion queue
  * @soft: completions that were taken from the device and not yet polled by the application,
  *	oldest first; a ring that grows; already translated
- * @armed: 1 + solicited_only as last asked for and not yet reported
+ * @armed: as last asked for and not yet reported (channel.c)
  * @extra: entries that the device has beyond cq.cqe
  * @moderation: as last set by ibv_modify_cq
  */

@@ -58,7 +58,7 @@ void mock_async_event(const char *device, int type);	/* a port event on all cont
 
 enum mock_object {
 	MOCK_CONTEXT, MOCK_PD, MOCK_MR, MOCK_CHANNEL, MOCK_CQ, MOCK_QP, MOCK_SRQ, MOCK_AH, MOCK_MW,
-	MOCK_TD, MOCK_GROUP, MOCK_OBJECTS
+	MOCK_TD, MOCK_GROUP, MOCK_FIXED, MOCK_OBJECTS
 };
 unsigned int mock_live(enum mock_object kind);
 unsigned int mock_live_total(void);

@@ -12,20 +12,6 @@
 		return value;				\
 	}
 
-ABSENT(struct ibv_context *, NULL, ibv_import_device, __attribute__((unused)) int fd)
-ABSENT(struct ibv_pd *, NULL, ibv_import_pd, __attribute__((unused)) struct ibv_context *c,
-       __attribute__((unused)) uint32_t handle)
-ABSENT(struct ibv_mr *, NULL, ibv_import_mr, __attribute__((unused)) struct ibv_pd *pd,
-       __attribute__((unused)) uint32_t handle)
-ABSENT(struct ibv_dm *, NULL, ibv_import_dm, __attribute__((unused)) struct ibv_context *c,
-       __attribute__((unused)) uint32_t handle)
-ABSENT(void, , ibv_unimport_pd, __attribute__((unused)) struct ibv_pd *pd)
-ABSENT(void, , ibv_unimport_mr, __attribute__((unused)) struct ibv_mr *mr)
-ABSENT(void, , ibv_unimport_dm, __attribute__((unused)) struct ibv_dm *dm)
-ABSENT(struct ibv_mr *, NULL, ibv_reg_dmabuf_mr, __attribute__((unused)) struct ibv_pd *pd,
-       __attribute__((unused)) uint64_t offset, __attribute__((unused)) size_t length,
-       __attribute__((unused)) uint64_t iova, __attribute__((unused)) int fd,
-       __attribute__((unused)) int access)
 ABSENT(int, EOPNOTSUPP, ibv_set_ece, __attribute__((unused)) struct ibv_qp *qp,
        __attribute__((unused)) struct ibv_ece *ece)
 ABSENT(int, EOPNOTSUPP, ibv_query_ece, __attribute__((unused)) struct ibv_qp *qp,

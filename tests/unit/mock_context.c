@@ -25,6 +25,24 @@ void mock_fill_context(struct mock_context *c)
 	v->modify_cq = mock_modify_cq;
 	v->alloc_dm = mock_alloc_dm;
 	v->free_dm = mock_free_dm;
+	v->reg_dm_mr = mock_reg_dm_mr;
+	v->open_xrcd = mock_open_xrcd;
+	v->close_xrcd = mock_close_xrcd;
+	v->open_qp = mock_open_qp;
+	v->create_wq = mock_create_wq;
+	v->modify_wq = mock_modify_wq;
+	v->destroy_wq = mock_destroy_wq;
+	v->create_rwq_ind_table = mock_create_rwq_ind_table;
+	v->destroy_rwq_ind_table = mock_destroy_rwq_ind_table;
+	v->create_counters = mock_create_counters;
+	v->destroy_counters = mock_destroy_counters;
+	v->attach_counters_point_flow = mock_attach_counters;
+	v->read_counters = mock_read_counters;
+	v->create_flow_action_esp = mock_create_action;
+	v->modify_flow_action_esp = mock_modify_action;
+	v->destroy_flow_action = mock_destroy_action;
+	v->ibv_create_flow = mock_create_flow;
+	v->ibv_destroy_flow = mock_destroy_flow;
 
 	ctx->device = &c->device->dev;
 	/* Some device that nobody else has open. */

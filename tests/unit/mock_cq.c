@@ -276,7 +276,7 @@ static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 struct ibv_cq_ex *mock_create_cq_ex(struct ibv_context *c, struct ibv_cq_init_attr_ex *attr)
 {
 	const uint64_t known = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
-			       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+			       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK | IBV_WC_EX_WITH_TM_INFO;
 	struct mock_cq *cq;
 
 	if ((attr->wc_flags & ~known) ||

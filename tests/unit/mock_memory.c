@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <sys/mman.h>
+#include <sys/stat.h>
+
 #include "mock_state.h"
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
@@ -18,12 +20,17 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 		return NULL;
 	}
 	pd->pd.context = context;
+	mock_lock();
+	pd->pd.handle = ++mock.handles;
+	pd->next = mock.pds;
+	mock.pds = pd;
+	mock_unlock();
 	return &pd->pd;
 }
 
 int ibv_dealloc_pd(struct ibv_pd *ibpd)
 {
-	struct mock_pd *pd = (struct mock_pd *)ibpd;
+	struct mock_pd *pd = (struct mock_pd *)ibpd, **at;
 	int ret;
 
 	mock_lock();
@@ -34,6 +41,11 @@ int ibv_dealloc_pd(struct ibv_pd *ibpd)
 		pd->td->users--;
 	if (!ret)
 		mock.live[MOCK_PD]--;
+	for (at = &mock.pds; !ret && *at; at = &(*at)->next)
+		if (*at == pd) {
+			*at = pd->next;
+			break;
+		}
 	mock_unlock();
 	if (!ret)
 		free(pd);
@@ -98,6 +110,7 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 	m->mr.pd = pd;
 	m->mr.addr = addr;
 	m->mr.length = length;
+	m->mr.handle = ++mock.handles;
 	m->mr.lkey = mock_new_key(d);
 	m->mr.rkey = mock_new_key(d);
 	m->iova = iova;
@@ -126,6 +139,19 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 				unsigned int access)
 {
 	return reg(pd, addr, length, iova, access & ~IB_UVERBS_ACCESS_OPTIONAL_RANGE, "ibv_reg_mr");
+}
+
+/* Somebody else's memory: a key, and nothing behind it here. */
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+				 int fd, int access)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) || offset > (uint64_t)st.st_size || length > st.st_size - offset) {
+		errno = EINVAL;
+		return NULL;
+	}
+	return reg(pd, NULL, length, iova, access, "ibv_reg_dmabuf_mr");
 }
 
 int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size_t length,

@@ -15,9 +15,18 @@ static int check_init(struct ibv_context *c, const struct ibv_qp_init_attr *a)
 {
 	struct mock_device *d = mock_context(c)->device;
 
-	if (a->qp_type != IBV_QPT_RC && a->qp_type != IBV_QPT_UC && a->qp_type != IBV_QPT_UD)
-		return EOPNOTSUPP;
-	if (!a->send_cq || !a->recv_cq)
+	switch (a->qp_type) {
+	case IBV_QPT_XRC_RECV:
+		return a->send_cq || a->recv_cq || a->srq ? EINVAL : 0;
+	case IBV_QPT_XRC_SEND:
+		if (a->recv_cq || a->srq)
+			return EINVAL;
+		break;
+	default:
+		if (!a->recv_cq)
+			return EINVAL;
+	}
+	if (!a->send_cq)
 		return EINVAL;
 	if (a->cap.max_send_wr > (uint32_t)d->max_qp_wr ||
 	    a->cap.max_recv_wr > (uint32_t)d->max_qp_wr ||
@@ -38,9 +47,23 @@ static uint32_t new_qpn(struct mock_device *d)
 	return qpn;
 }
 
-static struct mock_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
+/* It has begun or ceased to use what it is made of; not all kinds have everything. */
+static void uses(struct mock_qp *qp, int n)
 {
-	struct ibv_context *c = pd->context;
+	if (qp->qp.pd)
+		((struct mock_pd *)qp->qp.pd)->users += n;
+	if (qp->qp.send_cq)
+		((struct mock_cq *)qp->qp.send_cq)->users += n;
+	if (qp->qp.recv_cq)
+		((struct mock_cq *)qp->qp.recv_cq)->users += n;
+	if (qp->qp.srq)
+		((struct mock_srq *)qp->qp.srq)->users += n;
+	if (qp->xrcd)
+		qp->xrcd->users += n;
+}
+
+struct mock_qp *mock_new_qp(struct ibv_context *c, struct ibv_pd *pd, struct ibv_qp_init_attr *a)
+{
 	struct mock_qp *qp;
 	int err;
 
@@ -74,11 +97,7 @@ static struct mock_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 	qp->rq.ring = mock_zalloc((qp->rq.size + 1) * sizeof(*qp->rq.ring));
 	qp->next = mock.qps;
 	mock.qps = qp;
-	((struct mock_pd *)pd)->users++;
-	((struct mock_cq *)a->send_cq)->users++;
-	((struct mock_cq *)a->recv_cq)->users++;
-	if (a->srq)
-		((struct mock_srq *)a->srq)->users++;
+	uses(qp, 1);
 	mock.live[MOCK_QP]++;
 	mock_unlock();
 	return qp;
@@ -86,24 +105,32 @@ static struct mock_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 {
-	struct mock_qp *qp = create(pd, a);
+	struct mock_qp *qp = mock_new_qp(pd->context, pd, a);
 
 	return qp ? &qp->qp : NULL;
 }
 
 struct ibv_qp *mock_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *a)
 {
+	bool in_domain = a->qp_type == IBV_QPT_XRC_RECV;
+	uint32_t need = in_domain ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD;
 	struct mock_qp *qp;
 
-	if (a->comp_mask & ~(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ||
-	    !(a->comp_mask & IBV_QP_INIT_ATTR_PD) || a->pd->context != c) {
+	if (a->comp_mask & ~(need | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) || !(a->comp_mask & need) ||
+	    (in_domain ? a->xrcd->context : a->pd->context) != c) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
 	/* The first members are those of the plain struct. */
-	qp = create(a->pd, (struct ibv_qp_init_attr *)a);
+	qp = mock_new_qp(c, in_domain ? NULL : a->pd, (struct ibv_qp_init_attr *)a);
 	if (!qp)
 		return NULL;
+	if (in_domain) {
+		mock_lock();
+		qp->xrcd = (struct mock_xrcd *)a->xrcd;
+		qp->xrcd->users++;
+		mock_unlock();
+	}
 	if (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
 		qp->has_ops = true;
 		mock_wr_init(qp);
@@ -134,11 +161,7 @@ int ibv_destroy_qp(struct ibv_qp *ibqp)
 	for (at = &mock.qps; *at != qp; at = &(*at)->next)
 		;
 	*at = qp->next;
-	((struct mock_pd *)ibqp->pd)->users--;
-	((struct mock_cq *)ibqp->send_cq)->users--;
-	((struct mock_cq *)ibqp->recv_cq)->users--;
-	if (ibqp->srq)
-		((struct mock_srq *)ibqp->srq)->users--;
+	uses(qp, -1);
 	mock_async_drop(ibqp->context, qp);
 	mock.live[MOCK_QP]--;
 	mock_unlock();

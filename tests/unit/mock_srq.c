@@ -36,14 +36,25 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a)
 
 struct ibv_srq *mock_create_srq_ex(struct ibv_context *c, struct ibv_srq_init_attr_ex *a)
 {
+	bool xrc = a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && a->srq_type == IBV_SRQT_XRC;
+	const uint32_t need = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	struct ibv_srq *srq;
+
 	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_PD) || a->pd->context != c ||
-	    (a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && a->srq_type != IBV_SRQT_BASIC &&
-	     a->srq_type != IBV_SRQT_TM)) {
-		errno = EOPNOTSUPP;
+	    (xrc && ((a->comp_mask & need) != need || a->xrcd->context != c ||
+		     a->cq->context != c))) {
+		errno = EINVAL;
 		return NULL;
 	}
 	/* The first members are those of the plain struct. */
-	return ibv_create_srq(a->pd, (struct ibv_srq_init_attr *)a);
+	srq = ibv_create_srq(a->pd, (struct ibv_srq_init_attr *)a);
+	if (srq && xrc) {
+		mock_lock();
+		((struct mock_srq *)srq)->xrcd = (struct mock_xrcd *)a->xrcd;
+		((struct mock_srq *)srq)->xrcd->users++;
+		mock_unlock();
+	}
+	return srq;
 }
 
 int mock_get_srq_num(struct ibv_srq *srq, uint32_t *num)
@@ -89,6 +100,8 @@ int ibv_destroy_srq(struct ibv_srq *ibsrq)
 	ret = srq->users ? EBUSY : 0;
 	if (!ret) {
 		((struct mock_pd *)ibsrq->pd)->users--;
+		if (srq->xrcd)
+			srq->xrcd->users--;
 		mock.live[MOCK_SRQ]--;
 		mock_async_drop(ibsrq->context, srq);
 		for (cq = mock.cqs; cq; cq = cq->next)

@@ -58,8 +58,9 @@ struct mock_context {
 struct mock_pd {
 	struct ibv_pd pd;
 	int users;
-	struct mock_pd *parent_of;	/* of a parent domain: what it is made of */
+	struct mock_pd *parent_of;	/* of a parent domain, an imported one: what it is made of */
 	struct mock_td *td;
+	struct mock_pd *next;
 };
 
 struct mock_td {
@@ -161,8 +162,14 @@ struct mock_rq {
 	uint64_t head, next, tail;
 };
 
+struct mock_xrcd {
+	struct ibv_xrcd xrcd;
+	int users;
+};
+
 struct mock_srq {
 	struct ibv_srq srq;
+	struct mock_xrcd *xrcd;
 	struct mock_rq rq;
 	unsigned int given;		/* consumed and not yet polled */
 	uint32_t limit;
@@ -182,6 +189,7 @@ struct mock_qp {
 	uint32_t sq_psn, rq_psn;	/* next */
 	bool has_ops;
 	struct mock_group *groups;
+	struct mock_xrcd *xrcd;
 	struct mock_batch *batch;
 	struct mock_qp *next;
 };
@@ -205,8 +213,10 @@ struct mock_state {
 	bool worker;
 	struct mock_device *devices;	/* unplugged ones too, while referenced */
 	struct mock_context *contexts;
+	struct mock_pd *pds;		/* that can be imported */
 	struct mock_mr *mrs;
 	struct mock_mw *windows;
+	uint32_t handles;
 	unsigned int tags;
 	struct mock_qp *qps;
 	struct mock_cq *cqs;
@@ -280,6 +290,7 @@ struct ibv_cq_ex *mock_create_cq_ex(struct ibv_context *c, struct ibv_cq_init_at
 
 /* mock_qp.c */
 struct mock_qp *mock_find_qp(uint32_t qpn);
+struct mock_qp *mock_new_qp(struct ibv_context *c, struct ibv_pd *pd, struct ibv_qp_init_attr *a);
 struct ibv_qp *mock_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *attr);
 
 /* mock_post.c */
@@ -303,6 +314,35 @@ int mock_get_srq_num(struct ibv_srq *srq, uint32_t *num);
 /* mock_dm.c */
 struct ibv_dm *mock_alloc_dm(struct ibv_context *c, struct ibv_alloc_dm_attr *attr);
 int mock_free_dm(struct ibv_dm *dm);
+struct ibv_mr *mock_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
+			      unsigned int access);
+
+/* mock_xrc.c */
+struct ibv_xrcd *mock_open_xrcd(struct ibv_context *c, struct ibv_xrcd_init_attr *attr);
+int mock_close_xrcd(struct ibv_xrcd *xrcd);
+struct ibv_qp *mock_open_qp(struct ibv_context *c, struct ibv_qp_open_attr *attr);
+
+/* mock_wq.c */
+struct ibv_wq *mock_create_wq(struct ibv_context *c, struct ibv_wq_init_attr *attr);
+int mock_modify_wq(struct ibv_wq *wq, struct ibv_wq_attr *attr);
+int mock_destroy_wq(struct ibv_wq *wq);
+struct ibv_rwq_ind_table *mock_create_rwq_ind_table(struct ibv_context *c,
+						    struct ibv_rwq_ind_table_init_attr *attr);
+int mock_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
+
+/* mock_flow.c */
+struct ibv_counters *mock_create_counters(struct ibv_context *c,
+					  struct ibv_counters_init_attr *attr);
+int mock_destroy_counters(struct ibv_counters *counters);
+int mock_attach_counters(struct ibv_counters *counters, struct ibv_counter_attach_attr *attr,
+			 struct ibv_flow *flow);
+int mock_read_counters(struct ibv_counters *counters, uint64_t *values, uint32_t n, uint32_t flags);
+struct ibv_flow_action *mock_create_action(struct ibv_context *c,
+					   struct ibv_flow_action_esp_attr *attr);
+int mock_modify_action(struct ibv_flow_action *action, struct ibv_flow_action_esp_attr *attr);
+int mock_destroy_action(struct ibv_flow_action *action);
+struct ibv_flow *mock_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr);
+int mock_destroy_flow(struct ibv_flow *flow);
 
 /* mock_domain.c */
 struct ibv_td *mock_alloc_td(struct ibv_context *c, struct ibv_td_init_attr *attr);

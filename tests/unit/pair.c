@@ -335,3 +335,13 @@ void expect_none(struct end *e, unsigned int ms)
 	if (poll_now(e, &wc))
 		CHECK(0, "completion of %llu, status %d", (unsigned long long)wc.wr_id, wc.status);
 }
+
+void take_event(struct end *e)
+{
+	struct ibv_cq *cq;
+	void *ctx;
+
+	CHECK_EQ(ibv_get_cq_event(e->channel, &cq, &ctx), 0);
+	CHECK(cq == e->cq);
+	ibv_ack_cq_events(cq, 1);
+}

@@ -67,4 +67,7 @@ struct ibv_wc poll_one(struct end *e);
 struct ibv_wc expect(struct end *e, uint64_t wr_id, enum ibv_wc_status status);
 void expect_none(struct end *e, unsigned int ms);
 
+/* Waits for an event of the end's completion channel, and acknowledges it. */
+void take_event(struct end *e);
+
 #endif /* PAIR_H */

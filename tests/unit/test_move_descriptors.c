@@ -57,16 +57,6 @@ static bool readable(int ep, int fd, int ms)
 	return n;
 }
 
-static void take_event(struct end *e)
-{
-	struct ibv_cq *cq;
-	void *ctx;
-
-	CHECK_EQ(ibv_get_cq_event(e->channel, &cq, &ctx), 0);
-	CHECK(cq == e->cq);
-	ibv_ack_cq_events(cq, 1);
-}
-
 int main(void)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
