@@ -41,7 +41,7 @@ struct counts {
 /**
  * struct rsm_distribute - what the part knows
  * @turns: that break nodes discard
- * @tables: of each, what was there before
+ * @tables: of each, what is there without
  * @mutex: for @shown
  * @counts: of the thread that sweeps
  * @shown: a copy for the status
@@ -109,7 +109,10 @@ static int job_tables(struct job *job)
 	return 0;
 }
 
-/* What a turn's table was before it was discarded: now, or at the time when that was done. */
+/*
+ * What a turn's table was before it was discarded: now, or at the time when that was done. OpenSM may
+ * not have set one yet: it says what is to be there later, rsm_distribute_lanes().
+ */
 static int job_saved(struct job *job)
 {
 	const struct rsm_distribute *d = job->rsm->distribute;
@@ -374,21 +377,42 @@ void rsm_distribute(struct rsm *rsm)
 	pthread_mutex_unlock(&d->mutex);
 }
 
+/* A table as OpenSM sends it: with lanes that the link has. */
+static void lanes_in_use(osm_physp_t *port, ib_slvl_table_t *table)
+{
+	uint8_t lanes = ib_port_info_get_op_vls(&port->port_info);
+	uint8_t mask = lanes ? (1 << (lanes - 1)) - 1 : 15;
+
+	for (uint8_t sl = 0; sl < IB_MAX_NUM_VLS; sl++) {
+		uint8_t vl = ib_slvl_table_get(table, sl);
+
+		if (vl != 15)
+			ib_slvl_table_set(table, sl, vl & mask);
+	}
+}
+
 /**
  * rsm_distribute_lanes - what a break node discards stays discarded
  * @rsm: the plugin
  * @port: that packets leave by
  * @in: number of the port that they come in by
  * @out: number of @port
- * @table: that OpenSM is about to set
+ * @table: that OpenSM is about to set; a turn that is discarded gets it when it is one no more
  */
 void rsm_distribute_lanes(struct rsm *rsm, osm_physp_t *port, uint8_t in, uint8_t out,
 			  ib_slvl_table_t *table)
 {
-	if (port->p_node->sw &&
-	    rsm_turns_have(&rsm->distribute->turns,
-			   cl_ntoh64(osm_node_get_node_guid(port->p_node)), in, out))
-		memset(table, 0xff, sizeof(*table));
+	struct rsm_distribute *d = rsm->distribute;
+	int64_t turn = -1;
+
+	if (port->p_node->sw)
+		turn = rsm_turns_index(&d->turns, cl_ntoh64(osm_node_get_node_guid(port->p_node)), in,
+				       out);
+	if (turn < 0)
+		return;
+	d->tables[turn] = *table;
+	lanes_in_use(port, &d->tables[turn]);
+	memset(table, 0xff, sizeof(*table));
 }
 
 static int distribute_start(struct rsm *rsm)

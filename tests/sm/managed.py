@@ -16,7 +16,7 @@ import time
 import bed
 from bed import NETS, TOP, Failed, expect
 
-__all__ = ["NETS", "Failed", "Managed", "expect"]
+__all__ = ["NETS", "Failed", "Managed", "TOP", "expect", "until"]
 
 
 LARGE = 100     # hosts, from which on the subnet manager is not asked for the SL of each path
@@ -98,5 +98,23 @@ class Managed(bed.Fabric):
         expect(result.returncode == 0, result.stdout, result.stderr)
         return json.loads(result.stdout)
 
+    def reached(self, count):
+        """Whether that many hosts are, and from the first all others are reached."""
+        hosts = re.findall(r'Hca 1 "H\d+".*\n\[1\]\t.*?\tlid (\d+) .*Active', self.command("Dump"))
+        try:
+            for lid in hosts[1:]:
+                self.command(f"Route {hosts[0]} {lid}")
+        except Failed:
+            return False
+        return len(hosts) == count and self.all_active()
+
     def plugin_log(self):
         return [line for line in self.sm_log().splitlines() if "repath" in line]
+
+
+def until(condition, *what):
+    """Sweeps follow one another: what a port's state was in one is seen in the next."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        expect(time.monotonic() < end, *what)
+        time.sleep(0.2)

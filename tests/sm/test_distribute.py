@@ -8,12 +8,10 @@ import json
 import re
 import subprocess
 import sys
-import time
 
 from bed import TOP
-from managed import Failed, Managed, expect
+from managed import Managed, expect, until
 
-PATIENCE = 60
 DEADLOCKS = (("16", "1", "add", "1"), ("16", "2", "remove", "4"), ("24", "7", "add", "9"),
              ("12", "10", "add", "1"))
 
@@ -37,40 +35,17 @@ def discarded(fabric):
     return found
 
 
-def until(condition, *what):
-    """Sweeps follow one another: what a port's state was in one is seen in the next."""
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        expect(time.monotonic() < end, *what)
-        time.sleep(0.2)
-
-
-def active_hosts(fabric):
-    return re.findall(r'Hca 1 "H\d+".*\n\[1\]\t.*?\tlid (\d+) .*Active', fabric.command("Dump"))
-
-
-def reached(fabric, count):
-    """That many hosts are, and from the first all others are reached."""
-    hosts = active_hosts(fabric)
-    try:
-        for lid in hosts[1:]:
-            fabric.command(f"Route {hosts[0]} {lid}")
-    except Failed:
-        return False
-    return len(hosts) == count and fabric.all_active()
-
-
 def in_opensm(how):
     with Managed("random:12,degree=3,hosts=1,seed=3", "-R updown,no_fallback -Q", distribute=how,
                  distribute_wait=100) as fabric:
         def status():
             return fabric.status()["distribute"]
 
-        until(lambda: reached(fabric, 12), how, fabric.command("Dump"))
+        until(lambda: fabric.reached(12), how, fabric.command("Dump"))
         for command, hosts in (('Down "S5"', 11), ('Up "S5"', 12)):
             before = status()["distributions"]
             fabric.command(command)
-            until(lambda: status()["distributions"] > before and reached(fabric, hosts), how, command)
+            until(lambda: status()["distributions"] > before and fabric.reached(hosts), how, command)
         fabric.check(host="H1")
         expect(status()["failed"] == status()["refused"] == 0, how, status())
         if how == "turns":
