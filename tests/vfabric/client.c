@@ -22,7 +22,6 @@
 #include "sma.h"
 
 #define QUEUE_MAX 65536u
-#define ANSWER_MS 1000
 
 static socklen_t name_of(struct sockaddr_un *address, const char *prefix, const char *what,
 			 long number)
@@ -132,9 +131,10 @@ void clients_print(const struct fabric *f, FILE *file)
 		const struct client *c = &f->manager->clients[i];
 
 		if (c->fd >= 0)
-			fprintf(file, "Client %u: pid %u at %s lid %u%s\n", i, c->id,
-				port_name(f, c->port), f->ports[c->port].lid,
-				c->is_sm ? " SM" : "");
+			fprintf(file, "Client %u: pid %u at %s lid %u%s: %u wait, most %u, %llu lost\n",
+				i, c->id, port_name(f, c->port), f->ports[c->port].lid,
+				c->is_sm ? " SM" : "", c->nqueue, c->most,
+				(unsigned long long)c->unread);
 	}
 }
 
@@ -176,6 +176,16 @@ static struct client *free_slot(struct manager *m)
 	return &clients[i];
 }
 
+static void set_sm(struct fabric *f, struct client *c, int on)
+{
+	c->is_sm = on;
+	on = clients_have_sm(f, c->port);
+	if (f->port_sma[c->port].is_sm != on) {
+		f->port_sma[c->port].is_sm = on;
+		trap_capabilities(f, c->port);
+	}
+}
+
 static int join(struct fabric *f, struct sim_ctl *ctl)
 {
 	struct manager *m = f->manager;
@@ -197,13 +207,14 @@ static int join(struct fabric *f, struct sim_ctl *ctl)
 		return -1;
 	c->port = port;
 	c->id = info.id;
-	c->is_sm = info.issm != 0;
 	size = name_of(&address, m->name, "in", info.id);
 	if (connect(c->fd, (struct sockaddr *)&address, size) ||
 	    watch(m, c->fd, TAG_CLIENT + number, EPOLLIN, EPOLL_CTL_ADD)) {
 		drop(f, c);
 		return -1;
 	}
+	if (info.issm)
+		set_sm(f, c, 1);
 	info.id = number;
 	snprintf(info.nodeid, sizeof(info.nodeid), "%.31s",
 		 f->nodes[f->ports[port].node].net->id);
@@ -223,16 +234,6 @@ static void get_attribute(struct fabric *f, uint32_t port, unsigned int attr, ui
 	put_be64(mad + 24, be64_at(f->port_sma[owner].info));
 	sma_process(f, port, mad, &reply);
 	memcpy(data, mad + 64, SIM_DATA);
-}
-
-static void set_sm(struct fabric *f, struct client *c, int on)
-{
-	c->is_sm = on;
-	on = clients_have_sm(f, c->port);
-	if (f->port_sma[c->port].is_sm != on) {
-		f->port_sma[c->port].is_sm = on;
-		trap_capabilities(f, c->port);
-	}
 }
 
 static int control(struct fabric *f, struct sim_ctl *ctl)
@@ -346,8 +347,10 @@ static void enqueue(struct fabric *f, uint32_t number, const struct mad_address 
 	if (c->nqueue == c->queue_room) {
 		uint32_t room = c->queue_room ? c->queue_room * 2 : 16;
 
-		if (room > QUEUE_MAX)	/* it does not read: it shall not fill our memory */
+		if (room > QUEUE_MAX) {	/* it does not read: it shall not fill our memory */
+			c->unread++;
 			return;
+		}
 		r = realloc(c->queue, room * sizeof(*r));
 		if (!r)
 			return;
@@ -365,6 +368,8 @@ static void enqueue(struct fabric *f, uint32_t number, const struct mad_address 
 	memcpy(r->mad, mad, 256);
 	if (!c->blocked)
 		flush(f, number);
+	else if (c->nqueue > c->most)
+		c->most = c->nqueue;
 }
 
 static int wants(const struct client *c, const uint8_t *mad)
@@ -399,33 +404,9 @@ static int wants_answer(const uint8_t *mad)
  * The kernel tells a program when an answer does not come in time; libumad2sim has no clock, so we
  * do it, and at once when we know that the packet was lost.
  */
-static void give_up(struct fabric *f, uint32_t number, const uint8_t *mad)
+void client_give_up(struct fabric *f, uint32_t number, const uint8_t *mad)
 {
 	enqueue(f, number, &(struct mad_address){ 0 }, mad, ETIMEDOUT);
-}
-
-/* Somebody outside of the model has to answer. */
-static void expect_answer(struct fabric *f, uint32_t number, const uint8_t *mad)
-{
-	struct manager *m = f->manager;
-	struct pending *pending = realloc(m->pending, (m->npending + 1) * sizeof(*pending));
-
-	if (!pending)
-		return;
-	m->pending = pending;
-	pending += m->npending++;
-	pending->client = number;
-	pending->until_ms = m->now_ms + ANSWER_MS;
-	memcpy(pending->mad, mad, 256);
-}
-
-static void came(struct manager *m, const uint8_t *mad)
-{
-	for (uint32_t i = 0; i < m->npending; i++)
-		if (be64_at(m->pending[i].mad + 8) == be64_at(mad + 8)) {
-			m->pending[i] = m->pending[--m->npending];
-			return;
-		}
 }
 
 int clients_take(struct fabric *f, uint32_t port, const struct mad_address *address,
@@ -444,8 +425,8 @@ int clients_take(struct fabric *f, uint32_t port, const struct mad_address *addr
 		if (number >= m->nclients || m->clients[number].fd < 0 ||
 		    m->clients[number].port != port)
 			return 0;
-		came(m, mad);
-		enqueue(f, number, address, mad, 0);
+		if (pending_came(m, mad))
+			enqueue(f, number, address, mad, 0);
 		return 1;
 	}
 	for (uint32_t i = 0; i < m->nclients; i++)
@@ -457,22 +438,6 @@ int clients_take(struct fabric *f, uint32_t port, const struct mad_address *addr
 	return taken;
 }
 
-int clients_expire(struct fabric *f)
-{
-	struct manager *m = f->manager;
-
-	for (uint32_t i = m->npending; i-- > 0;) {
-		struct pending p = m->pending[i];
-
-		if (p.until_ms > m->now_ms)
-			continue;
-		m->pending[i] = m->pending[--m->npending];
-		if (p.client < m->nclients && m->clients[p.client].fd >= 0)
-			give_up(f, p.client, p.mad);
-	}
-	return m->npending ? ANSWER_MS / 10 : -1;
-}
-
 static void serve_mads(struct fabric *f, uint32_t number)
 {
 	struct sim_request r;
@@ -481,7 +446,7 @@ static void serve_mads(struct fabric *f, uint32_t number)
 	for (int i = 0; i < 64; i++) {
 		struct client *c = &f->manager->clients[number];
 		struct mad_address to;
-		uint64_t lost, gone;
+		uint64_t lost, gone, faults;
 		uint8_t copy[256];
 		ssize_t n;
 
@@ -508,13 +473,16 @@ static void serve_mads(struct fabric *f, uint32_t number)
 		memcpy(copy, r.mad, 256);
 		lost = f->manager->lost;
 		gone = f->manager->gone;
+		faults = f->manager->faults;
 		mad_send(f, c->port, &to, r.mad);
 		if (!wants_answer(copy))
 			continue;
-		if (f->manager->lost != lost)
-			give_up(f, number, copy);
+		if (f->manager->faults != faults)
+			pending_resend(f, number, &to, copy);
+		else if (f->manager->lost != lost)
+			client_give_up(f, number, copy);
 		else if (f->manager->gone != gone)
-			expect_answer(f, number, copy);
+			pending_expect(f, number, copy);
 	}
 }
 

@@ -109,7 +109,7 @@ void congestion_timer(struct fabric *f, uint32_t number)
 void congestion_sent(struct fabric *f, uint32_t number)
 {
 	struct flow *flow = &f->traffic->flows[number];
-	uint64_t packet = (uint64_t)flow->spec.size * f->ports[flow->spec.from].ps_per_byte;
+	uint64_t packet = (uint64_t)flow->spec.size * f->ports[flow->spec.from].fs_per_byte / 1000;
 
 	if (flow->ccti)
 		flow->next_at = f->clock.now + packet * (8 + flow->ccti) / 8;

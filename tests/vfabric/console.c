@@ -6,7 +6,9 @@
 #include <strings.h>
 
 #include "console.h"
+#include "ext.h"
 #include "fault.h"
+#include "journal.h"
 #include "manager.h"
 #include "sma.h"
 
@@ -127,17 +129,21 @@ static int cmd_fault(struct fabric *f, const char *rest, FILE *out)
 	uint32_t node;
 	char word[16];
 	double value;
-	int used;
+	int used, rc;
 
 	if (console_port(f, &rest, &node, &num, out))
 		return -1;
 	while (sscanf(rest, " %15[a-z]=%lf%n", word, &value, &used) == 2) {
-		for (unsigned int p = 1; p <= f->nodes[node].nports; p++)
-			if ((!num || num == p) &&
-			    fault_set(f, f->nodes[node].first + p, word, value)) {
-				fprintf(out, "# no fault %s=%g\n", word, value);
+		for (unsigned int p = 1; p <= f->nodes[node].nports; p++) {
+			if (num && num != p)
+				continue;
+			rc = fault_set(f, f->nodes[node].first + p, word, value);
+			if (rc) {
+				fprintf(out, "# no fault %s=%g%s\n", word, value, rc == FAULT_OF_HCA ?
+					": a real HCA is in the place of that host" : "");
 				return -1;
 			}
+		}
 		rest += used;
 	}
 	return 0;
@@ -242,7 +248,10 @@ static int cmd_sent(struct fabric *f, const char *rest, FILE *out)
 	return 0;
 }
 
-/* "directed 0x19 36": the attribute, and how many hosts and switches have been set. */
+/*
+ * "directed 0x19 36": the attribute, and how many hosts and switches have been set. Then what became of
+ * MADs of all kinds on their way.
+ */
 static void print_smps(const struct fabric *f, FILE *out)
 {
 	static const char *const how[] = { "directed", "routed" };
@@ -252,6 +261,26 @@ static void print_smps(const struct fabric *f, FILE *out)
 			if (f->manager->sets[i][attr])
 				fprintf(out, "%s %#x %llu\n", how[i], attr,
 					(unsigned long long)f->manager->sets[i][attr]);
+	fprintf(out, "lost %llu\nlate %llu\n", (unsigned long long)f->manager->lost,
+		(unsigned long long)f->manager->delayed);
+}
+
+static int cmd_journal(struct fabric *f, const char *rest, FILE *out)
+{
+	unsigned long room;
+	char *end;
+
+	rest += strspn(rest, " \t\r\n");
+	if (!*rest) {
+		journal_print(f, out);
+		return 0;
+	}
+	room = strtoul(rest, &end, 10);
+	if (end == rest || *rest == '-' || room > 1000000 || journal_start(f, room)) {
+		fprintf(out, "# want the number of entries, 1000000 at most\n");
+		return -1;
+	}
+	return 0;
 }
 
 static uint32_t port_of_lid(const struct fabric *f, unsigned int lid)
@@ -336,6 +365,7 @@ static int cmd_baselid(struct fabric *f, const char *rest, FILE *out)
 	port = f->nodes[node].first + num;
 	f->ports[port].lid = lid;
 	f->ports[port].lmc = lmc;
+	journal_lid(f, port);
 	return 0;
 }
 
@@ -343,7 +373,8 @@ void console_help(FILE *out)
 {
 	fputs("Dump [\"node\"]                  state, tables\n"
 	      "Sent [\"node\"[p]]              packets that each data VL has sent, by port\n"
-	      "Smps                          SMPs that have set something, by attribute\n"
+	      "Smps                          SMPs that have set something, by attribute; MADs lost, late\n"
+	      "Journal [ENTRIES]             what happens to tables and cables; begin one (0: end it)\n"
 	      "Route FROM-LID TO-LID          the way through the tables\n"
 	      "Unlink|ReLink|Clear \"node\"[p]  pull a cable, put it back, pull and reset\n"
 	      "Link \"a\"[p] \"b\"[p]             a new cable\n"
@@ -353,8 +384,10 @@ void console_help(FILE *out)
 	      "      window= (ns) slow= drain= (percent)\n"
 	      "PerformanceSet \"node\"[p] PortCounters.Field=value\n"
 	      "Baselid \"node\"[p] LID [LMC]    change a LID behind the SM's back\n"
+	      "Describe \"node\" \"text\"         another NodeDescription, and trap 144\n"
 	      "Trap \"node\"[p] 128|131|144\n"
-	      "Attached, X CLIENT             programs that are attached\n", out);
+	      "Attached, X CLIENT             programs and real HCAs, and what they have not read; drop one\n"
+	      "Do FILE, !FILE                 the lines of a file\n", out);
 	console_traffic_help(out);
 	fputs("Quit\n", out);
 }
@@ -386,6 +419,34 @@ static int is(const char *word, const char *command)
 	return *word && !strncasecmp(word, command, strlen(word)) && strlen(word) >= 2;
 }
 
+/* Describe "node" "what it is called from now on" */
+static int cmd_describe(struct fabric *f, const char *rest, FILE *out)
+{
+	unsigned int num;
+	uint32_t node;
+	char text[65];
+
+	if (console_port(f, &rest, &node, &num, out))
+		return -1;
+	if (num || sscanf(rest, " \"%64[^\"]\"", text) != 1) {
+		fprintf(out, "# want \"node\" \"description\"\n");
+		return -1;
+	}
+	sma_describe(f, node, text);
+	return 0;
+}
+
+static int cmd_file(struct fabric *f, const char *rest, FILE *out)
+{
+	char path[256];
+
+	if (sscanf(rest, " %255[^\r\n]", path) != 1) {
+		fprintf(out, "# want a file\n");
+		return -1;
+	}
+	return console_file(f, path, out);
+}
+
 int console_line(struct fabric *f, const char *line, FILE *out)
 {
 	const char *rest;
@@ -396,11 +457,15 @@ int console_line(struct fabric *f, const char *line, FILE *out)
 		line++;
 	if (!*line || *line == '#')
 		return 0;
+	if (*line == '!')
+		return cmd_file(f, line + 1, out);
 	n = strcspn(line, " \t\"\r\n");
 	snprintf(word, sizeof(word), "%.*s", (int)(n < 31 ? n : 31), line);
 	rest = line + n;
 	if (!strcasecmp(word, "quit"))
 		return 1;
+	if (!strcasecmp(word, "do"))
+		return cmd_file(f, rest, out);
 	if (!strcasecmp(word, "x"))
 		return f->manager ? clients_drop(f, strtoul(rest, NULL, 10)) : -1;
 	if (is(word, "unlink"))
@@ -430,8 +495,12 @@ int console_line(struct fabric *f, const char *line, FILE *out)
 			print_smps(f, out);
 		return 0;
 	}
+	if (is(word, "journal"))
+		return cmd_journal(f, rest, out);
 	if (is(word, "route"))
 		return cmd_route(f, rest, out);
+	if (is(word, "describe"))
+		return cmd_describe(f, rest, out);
 	if (is(word, "baselid"))
 		return cmd_baselid(f, rest, out);
 	if (is(word, "trap"))
@@ -440,6 +509,7 @@ int console_line(struct fabric *f, const char *line, FILE *out)
 	if (is(word, "attached") && strlen(word) > 2) {
 		if (f->manager)
 			clients_print(f, out);
+		ext_print(f, out);
 		return 0;
 	}
 	if (is(word, "help") || *word == '?') {

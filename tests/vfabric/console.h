@@ -10,6 +10,13 @@ struct flow_spec;
 /* Runs one line. Return: 0; -1 if it could not, with the reason (after '#') in out; 1 for Quit. */
 int console_line(struct fabric *f, const char *line, FILE *out);
 void console_help(FILE *out);
+
+/* console_file.c */
+/* Runs the lines of a file, "-" is standard input, up to one that fails. Return: as console_line(). */
+int console_file(struct fabric *f, const char *path, FILE *out);
+/* Those that the topology's file has ("do LINE"). Return: 0, or -1. */
+int console_todo(struct fabric *f, FILE *out);
+
 /* How the console lets the server work while it waits for an answer. */
 extern int (*console_wait)(struct fabric *f);
 

@@ -94,7 +94,7 @@ static int add_source(struct fabric *f, const struct flow_spec *spec, const uint
 
 static int add_host(struct fabric *f, struct lanes *l, const struct flow_spec *spec, uint32_t from)
 {
-	double all = spec->gbps > 0 ? spec->gbps : 8000.0 / f->ports[l->hosts[from]].ps_per_byte;
+	double all = spec->gbps > 0 ? spec->gbps : 8e6 / f->ports[l->hosts[from]].fs_per_byte;
 	double hot = spec->pattern == FLOW_HOTSPOT ? spec->hot : 0;
 	uint32_t n[16] = { 0 };
 	int hot_sl = -1;

@@ -33,7 +33,7 @@ void console_traffic_help(FILE *out)
 	      "Advance US                     run virtual time\n"
 	      "At US COMMAND                  a command at a virtual time from now\n"
 	      "Stop                           no source sends any more\n"
-	      "Results flows|series|vls|drops|json [FILE]\n"
+	      "Results flows|series|vls|drops|faults|json [FILE]\n"
 	      "Deadlock                       look for one, name its cycle\n"
 	      "Remove \"node\"[p] VL            take out the packet at the head of an input queue\n"
 	      "Time                           virtual time, events, hops, run time\n"
@@ -344,7 +344,7 @@ static int cmd_measure(struct fabric *f, const char *rest, FILE *out)
 {
 	double us = 0;
 
-	if (rest[strspn(rest, " \t\r\n")] && (number(&rest, &us) || !(us >= 0 && us <= 1e12))) {
+	if (rest[strspn(rest, " \t\r\n")] && (number(&rest, &us) || us < 0)) {
 		fprintf(out, "# Measure each how many microseconds?\n");
 		return -1;
 	}
@@ -358,7 +358,7 @@ static int cmd_advance(struct fabric *f, const char *rest, FILE *out)
 	struct timespec a, b;
 	double us;
 
-	if (number(&rest, &us) || !(us > 0 && us <= 1e12)) {
+	if (number(&rest, &us) || us <= 0) {
 		fprintf(out, "# Advance how many microseconds?\n");
 		return -1;
 	}
@@ -373,7 +373,7 @@ static int cmd_at(struct fabric *f, const char *rest, FILE *out)
 {
 	double us;
 
-	if (number(&rest, &us) || !(us >= 0 && us <= 1e12)) {
+	if (number(&rest, &us) || us < 0) {
 		fprintf(out, "# At how many microseconds what?\n");
 		return -1;
 	}

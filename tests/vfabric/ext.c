@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Links to real HCAs: attach, credits both ways, keep-alive, and packets in and out of the model. */
+/* Links to real HCAs: attach, credits both ways, keep-alive. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,43 +9,19 @@
 #include <unistd.h>
 
 #include "../vhca/wire.h"
-#include "ext.h"
-#include "ext_packet.h"
-#include "ext_socket.h"
+#include "ext_cable.h"
 #include "shared.h"
 #include "sma.h"
 
-#define MAX_CABLES 256
-
-struct cable {
-	uint32_t port;			/* of the switch */
-	struct sockaddr_storage to;
-	socklen_t to_size;
-	uint32_t session, sequence;
-	uint64_t guid, heard_ms, told_ms;
-	uint32_t sent[VHCA_VLS], received[VHCA_VLS], peer_limit[VHCA_VLS], told[VHCA_VLS];
-	uint8_t used, hca_port, function, version, up, era;
-	uint8_t pulled;			/* by the console: it stays down, whatever the HCA says */
-	struct ext_backlog late;
-};
-
-struct ext {
-	int fd;
-	int ncables;			/* those behind were never used */
-	uint64_t now_ms;
-	struct cable cables[MAX_CABLES];
-	uint8_t message[sizeof(struct vhca_header) + VHCA_MAX_PACKET + 1];
-};
-
 static uint32_t limit(const struct fabric *f, const struct cable *c, unsigned int vl)
 {
-	const struct queue *q = &f->queues[c->port * f->config.vls + vl];
+	uint32_t taken = ext_taken(f, c, vl);
 
-	return c->received[vl] + f->capacity - (q->held < f->capacity ? q->held : f->capacity);
+	return c->received[vl] + f->capacity - (taken < f->capacity ? taken : f->capacity);
 }
 
-static void tell(struct fabric *f, struct cable *c, enum vhca_type type, unsigned int vl,
-		 const void *body, unsigned int length)
+void ext_tell(struct fabric *f, struct cable *c, enum vhca_type type, unsigned int vl,
+	      const void *body, unsigned int length)
 {
 	const struct net_port *np =
 		&f->nodes[f->ports[c->port].node].net->ports[f->ports[c->port].num];
@@ -70,11 +46,13 @@ static void tell(struct fabric *f, struct cable *c, enum vhca_type type, unsigne
 	if (!c->late.n && sendmsg(f->ext->fd, &msg, MSG_DONTWAIT) >= 0)
 		return;
 	/* Data must not get lost here; news of credits come with it or later. */
-	if (type == VHCA_DATA && (c->late.n || errno == EAGAIN || errno == ENOBUFS))
-		ext_backlog_keep(&c->late, &h, body, length);
+	if (type != VHCA_DATA || (!c->late.n && errno != EAGAIN && errno != ENOBUFS))
+		c->sequence--;
+	else if (!ext_backlog_keep(&c->late, &h, body, length))
+		f->drops[DROP_UNREAD]++;
 }
 
-static struct cable *cable_of(const struct fabric *f, uint32_t port)
+struct cable *ext_cable_of(const struct fabric *f, uint32_t port)
 {
 	for (int i = 0; f->ext && i < f->ext->ncables; i++)
 		if (f->ext->cables[i].used && f->ext->cables[i].port == port)
@@ -89,6 +67,9 @@ static void set_up(struct fabric *f, struct cable *c)
 	c->up = 1;
 	c->era++;
 	memset(c->sent, 0, sizeof(c->sent));
+	memset(c->leaving, 0, sizeof(c->leaving));
+	memset(c->coming, 0, sizeof(c->coming));
+	memset(c->doubled, 0, sizeof(c->doubled));
 	memset(c->received, 0, sizeof(c->received));
 	memset(c->peer_limit, 0, sizeof(c->peer_limit));
 	port->up = 1;
@@ -108,7 +89,7 @@ static void pass_news(struct fabric *f, const struct cable *pf)
 		const void *news = c->used && c->up ? shared_told(f, c->port) : NULL;
 
 		if (news && f->ports[c->port].node == f->ports[pf->port].node)
-			tell(f, c, VHCA_PORT, 0, news, sizeof(struct vhca_port_news));
+			ext_tell(f, c, VHCA_PORT, 0, news, sizeof(struct vhca_port_news));
 	}
 }
 
@@ -125,7 +106,7 @@ static void set_down(struct fabric *f, struct cable *c)
 
 void ext_down(struct fabric *f, uint32_t port)
 {
-	struct cable *c = cable_of(f, port);
+	struct cable *c = ext_cable_of(f, port);
 
 	if (!c || !c->up)
 		return;
@@ -133,7 +114,7 @@ void ext_down(struct fabric *f, uint32_t port)
 	c->era++;
 	shared_pf(f, port, 0);
 	pass_news(f, c);
-	tell(f, c, VHCA_FLOW, 0, NULL, 0);
+	ext_tell(f, c, VHCA_FLOW, 0, NULL, 0);
 }
 
 /* Whether this end lets the link train. */
@@ -157,7 +138,7 @@ static void refuse(struct fabric *f, const struct cable *asking, const char *why
 	struct cable c = *asking;
 
 	c.port = 0;
-	tell(f, &c, VHCA_REFUSED, 0, why, strlen(why));
+	ext_tell(f, &c, VHCA_REFUSED, 0, why, strlen(why));
 }
 
 static void hello(struct fabric *f, const struct vhca_header *h, const uint8_t *body,
@@ -194,13 +175,14 @@ static void hello(struct fabric *f, const struct vhca_header *h, const uint8_t *
 		refuse(f, from, "that host has no such virtual function");
 		return;
 	}
-	c = cable_of(f, port);
+	c = ext_cable_of(f, port);
 	if (c && (c->guid != from->guid || c->hca_port != h->port)) {
 		refuse(f, from, "another HCA is plugged in there");
 		return;
 	}
 	if (c && c->session == from->session) {	/* our WELCOME was lost */
-		tell(f, c, VHCA_WELCOME, 0, NULL, 0);
+		vhca_wire_gap(&c->next, ntohl(h->sequence));
+		ext_tell(f, c, VHCA_WELCOME, 0, NULL, 0);
 		return;
 	}
 	if (c)
@@ -216,6 +198,7 @@ static void hello(struct fabric *f, const struct vhca_header *h, const uint8_t *
 		return;
 	}
 	*c = *from;
+	c->next = ntohl(h->sequence) + 1;
 	c->used = 1;
 	c->port = port;
 	c->hca_port = h->port;
@@ -230,7 +213,7 @@ static void hello(struct fabric *f, const struct vhca_header *h, const uint8_t *
 	f->ports[port].peer = EXTERNAL;
 	if (may_train(f, c))
 		set_up(f, c);
-	tell(f, c, VHCA_WELCOME, 0, NULL, 0);
+	ext_tell(f, c, VHCA_WELCOME, 0, NULL, 0);
 }
 
 static void take_credits(struct fabric *f, struct cable *c, const struct vhca_header *h)
@@ -241,43 +224,9 @@ static void take_credits(struct fabric *f, struct cable *c, const struct vhca_he
 
 		c->received[vl] = ntohl(h->credit[vl].sent);
 		c->peer_limit[vl] = ntohl(h->credit[vl].limit);
-		room = c->peer_limit[vl] - c->sent[vl];
+		room = c->peer_limit[vl] - c->sent[vl] - c->leaving[vl];
 		lane->credits = room > INT32_MAX ? 0 : room;
 	}
-}
-
-static void data(struct fabric *f, struct cable *c, unsigned int vl, uint8_t *body,
-		 unsigned int length)
-{
-	struct port *port = &f->ports[c->port];
-	uint32_t packet;
-
-	if (!c->up || length < EXT_MIN_PACKET || length > VHCA_MAX_PACKET ||
-	    !shared_send(f, c->port, vl, body, length))
-		return;
-	if (vl == 15) {
-		ext_packet_mad(f, c->port, body, length);
-		return;
-	}
-	if (vl >= f->config.vls)
-		return;
-	packet = ext_packet_from(f, body, length);
-	if (packet == NONE) {
-		f->counters[c->port].rcv_errors++;
-		return;
-	}
-	/* It was sent within the room we told of; who lies is dropped, not stored. */
-	if (f->queues[c->port * f->config.vls + vl].held +
-	    packet_blocks(&f->packets[packet]) > f->capacity) {
-		f->counters[c->port].buffer_overruns++;
-		packet_put(f, packet);
-		return;
-	}
-	f->packets[packet].vl = vl;
-	f->packets[packet].epoch = port->epoch;
-	f->packets[packet].born = f->clock.now;
-	f->packets[packet].tail = f->clock.now;
-	relay_arrive(f, c->port, packet);
 }
 
 static void message(struct fabric *f, uint8_t *text, size_t n, struct cable *from)
@@ -309,6 +258,7 @@ static void message(struct fabric *f, uint8_t *text, size_t n, struct cable *fro
 			c = &f->ext->cables[i];
 	if (!c)
 		return;
+	f->drops[DROP_DATAGRAM] += vhca_wire_gap(&c->next, ntohl(h.sequence));
 	c->heard_ms = f->ext->now_ms;
 	if (h.type == VHCA_BYE) {
 		detach(f, c);
@@ -318,7 +268,7 @@ static void message(struct fabric *f, uint8_t *text, size_t n, struct cable *fro
 		if (c->up) {
 			set_down(f, c);
 			/* Only who knows of that can train the link again. */
-			tell(f, c, VHCA_FLOW, 0, NULL, 0);
+			ext_tell(f, c, VHCA_FLOW, 0, NULL, 0);
 		}
 		return;
 	}
@@ -326,12 +276,12 @@ static void message(struct fabric *f, uint8_t *text, size_t n, struct cable *fro
 		return;
 	if (!c->up) {
 		set_up(f, c);
-		tell(f, c, VHCA_FLOW, 0, NULL, 0);
+		ext_tell(f, c, VHCA_FLOW, 0, NULL, 0);
 		return;
 	}
 	take_credits(f, c, &h);
 	if (h.type == VHCA_DATA)
-		data(f, c, h.vl, text + sizeof(h), length);
+		ext_data(f, c, h.vl, text + sizeof(h), length);
 	else if (h.type == VHCA_PORT && shared_news(f, c->port, text + sizeof(h), length))
 		pass_news(f, c);
 	/* What goes out promises room: only now does that know of what has come in. */
@@ -362,14 +312,14 @@ void ext_ready(struct fabric *f, uint64_t tag)
 
 void ext_room(struct fabric *f, uint32_t port)
 {
-	struct cable *c = cable_of(f, port);
+	struct cable *c = ext_cable_of(f, port);
 
 	if (!c || !c->up)
 		return;
 	for (unsigned int vl = 0; vl < f->config.vls; vl++)
 		if (limit(f, c, vl) - c->told[vl] >= f->capacity / 4 &&
 		    (int32_t)(limit(f, c, vl) - c->told[vl]) > 0) {
-			tell(f, c, VHCA_FLOW, 0, NULL, 0);
+			ext_tell(f, c, VHCA_FLOW, 0, NULL, 0);
 			return;
 		}
 }
@@ -392,7 +342,7 @@ int ext_tick(struct fabric *f, uint64_t now_ms)
 			trap_flow_control(f, c->port);
 			detach(f, c);
 		} else if (now_ms - c->told_ms >= VHCA_KEEPALIVE_MS) {
-			tell(f, c, VHCA_FLOW, 0, NULL, 0);
+			ext_tell(f, c, VHCA_FLOW, 0, NULL, 0);
 		}
 	}
 	return late ? 1 : any ? VHCA_KEEPALIVE_MS / 5 : -1;
@@ -400,7 +350,7 @@ int ext_tick(struct fabric *f, uint64_t now_ms)
 
 int ext_plug(struct fabric *f, uint32_t port, int in)
 {
-	struct cable *c = cable_of(f, port);
+	struct cable *c = ext_cable_of(f, port);
 
 	if (!c || c->pulled != in)
 		return -1;
@@ -409,39 +359,21 @@ int ext_plug(struct fabric *f, uint32_t port, int in)
 		set_down(f, c);
 	else if (may_train(f, c))
 		set_up(f, c);
-	tell(f, c, VHCA_FLOW, 0, NULL, 0);
+	ext_tell(f, c, VHCA_FLOW, 0, NULL, 0);
 	return 0;
 }
 
-void ext_send_mad(struct fabric *f, uint32_t port, const struct mad_address *address,
-		  const uint8_t *mad)
+void ext_print(const struct fabric *f, FILE *file)
 {
-	struct cable *c = cable_of(f, port);
-	uint8_t packet[EXT_MAD_PACKET];
-	unsigned int vl;
+	for (int i = 0; f->ext && i < f->ext->ncables; i++) {
+		const struct cable *c = &f->ext->cables[i];
 
-	if (!c || !c->up)
-		return;
-	vl = ext_packet_of_mad(address, mad, packet);
-	tell(f, c, VHCA_DATA, vl, packet, sizeof(packet));
-}
-
-/* A packet of the model leaves by an external port, or is for programs at a modelled host. */
-void ext_deliver(struct fabric *f, uint32_t port, uint32_t packet)
-{
-	struct packet *p = &f->packets[packet];
-	struct cable *c = f->ports[port].peer == EXTERNAL ? cable_of(f, port) : NULL;
-
-	if (c && p->bytes) {
-		uint8_t *lrh = p->bytes;
-
-		lrh[0] = p->vl << 4 | (lrh[0] & 15);
-		c->sent[p->vl] += packet_blocks(p);
-		tell(f, c, VHCA_DATA, p->vl, p->bytes, p->len);
-	} else if (!c && p->bytes) {
-		ext_packet_mad(f, port, p->bytes, p->len);
+		if (c->used)
+			fprintf(file, "HCA %llx port %u function %u at %s%s: %u wait, most %u, %llu lost\n",
+				(unsigned long long)c->guid, c->hca_port, c->function,
+				port_name(f, c->port), c->up ? "" : " down", c->late.n,
+				c->late.most, (unsigned long long)c->late.lost);
 	}
-	packet_put(f, packet);
 }
 
 int ext_listen(struct fabric *f, const char *where, int epoll)
@@ -467,7 +399,7 @@ void ext_close(struct fabric *f)
 	for (int i = 0; i < f->ext->ncables; i++)
 		if (f->ext->cables[i].used) {
 			ext_backlog_free(&f->ext->cables[i].late);
-			tell(f, &f->ext->cables[i], VHCA_BYE, 0, NULL, 0);
+			ext_tell(f, &f->ext->cables[i], VHCA_BYE, 0, NULL, 0);
 		}
 	close(f->ext->fd);
 	free(f->ext);

@@ -22,10 +22,15 @@ int ext_tick(struct fabric *f, uint64_t now_ms);
 void ext_send_mad(struct fabric *f, uint32_t port, const struct mad_address *address,
 		  const uint8_t *mad);
 void ext_deliver(struct fabric *f, uint32_t port, uint32_t packet);
+/* A packet is at the end of a cable with faults: at the HCA, or at the switch's port. */
+void ext_leave(struct fabric *f, uint32_t port, uint32_t packet);
+void ext_arrive(struct fabric *f, uint32_t port, uint32_t packet);
 /* Pulls the cable of a switch port out of its HCA, or puts it back. Return: -1 if it can not be. */
 int ext_plug(struct fabric *f, uint32_t port, int in);
 /* The link of a switch port has gone down at this end: its HCA is to know. */
 void ext_down(struct fabric *f, uint32_t port);
+/* Those attached, a line each, with what they have not read yet. */
+void ext_print(const struct fabric *f, FILE *file);
 /* Room was freed in the input buffers of a port. */
 void ext_room(struct fabric *f, uint32_t port);
 

@@ -9,8 +9,6 @@
 
 #include "ext_socket.h"
 
-#define MAX_BACKLOG 1024u
-
 struct ext_late {
 	struct ext_late *next;
 	size_t length;
@@ -77,16 +75,17 @@ int ext_socket_open(const char *where)
 	return fd;
 }
 
-void ext_backlog_keep(struct ext_backlog *backlog, const struct vhca_header *h, const void *body,
-		      unsigned int length)
+int ext_backlog_keep(struct ext_backlog *backlog, const struct vhca_header *h, const void *body,
+		     unsigned int length)
 {
-	struct ext_late *late;
+	struct ext_late *late = NULL;
 
-	if (backlog->n == MAX_BACKLOG)
-		return;
-	late = malloc(sizeof(*late) + sizeof(*h) + length);
-	if (!late)
-		return;
+	if (backlog->n < EXT_BACKLOG_MAX)
+		late = malloc(sizeof(*late) + sizeof(*h) + length);
+	if (!late) {
+		backlog->lost++;
+		return 0;
+	}
 	late->next = NULL;
 	late->length = sizeof(*h) + length;
 	memcpy(late->bytes, h, sizeof(*h));
@@ -96,6 +95,9 @@ void ext_backlog_keep(struct ext_backlog *backlog, const struct vhca_header *h, 
 	else
 		backlog->first = late;
 	backlog->last = late;
+	if (backlog->n > backlog->most)
+		backlog->most = backlog->n;
+	return 1;
 }
 
 static void drop_first(struct ext_backlog *backlog)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "congestion.h"
+#include "ext.h"
 #include "fabric.h"
 #include "fault.h"
 #include "shared.h"
@@ -65,16 +66,16 @@ uint64_t life_time(unsigned int value)
 	return value > 19 ? CLOCK_NEVER : 4096000ull << value;
 }
 
-/* Data rates after encoding, in ps a byte: SDR 1x is 2 Gbit/s. */
-uint32_t link_ps_per_byte(unsigned int width, unsigned int speed, unsigned int ext)
+/* Data rates after encoding, as the time of a byte: SDR 1x is 2 Gbit/s. */
+uint32_t link_fs_per_byte(unsigned int width, unsigned int speed, unsigned int ext)
 {
 	static const uint8_t lanes[17] = { [1] = 1, [2] = 4, [4] = 8, [8] = 12, [16] = 2 };
 	unsigned int n = width <= 16 && lanes[width] ? lanes[width] : 4;
-	unsigned int mbit = 2000 * (speed ? speed : 1);
+	uint64_t kbit = 2000000ull * (speed ? speed : 1);
 
 	if (ext)	/* 14.0625, 25.78125, 53.125, 106.25 GBd with 64/66 and PAM4's FEC */
-		mbit = ext >= 8 ? 100000 : ext >= 4 ? 50000 : ext >= 2 ? 25000 : 13636;
-	return 8000000u / (mbit * n);
+		kbit = ext >= 8 ? 100000000 : ext >= 4 ? 50000000 : ext >= 2 ? 25000000 : 13636364;
+	return 8000000000000ull / (kbit * n);
 }
 
 static int init_node(struct fabric *f, uint32_t i)
@@ -114,7 +115,8 @@ static int init_node(struct fabric *f, uint32_t i)
 		port->phys = PHYS_POLLING;
 		port->mtu = 4096;
 		port->op_vls = f->config.vls;
-		port->delay = f->config.cable_delay;
+		port->delay = net->ports[p].length ? net->ports[p].length * 50ull :
+			f->config.cable_delay;	/* 5 ns a metre */
 		port->hoq = CLOCK_NEVER;
 		port->arbiter = malloc(sizeof(*port->arbiter));
 		if (!port->arbiter)
@@ -196,6 +198,7 @@ void fabric_free(struct fabric *f)
 {
 	traffic_free(f);
 	congestion_free(f);
+	free(f->journal);
 	for (uint32_t i = 0; i < f->nports && f->ports; i++) {
 		free(f->ports[i].arbiter);
 		free(f->ports[i].fault);
@@ -402,6 +405,12 @@ void fabric_run(struct fabric *f, uint64_t until)
 			break;
 		case EV_CCTI:
 			congestion_timer(f, e.arg);
+			break;
+		case EV_TO_HCA:
+			ext_leave(f, e.arg, e.arg2);
+			break;
+		case EV_FROM_HCA:
+			ext_arrive(f, e.arg, e.arg2);
 			break;
 		}
 	}

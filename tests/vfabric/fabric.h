@@ -31,17 +31,18 @@
 #define OF_LINES __attribute__((aligned(CACHE_LINE)))
 
 enum event_type { EV_ARRIVE, EV_SENT, EV_CREDIT, EV_LIFETIME, EV_FLOW, EV_RTO, EV_SAMPLE,
-		  EV_FAULT, EV_CCTI };
+		  EV_FAULT, EV_CCTI, EV_TO_HCA, EV_FROM_HCA };
 enum port_state { PORT_DOWN = 1, PORT_INIT, PORT_ARMED, PORT_ACTIVE };
 enum phys_state { PHYS_POLLING = 2, PHYS_DISABLED = 3, PHYS_LINKUP = 5 };
 
 /* Why a packet was dropped; counters.c says which of the standard's counters that is. */
 enum drop { DROP_LFT, DROP_VL, DROP_LOOP, DROP_INACTIVE, DROP_MTU, DROP_LIFETIME, DROP_HOQ,
 	    DROP_STALL, DROP_PKEY_IN, DROP_PKEY_OUT, DROP_LINK, DROP_CORRUPT, DROP_LOST,
-	    DROP_NOT_MINE, DROP_BY_HAND, DROP_RAW, DROP_VF_QP0, NDROPS };
+	    DROP_NOT_MINE, DROP_BY_HAND, DROP_RAW, DROP_VF_QP0, DROP_UNREAD, DROP_DATAGRAM,
+	    NDROPS };
 extern const char *const drop_name[NDROPS];
 
-enum packet_kind { PACKET_DATA, PACKET_ACK, PACKET_REAL };
+enum packet_kind { PACKET_DATA, PACKET_ACK, PACKET_REAL, PACKET_MAD };
 
 struct packet {
 	uint64_t born;		/* when its source had it */
@@ -56,7 +57,7 @@ struct packet {
 	uint8_t kind;
 	uint8_t epoch;		/* of the link it came over */
 	uint8_t marks;		/* congestion.h */
-	void *bytes;		/* PACKET_REAL: LRH..ICRC */
+	void *bytes;		/* PACKET_REAL, PACKET_MAD (on the cable of a real HCA): LRH..ICRC */
 } OF_LINES;
 _Static_assert(sizeof(struct packet) == CACHE_LINE, "a packet is a line");
 
@@ -104,6 +105,10 @@ struct link_fault {
 	double loss, corrupt, duplicate, reorder;	/* probabilities */
 	uint64_t delay, jitter;				/* ps */
 	uint64_t reorder_by;
+	/* What has come of it, in packets */
+	uint64_t lost, corrupted, doubled, not_doubled, delayed, late;
+	uint64_t overtook, most;	/* came before one that had left before; most before the same */
+	uint64_t latest, run;
 };
 
 struct port {
@@ -112,7 +117,7 @@ struct port {
 	struct arbiter *arbiter;
 	struct link_fault *fault;
 	uint32_t node, peer;		/* peer: port index, NONE or EXTERNAL */
-	uint32_t ps_per_byte;
+	uint32_t fs_per_byte;		/* femtoseconds: fast links take no whole ps */
 	uint32_t slow;			/* percent of the link's time a byte takes; 0: 100 */
 	uint16_t waiting;		/* lanes with a line, one bit each */
 	uint16_t mtu;			/* NeighborMTU, bytes */
@@ -158,7 +163,7 @@ struct fabric_config {
 	unsigned int sls;		/* of tables, for what no SM can set (default 16) */
 	unsigned int buffer;		/* bytes an input port has per VL (default 16384) */
 	uint64_t switch_delay;		/* ps from header in to header out (default 100 ns) */
-	uint64_t cable_delay;		/* ps (default 10 ns: 2 m) */
+	uint64_t cable_delay;		/* ps, of cables without a length (default 10 ns: 2 m) */
 	uint64_t seed;
 	uint8_t endless;		/* lifetimes are infinite, whatever the SM sets */
 };
@@ -168,6 +173,7 @@ struct traffic;
 struct congestion;
 struct ext;
 struct manager;
+struct journal;
 
 struct fabric {
 	struct fabric_config config;
@@ -189,6 +195,7 @@ struct fabric {
 	struct congestion *congestion;	/* NULL: hosts and switches have none */
 	struct manager *manager;	/* traps and clients; NULL in a fabric without them */
 	struct ext *ext;		/* links to real HCAs */
+	struct journal *journal;	/* of tables and cables; NULL: nobody wants it */
 	/* Takes a PACKET_REAL that arrived at a host port of ours or leaves by an external one. */
 	void (*deliver)(struct fabric *f, uint32_t port, uint32_t packet);
 };
@@ -209,7 +216,7 @@ uint32_t queue_new(struct fabric *f, uint32_t port, uint32_t flow);
 void queue_put(struct fabric *f, uint32_t queue);
 void node_lft_set(struct fabric *f, uint32_t node, unsigned int lid, uint8_t port);
 uint64_t life_time(unsigned int value);	/* 4.096 us * 2^value in ps; above 19 never */
-uint32_t link_ps_per_byte(unsigned int width, unsigned int speed, unsigned int ext);
+uint32_t link_fs_per_byte(unsigned int width, unsigned int speed, unsigned int ext);
 
 /* relay.c */
 void relay_arrive(struct fabric *f, uint32_t port, uint32_t packet);

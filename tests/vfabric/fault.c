@@ -8,6 +8,15 @@
 #include "fault.h"
 #include "shared.h"
 
+/* The switch port whose cable goes to a real HCA in the place of this host port; or NONE. */
+static uint32_t cable_of_hca(const struct fabric *f, uint32_t at)
+{
+	const struct port *port = &f->ports[at];
+
+	return !port->is_switch && port->peer == NONE && port->was_peer < f->nports &&
+	       f->ports[port->was_peer].peer == EXTERNAL ? port->was_peer : NONE;
+}
+
 int fault_set(struct fabric *f, uint32_t at, const char *word, double value)
 {
 	struct port *port = &f->ports[at];
@@ -16,14 +25,17 @@ int fault_set(struct fabric *f, uint32_t at, const char *word, double value)
 
 	if (!(value >= 0) || value > 1e12)
 		return -1;
+	/* How fast it sends and takes is a real HCA's own. */
+	if ((!strcmp(word, "slow") || !strcmp(word, "drain")) && cable_of_hca(f, at) != NONE)
+		return FAULT_OF_HCA;
 	if (!strcmp(word, "slow")) {
-		if (value < 1 || value > 1e6)
+		if (value < 1 || value > 1e9)
 			return -1;
 		port->slow = value;
 		return 0;
 	}
 	if (!strcmp(word, "drain")) {
-		if (value < 1 || value > 1e6 || port->is_switch)
+		if (value < 1 || value > 1e9 || port->is_switch)
 			return -1;
 		port->drain = value;
 		return 0;
@@ -64,50 +76,86 @@ void fault_clear(struct fabric *f, uint32_t port)
 
 int fault_loses_mad(struct fabric *f, uint32_t port)
 {
-	const struct link_fault *fault = f->ports[port].fault;
+	struct link_fault *fault = f->ports[port].fault;
 
-	return fault && fabric_chance(f) < fault->loss + fault->corrupt;
+	if (!fault || fabric_chance(f) >= fault->loss + fault->corrupt)
+		return 0;
+	fault->lost++;
+	return 1;
 }
 
-/* A second one arrives right behind; it needs room there like any other. */
-static void duplicate(struct fabric *f, uint32_t port, uint32_t packet, uint64_t when)
+unsigned int fault_delays_mad(struct fabric *f, uint32_t port)
 {
-	struct lane *lane = &f->lanes[port * f->config.vls + f->packets[packet].vl];
-	uint32_t blocks = packet_blocks(&f->packets[packet]), twin;
+	const struct link_fault *fault = f->ports[port].fault;
 
-	if (lane->credits < blocks)
-		return;
-	twin = packet_new(f);
+	if (!fault || !fault->reorder || fabric_chance(f) >= fault->reorder)
+		return 0;
+	return 1 + fabric_random(f) % (fault->reorder_by / 1000000000 + 1);
+}
+
+/* A second one; it needs room there like any other. */
+static uint32_t duplicate(struct fabric *f, uint32_t packet)
+{
+	uint32_t twin = packet_new(f);
+
 	f->packets[twin] = f->packets[packet];
 	f->packets[twin].next = NONE;
 	if (f->packets[packet].bytes) {
 		f->packets[twin].bytes = malloc(f->packets[packet].len);
 		if (!f->packets[twin].bytes) {
 			packet_put(f, twin);
-			return;
+			return NONE;
 		}
 		memcpy(f->packets[twin].bytes, f->packets[packet].bytes, f->packets[packet].len);
 	}
-	lane->credits -= blocks;
-	clock_at(&f->clock, when, EV_ARRIVE, f->ports[port].peer, twin);
+	return twin;
 }
 
-uint64_t fault_on_wire(struct fabric *f, uint32_t port, uint32_t packet, uint64_t when)
+/* Who comes before one that has left before him. */
+static void count_order(struct link_fault *fault, uint64_t when)
 {
-	const struct link_fault *fault = f->ports[port].fault;
+	if (when >= fault->latest) {
+		fault->latest = when;
+		fault->run = 0;
+		return;
+	}
+	fault->overtook++;
+	if (++fault->run > fault->most)
+		fault->most = fault->run;
+}
 
-	when += fault->delay;
+uint32_t fault_on_wire(struct fabric *f, uint32_t port, uint32_t packet, uint32_t room,
+		       uint64_t *when)
+{
+	struct link_fault *fault = f->ports[port].fault;
+	struct packet *p = &f->packets[packet];
+	uint32_t twin = NONE;
+
+	*when += fault->delay;
 	if (fault->jitter)
-		when += fabric_random(f) % fault->jitter;
-	if (fault->reorder && fabric_chance(f) < fault->reorder)
-		when += fabric_random(f) % (fault->reorder_by + 1);
-	if (fault->loss && fabric_chance(f) < fault->loss)
-		f->packets[packet].kind |= FAULT_LOST;
-	else if (fault->corrupt && fabric_chance(f) < fault->corrupt)
-		f->packets[packet].kind |= FAULT_CORRUPT;
-	else if (fault->duplicate && fabric_chance(f) < fault->duplicate)
-		duplicate(f, port, packet, when);
-	return when;
+		*when += fabric_random(f) % fault->jitter;
+	fault->delayed += fault->delay || fault->jitter;
+	if (fault->reorder && fabric_chance(f) < fault->reorder) {
+		*when += fabric_random(f) % (fault->reorder_by + 1);
+		fault->late++;
+	}
+	if (fault->loss && fabric_chance(f) < fault->loss) {
+		p->kind |= FAULT_LOST;
+		fault->lost++;
+	} else if (fault->corrupt && fabric_chance(f) < fault->corrupt) {
+		p->kind |= FAULT_CORRUPT;
+		fault->corrupted++;
+	} else if (fault->duplicate && fabric_chance(f) < fault->duplicate) {
+		if (room >= packet_blocks(p))
+			twin = duplicate(f, packet);
+		if (twin != NONE)
+			fault->doubled++;
+		else
+			fault->not_doubled++;
+	}
+	if (!(f->packets[packet].kind & FAULT_LOST))
+		count_order(fault, *when);
+	return twin;
 }
 
 /* LinkDownedCounter: a link that fails, not one that an SM trains again. */
@@ -122,16 +170,13 @@ static void fail_link(struct fabric *f, uint32_t at)
 /* The switch port whose cable goes to a real HCA in the place of this host port; or the port. */
 static uint32_t cable_end(const struct fabric *f, uint32_t at)
 {
-	const struct port *port = &f->ports[at];
-	uint32_t pf = port->peer < f->nports ? shared_pf_of(f, port->peer) : NONE;
+	uint32_t peer = f->ports[at].peer, hca = cable_of_hca(f, at);
+	uint32_t pf = peer < f->nports ? shared_pf_of(f, peer) : NONE;
 
 	/* A shared port's cable is its PF's, which then knows that it is pulled. */
 	if (pf != NONE && f->ports[pf].peer == EXTERNAL)
 		return pf;
-	if (!port->is_switch && port->peer == NONE && port->was_peer < f->nports &&
-	    f->ports[port->was_peer].peer == EXTERNAL)
-		return port->was_peer;
-	return at;
+	return hca != NONE ? hca : at;
 }
 
 int link_unplug(struct fabric *f, uint32_t at)

@@ -10,20 +10,31 @@
 #define FAULT_LOST 0x80
 #define FAULT_MARKS 0xc0
 
+#define FAULT_OF_HCA (-2)
+
 /**
  * fault_set() - let a direction of a cable go wrong
  * @port: the end that sends
  * @word: loss, corrupt, duplicate, reorder (probabilities 0..1), delay, jitter, window (ns),
  *	slow (percent of the time a byte takes; 100 is normal)
  *	drain (of a host: the same for taking it out of its buffer; without, it takes all at once)
- * Return: 0, or -1 if there is no such word or the value is out of range.
+ * Return: 0, -1 if there is no such word or the value is out of range, or FAULT_OF_HCA: a real HCA is
+ * in the place of that host, which is never slow or drained.
  */
 int fault_set(struct fabric *f, uint32_t port, const char *word, double value);
 void fault_clear(struct fabric *f, uint32_t port);
-/* A packet leaves by a port with faults and would arrive at @when: when does it, and how. */
-uint64_t fault_on_wire(struct fabric *f, uint32_t port, uint32_t packet, uint64_t when);
+/**
+ * fault_on_wire() - a packet leaves by a port with faults: when does it arrive, and how
+ * @room: blocks that the other end has for a second one
+ * @when: it would arrive
+ * Return: a second one, that arrives at the same time and has to be counted as the first; or NONE.
+ */
+uint32_t fault_on_wire(struct fabric *f, uint32_t port, uint32_t packet, uint32_t room,
+		       uint64_t *when);
 /* Does a management packet get lost here? */
 int fault_loses_mad(struct fabric *f, uint32_t port);
+/* Do others overtake it? Return: ms that it is late, of the wall clock as all management. */
+unsigned int fault_delays_mad(struct fabric *f, uint32_t port);
 
 int node_down(struct fabric *f, uint32_t node);		/* power off: all its links go down */
 int node_up(struct fabric *f, uint32_t node);

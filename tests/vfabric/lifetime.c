@@ -43,18 +43,23 @@ void lifetime_arm(struct fabric *f, uint32_t port)
 	clock_at(&f->clock, first, EV_LIFETIME, port, 0);
 }
 
-static void drop_head(struct fabric *f, uint32_t port, uint32_t lane, uint32_t queue)
+/* Return: whether the lane is stalled now, and its line empty. */
+static int drop_head(struct fabric *f, uint32_t port, uint32_t lane, uint32_t queue)
 {
 	struct port *out = &f->ports[port];
 	struct lane *l = &f->lanes[lane];
 	struct queue *q = &f->queues[queue];
 	int hoq = out->hoq != CLOCK_NEVER && q->since + out->hoq <= f->clock.now;
+	int stall = hoq && out->stall_count && ++l->stalls >= out->stall_count;
 
-	relay_discard(f, queue, port, hoq ? DROP_HOQ : DROP_LIFETIME);
-	if (hoq && out->stall_count && ++l->stalls >= out->stall_count) {
+	if (stall) {	/* first: who comes next is not to line up */
 		l->stalls = 0;
 		l->stalled_until = f->clock.now + 8 * out->hoq;
 	}
+	relay_discard(f, queue, port, hoq ? DROP_HOQ : DROP_LIFETIME);
+	while (stall && l->first != NONE)
+		relay_discard(f, l->first, port, DROP_STALL);
+	return stall;
 }
 
 void lifetime_expire(struct fabric *f, uint32_t port)
@@ -68,8 +73,9 @@ void lifetime_expire(struct fabric *f, uint32_t port)
 		while (q != NONE) {
 			uint32_t next = f->queues[q].next;
 
-			if (deadline(f, port, &f->queues[q]) <= f->clock.now)
-				drop_head(f, port, lane, q);
+			if (deadline(f, port, &f->queues[q]) <= f->clock.now &&
+			    drop_head(f, port, lane, q))
+				break;
 			q = next;
 		}
 	}

@@ -2,6 +2,7 @@
 /* Cables and the link state machine: what up, down and a new state do to lanes and lines. */
 #include "ext.h"
 #include "fabric.h"
+#include "journal.h"
 #include "sma.h"
 
 void link_set_speed(struct fabric *f, uint32_t at)
@@ -9,7 +10,7 @@ void link_set_speed(struct fabric *f, uint32_t at)
 	struct port *port = &f->ports[at];
 	const struct net_port *np = &f->nodes[port->node].net->ports[port->num];
 
-	port->ps_per_byte = link_ps_per_byte(np->width, np->speed, np->ext);
+	port->fs_per_byte = link_fs_per_byte(np->width, np->speed, np->ext);
 }
 
 /* Nobody waits for a port that does not send. */
@@ -40,6 +41,7 @@ void port_set_state(struct fabric *f, uint32_t at, enum port_state state)
 	if (old == state)
 		return;
 	port->state = state;
+	journal_state(f, at);
 	sma_state_changed(f, at, old);
 	if (state == PORT_ACTIVE)
 		relay_send(f, at);
@@ -98,6 +100,7 @@ void link_up(struct fabric *f, uint32_t at)
 			lane->stalled_until = 0;
 		}
 	}
+	journal_cable(f, at);
 	for (int i = 0; i < 2; i++)
 		port_set_state(f, ends[i], PORT_INIT);
 }

@@ -21,7 +21,8 @@ static const char usage[] =
 "\n"
 "TOPOLOGY  a file (ibsim's net format, or what ibnetdiscover printed), or by parameters:\n"
 "          mesh:3x2,hosts=1  torus:4x4x4  xgft:18,36/1,18  tree:36,2\n"
-"          random:16,degree=4,hosts=2,seed=1   each with speed=1|2|4 or ext=1|2|4|8\n"
+"          random:16,degree=4,hosts=2,seed=1   each with speed=1|2|4 or ext=1|2|4|8,\n"
+"          and length=METRES of its cables (2)\n"
 "\n"
 "  -n NAME    sockets of libumad2sim (its IBSIM_SOCKNAME; default sim)\n"
 "  -c PATH    control socket: a line in, the answer out\n"
@@ -63,28 +64,6 @@ static int tell(const char *path, const char *line)
 	}
 	fclose(file);
 	return strcmp(answer, "ok\n") != 0;
-}
-
-static int run_file(struct fabric *f, const char *path)
-{
-	FILE *file = strcmp(path, "-") ? fopen(path, "r") : stdin;
-	char line[1024];
-	int number = 0, rc = 0;
-
-	if (!file) {
-		fprintf(stderr, "vfabric: %s: %s\n", path, strerror(errno));
-		return 1;
-	}
-	while (!rc && fgets(line, sizeof(line), file)) {
-		number++;
-		rc = console_line(f, line, stdout);
-		if (rc < 0)
-			fprintf(stderr, "vfabric: %s:%d: failed\n", path, number);
-	}
-	if (file != stdin)
-		fclose(file);
-	fflush(stdout);
-	return rc < 0;
 }
 
 int main(int argc, char **argv)
@@ -138,7 +117,14 @@ int main(int argc, char **argv)
 		fprintf(stderr, "vfabric: out of memory\n");
 		return 1;
 	}
-	rc = commands ? run_file(&fabric, commands) : server_run(&fabric, &server);
+	if (console_todo(&fabric, stderr)) {
+		rc = 1;
+	} else if (commands) {
+		rc = console_file(&fabric, commands, stdout) < 0;
+		fflush(stdout);
+	} else {
+		rc = server_run(&fabric, &server);
+	}
 	fault_forget(&fabric);
 	sma_free(&fabric);
 	fabric_free(&fabric);

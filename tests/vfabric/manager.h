@@ -26,6 +26,8 @@ struct client {
 	uint8_t blocked;	/* its socket is full; queue waits */
 	struct sim_request *queue;
 	uint32_t nqueue, queue_room;
+	uint32_t most;		/* that ever waited */
+	uint64_t unread;	/* MADs lost as it had not read so many */
 };
 
 struct trap {
@@ -36,12 +38,26 @@ struct trap {
 	uint32_t tries;
 };
 
-/* A request whose answer has to come from outside of the model. */
+/* A request whose answer has to come from outside of the model, or whose packet a fault has met. */
 struct pending {
 	uint32_t client;
+	uint32_t tries;		/* that are left */
 	uint64_t until_ms;
+	struct mad_address to;
 	uint8_t mad[256];
 };
+
+#define ANSWERED 256	/* requests that were sent again and answered: they are not answered twice */
+
+/* A MAD that is late on a cable. */
+struct late {
+	uint32_t port;		/* that it left by */
+	uint64_t due_ms;
+	struct mad_address address;
+	uint8_t mad[256];
+};
+
+#define MAX_LATE 256
 
 struct manager {
 	struct client *clients;
@@ -54,6 +70,12 @@ struct manager {
 	char name[64];		/* prefix of the socket names */
 	struct pending *pending;
 	uint32_t npending;
+	uint64_t answered_tids[ANSWERED];
+	uint32_t nanswered;
+	struct late late[MAX_LATE];
+	uint32_t nlate;
+	uint64_t delayed;	/* MADs that were late */
+	uint64_t faults;	/* and those that a fault has lost, too */
 	uint64_t smps;
 	uint64_t sets[2][64];	/* answered, directed or by LID, by attribute */
 	uint64_t lost;		/* MADs that got nowhere */
@@ -71,11 +93,14 @@ void mad_send(struct fabric *f, uint32_t port, const struct mad_address *to, uin
 void smi_arrive(struct fabric *f, uint32_t port, uint8_t *mad);
 /* A LID-routed MAD arrives at a port over the wire. */
 void mad_arrive(struct fabric *f, uint32_t port, const struct mad_address *address, uint8_t *mad);
+/* MADs that are late go on. Return: ms to the next, or -1. */
+int late_go_on(struct fabric *f);
 
 /* trap.c */
 void trap_link_state(struct fabric *f, uint32_t node);				/* 128 */
 void trap_flow_control(struct fabric *f, uint32_t port);			/* 131 */
 void trap_capabilities(struct fabric *f, uint32_t port);			/* 144 */
+void trap_description(struct fabric *f, uint32_t node);				/* 144 */
 void trap_repress(struct fabric *f, uint32_t node, const uint8_t *mad);
 /* Sends again what no SM has repressed; now in ms. Return: ms to the next, or -1. */
 int trap_resend(struct fabric *f, uint64_t now);
@@ -87,13 +112,24 @@ void clients_ready(struct fabric *f, uint64_t tag, uint32_t events);
 /* A MAD for the programs at a host port. Return: 0 if nobody takes it. */
 int clients_take(struct fabric *f, uint32_t port, const struct mad_address *address,
 		 const uint8_t *mad);
-/* Tells who has waited too long. Return: ms to the next look, or -1. */
-int clients_expire(struct fabric *f);
+/* A program's request has not been answered in time. */
+void client_give_up(struct fabric *f, uint32_t number, const uint8_t *mad);
 int clients_have_sm(const struct fabric *f, uint32_t port);
 void clients_print(const struct fabric *f, FILE *file);
 int clients_drop(struct fabric *f, uint32_t number);
 #define TAG_CTL 1
 #define TAG_CLIENT 0x100000000ull
+
+/* pending.c: what the kernel does for a program that waits for an answer */
+/* Somebody outside of the model has to answer. */
+void pending_expect(struct fabric *f, uint32_t client, const uint8_t *mad);
+/* A fault has met the request or its answer: if none comes it is sent again. */
+void pending_resend(struct fabric *f, uint32_t client, const struct mad_address *to,
+		    const uint8_t *mad);
+/* An answer has come. Return: 0 if it had one before. */
+int pending_came(struct manager *m, const uint8_t *mad);
+/* Sends again, or tells who has waited too long. Return: ms to the next look, or -1. */
+int pending_expire(struct fabric *f);
 
 /* sa.c */
 /**

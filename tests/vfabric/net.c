@@ -21,6 +21,9 @@ void net_free(struct net *net)
 		free(net->nodes[i].desc);
 		free(net->nodes[i].ports);
 	}
+	for (unsigned int i = 0; i < net->ntodo; i++)
+		free(net->todo[i]);
+	free(net->todo);
 	free(net->nodes);
 	free(net->hash);
 	memset(net, 0, sizeof(*net));

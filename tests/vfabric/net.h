@@ -11,6 +11,7 @@ enum net_type { NET_HCA = 1, NET_SWITCH = 2, NET_ROUTER = 3 };
 
 #define NET_NONE UINT32_MAX
 #define NET_MAX_PORTS 254
+#define NET_MAX_METRES 100000u
 #define NET_MAX_SHARED_VFS 7u	/* a block of GUIDInfo less the PF's */
 
 struct net_port {
@@ -19,6 +20,7 @@ struct net_port {
 	uint8_t width;		/* LinkWidthActive's encoding: 1, 2 (4x), 4 (8x), 8 (12x), 16 (2x) */
 	uint8_t speed;		/* LinkSpeedActive's: 1 SDR, 2 DDR, 4 QDR */
 	uint8_t ext;		/* LinkSpeedExtActive's: 0, 1 FDR, 2 EDR, 4 HDR, 8 NDR */
+	uint32_t length;	/* of the cable, cm; 0: as the model has it */
 };
 
 struct net_node {
@@ -40,6 +42,8 @@ struct net {
 	uint32_t *hash;		/* open addressing over ids; NET_NONE is free */
 	unsigned int hash_size;
 	uint64_t next_guid[4];	/* by type */
+	char **todo;		/* console lines that the file has for when all is built */
+	unsigned int ntodo;
 	char error[256];	/* why the last call failed, with file and line */
 };
 
@@ -73,7 +77,7 @@ void net_write(const struct net *net, FILE *file);
  * @spec: mesh:3x2[,hosts=1]  torus:4x4x4[,hosts=1]  xgft:18,36/1,18  tree:36,2 (m-port n-tree)
  *	random:16,degree=4,hosts=2,seed=1
  *
- * All links are 4x QDR unless speed=1|2|4 (or ext=1|2|4|8) is given. vswitch=N: net_vswitch(),
+ * All links are 4x QDR unless speed=1|2|4 (or ext=1|2|4|8) is given, of length=METRES. vswitch=N: net_vswitch(),
  * shared=N: net_shared().
  * Return: 0, or -1 with net->error set.
  */

@@ -9,7 +9,7 @@
 #define MAX_NODES 200000
 
 struct options {
-	unsigned int hosts, degree, seed, speed, ext, vswitch, shared;
+	unsigned int hosts, degree, seed, speed, ext, vswitch, shared, length;
 };
 
 static int fail(struct net *net, const char *why, const char *spec)
@@ -56,6 +56,8 @@ static int read_options(const char *at, struct options *o)
 			o->speed = value;
 		else if (!strcmp(name, "ext") && value <= 8 && !(value & (value - 1)))
 			o->ext = value;
+		else if (!strcmp(name, "length") && value <= NET_MAX_METRES)
+			o->length = value;
 		else if (!strcmp(name, "vswitch"))
 			o->vswitch = value;
 		else if (!strcmp(name, "shared"))
@@ -288,6 +290,7 @@ int net_make(struct net *net, const char *spec)
 		for (unsigned int p = 0; p <= net->nodes[i].nports; p++) {
 			net->nodes[i].ports[p].speed = o.speed;
 			net->nodes[i].ports[p].ext = o.ext;
+			net->nodes[i].ports[p].length = o.length * 100;
 		}
 	return rc;
 }

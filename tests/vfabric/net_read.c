@@ -3,10 +3,13 @@
  * ibsim's net format, of which ibnetdiscover's output is a dialect:
  *
  *	vendid=0x2c9  devid=0x5a06  sysimgguid=0x..  switchguid=0x..  caguid=0x..
- *	width=N  speed=N  extspeed=N  module="prefix"  include "file"
+ *	switchguid+5		(from the last one that was set on)
+ *	width=N  speed=N  extspeed=N  module="prefix"  include "file"  do CONSOLE LINE
  *	Switch 8 "id" # "description" enhanced port 0 lid 3 lmc 0
  *	Switch 8 "id" # "description" shared port	(ours: the inside of an HCA, shared.h)
  *	[1](portguid) "remote id"[2](portguid) w=4 s=2 e=2 # "remote description" lid 4 4xQDR
+ *	[1] "remote id"[2] l=12.5		(ours: metres of cable)
+ *	@[3] "alias"		another name for this port, to others "@alias", or "prefix@alias"
  *
  * A remote may be named before its record, so links are made at the end. Lines that are none of
  * these are ignored, as ibsim does.
@@ -26,8 +29,17 @@ struct cable {
 	int line;
 };
 
+struct alias {
+	char name[200];		/* prefix@name */
+	uint32_t node;
+	unsigned int port;
+};
+
 struct reader {
 	struct net *net;
+	struct alias *aliases;
+	unsigned int naliases;
+	uint64_t guid_base[4];
 	struct cable *cables;
 	unsigned int ncables, room;
 	uint32_t node;		/* whose ports follow, or NET_NONE */
@@ -63,7 +75,9 @@ static int quoted(const char **at, char *text, size_t size)
 
 static void full_id(const struct reader *r, const char *id, char *full, size_t size)
 {
-	if (*r->prefix && !strchr(id, '#'))
+	if (strchr(id, '@'))
+		snprintf(full, size, "%s%s", *id == '@' ? r->prefix : "", id);
+	else if (*r->prefix && !strchr(id, '#'))
 		snprintf(full, size, "%s#%s", r->prefix, id);
 	else
 		snprintf(full, size, "%s", id);
@@ -94,6 +108,34 @@ static void set_speed(struct net_port *port, const char *name)
 		}
 }
 
+/* ibsim takes a description without quotes, too, up to what ibnetdiscover prints behind it. */
+static void description(const char *comment, char *desc, size_t size)
+{
+	static const char *const ends[] = { " enhanced port ", " base port ", " lid ", " lmc ",
+					    " shared port" };
+	const char *at = comment + 1;
+	size_t n;
+
+	if (strchr(comment, '"')) {
+		at = comment;
+		if (quoted(&at, desc, size))
+			*desc = '\0';
+		return;
+	}
+	while (isspace((unsigned char)*at))
+		at++;
+	n = strlen(at);
+	for (unsigned int i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		const char *end = strstr(comment, ends[i]);
+
+		if (end && end < at + n)
+			n = end < at ? 0 : end - at;
+	}
+	while (n && isspace((unsigned char)at[n - 1]))
+		n--;
+	snprintf(desc, size, "%.*s", (int)n, at);
+}
+
 /* The highest bit is what the link comes up with. */
 static uint8_t best(unsigned long enabled)
 {
@@ -102,6 +144,12 @@ static uint8_t best(unsigned long enabled)
 	while ((enabled >>= 1))
 		bit <<= 1;
 	return bit;
+}
+
+/* The same of widths, whose code for 2x is the highest. */
+static uint8_t widest(unsigned long enabled)
+{
+	return enabled & 15 ? best(enabled & 15) : enabled & 16 ? 16 : 2;
 }
 
 static int parse_node(struct reader *r, const char *line, enum net_type type)
@@ -118,13 +166,8 @@ static int parse_node(struct reader *r, const char *line, enum net_type type)
 		return fail(r, "a node without a \"name\"");
 	full_id(r, id, full, sizeof(full));
 	comment = strchr(at, '#');
-	if (comment && strchr(comment, '"')) {
-		const char *text = comment;
-
-		if (quoted(&text, desc, sizeof(desc)))
-			*desc = '\0';
-		at = text;
-	}
+	if (comment)
+		description(comment, desc, sizeof(desc));
 	r->node = net_add(r->net, type, full, *desc ? desc : NULL,
 			  ports > NET_MAX_PORTS ? NET_MAX_PORTS + 1 : ports);
 	if (r->node == NET_NONE) {
@@ -141,11 +184,41 @@ static int parse_node(struct reader *r, const char *line, enum net_type type)
 	node->vendor = r->vendor;
 	node->device = r->device;
 	node->sysimg = r->sysimg;
+	r->vendor = 0;		/* these are of one node only */
+	r->sysimg = 0;
 	for (unsigned int i = 0; i <= node->nports; i++) {
 		node->ports[i].width = r->width;
 		node->ports[i].speed = r->speed;
 		node->ports[i].ext = r->ext;
 	}
+	return 0;
+}
+
+/* @[port] "name" */
+static int parse_alias(struct reader *r, const char *line)
+{
+	const struct net_node *node = &r->net->nodes[r->node];
+	unsigned long num = line[1] == '[' ? strtoul(line + 2, NULL, 10) : 0;
+	const char *at = line;
+	struct alias *alias;
+	char name[128];
+
+	if (num > node->nports || !num)
+		return fail(r, "an alias for a port that the node does not have");
+	if (quoted(&at, name, sizeof(name)) || strpbrk(name, "#@"))
+		return fail(r, "an alias without a \"name\", or with # or @ in it");
+	alias = realloc(r->aliases, (r->naliases + 1) * sizeof(*alias));
+	if (!alias)
+		return fail(r, "out of memory");
+	r->aliases = alias;
+	alias += r->naliases;
+	snprintf(alias->name, sizeof(alias->name), "%s@%s", r->prefix, name);
+	for (unsigned int i = 0; i < r->naliases; i++)
+		if (!strcmp(r->aliases[i].name, alias->name))
+			return fail(r, "an alias that is there already");
+	alias->node = r->node;
+	alias->port = num;
+	r->naliases++;
 	return 0;
 }
 
@@ -170,13 +243,23 @@ static int parse_port(struct reader *r, const char *line)
 	tail = strchr(at, '#');
 	for (option = at; (option = strchr(option, '=')) && (!tail || option < tail); option++) {
 		unsigned long value = strtoul(option + 1, NULL, 0);
+		const char *word = option;
 
-		if (option[-1] == 'w')
-			port->width = best(value & 31 ? value & 31 : 2);
-		else if (option[-1] == 's')
+		while (word > at && isspace((unsigned char)word[-1]))
+			word--;
+		if (word[-1] == 'w')
+			port->width = widest(value);
+		else if (word[-1] == 's')
 			port->speed = best(value & 7 ? value & 7 : 4);
-		else if (option[-1] == 'e')
+		else if (word[-1] == 'e')
 			port->ext = value & 15 ? best(value & 15) : 0;
+		else if (word[-1] == 'l') {
+			double metres = strtod(option + 1, NULL);
+
+			if (!(metres >= 0.01 && metres <= NET_MAX_METRES))
+				return fail(r, "a cable of no length that it can have");
+			port->length = metres * 100 + 0.5;
+		}
 	}
 	/* ibnetdiscover: ... # "description" lid 4 4xQDR */
 	for (tail = tail ? tail : at; (tail = strstr(tail, "lid ")); tail += 4)
@@ -227,9 +310,24 @@ static int parse_include(struct reader *r, const char *line)
 	return rc;
 }
 
+/* What ibsim does while it reads is done when all is there. */
+static int keep_line(struct reader *r, const char *line)
+{
+	char **todo = realloc(r->net->todo, (r->net->ntodo + 1) * sizeof(*todo));
+
+	if (!todo)
+		return fail(r, "out of memory");
+	r->net->todo = todo;
+	todo[r->net->ntodo] = strdup(line);
+	if (!todo[r->net->ntodo])
+		return fail(r, "out of memory");
+	r->net->ntodo++;
+	return 0;
+}
+
 static int parse_line(struct reader *r, const char *line)
 {
-	const char *value = strpbrk(line, "=+");
+	const char *value = strchr(line, '=') ? strchr(line, '=') : strchr(line, '+');
 	uint64_t number = value ? strtoull(value + 1, NULL, 0) : 0;
 	enum net_type type;
 
@@ -238,8 +336,11 @@ static int parse_line(struct reader *r, const char *line)
 			return fail(r, "a port outside a node");
 		return parse_port(r, line);
 	}
-	if (*line == '@')
-		return fail(r, "aliases (@) are not supported: name the node itself");
+	if (*line == '@') {
+		if (r->node == NET_NONE)
+			return fail(r, "an alias outside a node");
+		return parse_alias(r, line);
+	}
 	if (*line == '#')
 		return 0;
 	r->node = NET_NONE;
@@ -257,6 +358,8 @@ static int parse_line(struct reader *r, const char *line)
 		return parse_node(r, line, NET_ROUTER);
 	else if (!strncmp(line, "include", 7))
 		return parse_include(r, line);
+	else if (!strncmp(line, "do", 2))
+		return keep_line(r, line + 2);
 	else {
 		if (!strncmp(line, "vendid", 6))
 			r->vendor = number;
@@ -265,7 +368,7 @@ static int parse_line(struct reader *r, const char *line)
 		else if (!strncmp(line, "sysimgguid", 10))
 			r->sysimg = number;
 		else if (!strncmp(line, "width", 5))
-			r->width = best(number & 31 ? number & 31 : 2);
+			r->width = widest(number);
 		else if (!strncmp(line, "speed", 5))
 			r->speed = best(number & 7 ? number & 7 : 4);
 		else if (!strncmp(line, "extspeed", 8))
@@ -279,9 +382,9 @@ static int parse_line(struct reader *r, const char *line)
 		return 0;
 	}
 	if (value && *value == '=')
-		r->net->next_guid[type] = number;
-	else if (value)
-		r->net->next_guid[type] += number;
+		r->guid_base[type] = number;
+	if (value)
+		r->net->next_guid[type] = r->guid_base[type] + (*value == '+' ? number : 0);
 	return 0;
 }
 
@@ -298,11 +401,35 @@ static int read_file(struct reader *r, FILE *file)
 	return 0;
 }
 
+static unsigned int lanes_of(uint8_t width)
+{
+	return width == 16 ? 2 : width == 1 ? 1 : width == 8 ? 12 : width == 4 ? 8 : 4;
+}
+
+/* A link comes up with what both its ends can, and has one length. */
+static void agree(struct net_port *a, struct net_port *b)
+{
+	a->width = b->width = lanes_of(a->width) < lanes_of(b->width) ? a->width : b->width;
+	a->speed = b->speed = a->speed < b->speed ? a->speed : b->speed;
+	a->ext = b->ext = a->ext < b->ext ? a->ext : b->ext;
+	a->length = b->length = a->length > b->length ? a->length : b->length;
+}
+
+static uint32_t find_peer(const struct reader *r, struct cable *c)
+{
+	for (unsigned int i = 0; i < r->naliases && strchr(c->peer, '@'); i++)
+		if (!strcmp(r->aliases[i].name, c->peer)) {
+			c->peer_port = r->aliases[i].port;
+			return r->aliases[i].node;
+		}
+	return net_find(r->net, c->peer);
+}
+
 static int plug_cables(struct reader *r)
 {
 	for (unsigned int i = 0; i < r->ncables; i++) {
 		struct cable *c = &r->cables[i];
-		uint32_t peer = net_find(r->net, c->peer);
+		uint32_t peer = find_peer(r, c);
 		struct net_port *port = &r->net->nodes[c->node].ports[c->port];
 
 		r->line = c->line;
@@ -318,6 +445,12 @@ static int plug_cables(struct reader *r)
 			return fail(r, why);
 		}
 	}
+	for (unsigned int i = 0; i < r->ncables; i++) {
+		struct net_port *port = &r->net->nodes[r->cables[i].node].ports[r->cables[i].port];
+
+		if (port->peer != NET_NONE)
+			agree(port, &r->net->nodes[port->peer].ports[port->peer_port]);
+	}
 	return 0;
 }
 
@@ -326,13 +459,16 @@ int net_read_stream(struct net *net, FILE *file, const char *name)
 	struct reader r = {
 		.net = net, .file = name, .node = NET_NONE, .width = 2, .speed = 4,
 	};
-	int rc = read_file(&r, file);
+	int rc;
 
+	memcpy(r.guid_base, net->next_guid, sizeof(r.guid_base));
+	rc = read_file(&r, file);
 	if (!rc)
 		rc = plug_cables(&r);
 	for (unsigned int i = 0; i < r.ncables; i++)
 		free(r.cables[i].peer);
 	free(r.cables);
+	free(r.aliases);
 	return rc;
 }
 
@@ -348,27 +484,4 @@ int net_read(struct net *net, const char *path)
 	rc = net_read_stream(net, file, path);
 	fclose(file);
 	return rc;
-}
-
-void net_write(const struct net *net, FILE *file)
-{
-	static const char *const word[] = { "", "Hca", "Switch", "Rt" };
-	static const char *const guid[] = { "", "caguid", "switchguid", "rtguid" };
-
-	for (unsigned int i = 0; i < net->n; i++) {
-		const struct net_node *node = &net->nodes[i];
-
-		fprintf(file, "%s=0x%llx\n%s\t%u \"%s\"", guid[node->type],
-			(unsigned long long)node->guid, word[node->type], node->nports, node->id);
-		fprintf(file, "\t# \"%s\"%s\n", node->desc, node->shared ? " shared port" : "");
-		for (unsigned int p = 1; p <= node->nports; p++) {
-			const struct net_port *port = &node->ports[p];
-
-			if (port->peer != NET_NONE)
-				fprintf(file, "[%u]\t\"%s\"[%u]\tw=%u s=%u e=%u\n", p,
-					net->nodes[port->peer].id, port->peer_port, port->width,
-					port->speed, port->ext);
-		}
-		fputc('\n', file);
-	}
 }

@@ -15,11 +15,11 @@
 static uint64_t wait_ticks(const struct fabric *f, uint32_t port, const struct counters *c)
 {
 	const struct port *p = &f->ports[port];
-	uint64_t ps = c->xmit_wait;
+	uint64_t ps = c->xmit_wait, tick = 4ull * p->fs_per_byte;
 
 	if (p->blocked)
 		ps += f->clock.now - p->blocked_since;
-	return ps / (4 * p->ps_per_byte);
+	return ps / tick * 1000 + ps % tick * 1000 / tick;
 }
 
 static uint64_t capped(uint64_t value, unsigned int bits)
@@ -165,7 +165,7 @@ int pma_set(struct fabric *f, uint32_t port, const char *name, uint64_t value)
 		if (strcasecmp(fields[i].name, name))
 			continue;
 		if (fields[i].offset == OFFSET(xmit_wait))
-			value *= 4 * f->ports[port].ps_per_byte;
+			value = value * 4 * f->ports[port].fs_per_byte / 1000;
 		else if (fields[i].offset == OFFSET(xmit_bytes) ||
 			 fields[i].offset == OFFSET(rcv_bytes))
 			value *= 4;

@@ -16,7 +16,8 @@ const char *const drop_name[NDROPS] = {
 	[DROP_PKEY_OUT] = "pkey_outbound", [DROP_LINK] = "link_went_down",
 	[DROP_CORRUPT] = "corrupt", [DROP_LOST] = "lost_on_wire", [DROP_NOT_MINE] = "not_my_lid",
 	[DROP_BY_HAND] = "by_hand", [DROP_RAW] = "raw",
-	[DROP_VF_QP0] = "vf_qp0",
+	[DROP_VF_QP0] = "vf_qp0", [DROP_UNREAD] = "unread_by_hca",
+	[DROP_DATAGRAM] = "datagrams_from_hca",
 };
 
 /* IBA 1.2.1 vol 1, 16.1.3.5 and 16.1.4: which counter of the port a discard belongs to. */
@@ -310,14 +311,14 @@ static void transmit(struct fabric *f, uint32_t port, uint32_t queue)
 	struct lane *l = &f->lanes[q->lane];
 	uint32_t packet, peer = out->peer;
 	struct packet *p;
-	uint32_t ps = out->slow ? (uint64_t)out->ps_per_byte * out->slow / 100 : out->ps_per_byte;
+	uint64_t fs = out->slow ? (uint64_t)out->fs_per_byte * out->slow / 100 : out->fs_per_byte;
 	uint64_t now = f->clock.now, delay = out->delay, end;
 	uint32_t flow = q->flow, vl = q->lane % f->config.vls;
 
 	relay_leave_line(f, queue);
 	packet = pop(f, queue);
 	p = &f->packets[packet];
-	end = now + (uint64_t)p->len * ps;
+	end = now + p->len * fs / 1000;
 
 	/* A cut-through packet can not be sent faster than it comes in. */
 	if (end < p->tail)
@@ -351,9 +352,14 @@ static void transmit(struct fabric *f, uint32_t port, uint32_t queue)
 	} else {
 		int host = !f->ports[peer].is_switch;
 		uint64_t when = host ? p->tail : now + delay + f->config.switch_delay;
+		uint32_t twin = NONE;
 
 		if (out->fault)
-			when = fault_on_wire(f, port, packet, when);
+			twin = fault_on_wire(f, port, packet, l->credits, &when);
+		if (twin != NONE) {
+			l->credits -= packet_blocks(&f->packets[twin]);
+			clock_at(&f->clock, when, EV_ARRIVE, peer, twin);
+		}
 		clock_at(&f->clock, when, EV_ARRIVE, peer, packet);
 	}
 	if (flow != NONE)
@@ -421,7 +427,7 @@ static uint64_t taken(struct fabric *f, struct port *host, unsigned int bytes)
 		return f->clock.now;
 	if (host->drained < f->clock.now)
 		host->drained = f->clock.now;
-	host->drained += (uint64_t)bytes * host->ps_per_byte * host->drain / 100;
+	host->drained += (uint64_t)bytes * host->fs_per_byte * host->drain / 100000;
 	return host->drained;
 }
 

@@ -95,6 +95,24 @@ static void csv_drops(struct fabric *f, FILE *file)
 		fprintf(file, "%s,%llu\n", drop_name[i], (unsigned long long)f->drops[i]);
 }
 
+/* Of the cables that have been told to do wrong, by the end that sends. */
+static void csv_faults(struct fabric *f, FILE *file)
+{
+	fprintf(file, "port,lost,corrupted,doubled,not_doubled,delayed,late,overtook,most\n");
+	for (uint32_t i = 0; i < f->nports; i++) {
+		const struct link_fault *fault = f->ports[i].fault;
+
+		if (!fault)
+			continue;
+		fprintf(file, "%s[%u]", host_id(f, i), f->ports[i].num);
+		fprintf(file, ",%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu\n",
+			(unsigned long long)fault->lost, (unsigned long long)fault->corrupted,
+			(unsigned long long)fault->doubled, (unsigned long long)fault->not_doubled,
+			(unsigned long long)fault->delayed, (unsigned long long)fault->late,
+			(unsigned long long)fault->overtook, (unsigned long long)fault->most);
+	}
+}
+
 int results_csv(struct fabric *f, const char *what, FILE *file)
 {
 	static const struct {
@@ -102,11 +120,11 @@ int results_csv(struct fabric *f, const char *what, FILE *file)
 		void (*print)(struct fabric *f, FILE *file);
 	} tables[] = {
 		{ "flows", csv_flows }, { "series", csv_series }, { "vls", csv_vls },
-		{ "drops", csv_drops },
+		{ "drops", csv_drops }, { "faults", csv_faults },
 	};
 
-	/* Drops are counted always. */
-	if (!f->traffic && strcmp(what, "drops"))
+	/* These are counted always. */
+	if (!f->traffic && strcmp(what, "drops") && strcmp(what, "faults"))
 		return -1;
 	for (unsigned int i = 0; i < sizeof(tables) / sizeof(*tables); i++)
 		if (!strcmp(tables[i].name, what)) {

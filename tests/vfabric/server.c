@@ -178,7 +178,7 @@ static int listen_control(const char *path)
 	unlink(path);
 	if (server.listener < 0 ||
 	    bind(server.listener, (struct sockaddr *)&address, sizeof(address)) ||
-	    listen(server.listener, 16))
+	    listen(server.listener, MAX_CONTROLS))
 		return -1;
 	return watch(server.listener, TAG_LISTEN);
 }
@@ -195,7 +195,8 @@ static void turn(struct fabric *f, int max_wait, int nested)
 	int wait = trap_resend(f, server.now / 1000000), n;
 
 	wait = sooner(wait, ext_tick(f, server.now / 1000000));
-	wait = sooner(wait, clients_expire(f));
+	wait = sooner(wait, pending_expire(f));
+	wait = sooner(wait, late_go_on(f));
 	if (server.real_time) {
 		uint64_t next = clock_peek(&f->clock), at = model_time() + AHEAD_PS;
 

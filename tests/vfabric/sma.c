@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "journal.h"
 #include "manager.h"
 #include "sma.h"
 
@@ -148,6 +149,13 @@ void sma_state_changed(struct fabric *f, uint32_t at, enum port_state old)
 	}
 }
 
+void sma_describe(struct fabric *f, uint32_t node, const char *text)
+{
+	memset(f->nodes[node].sma->desc, 0, 64);
+	memcpy(f->nodes[node].sma->desc, text, strnlen(text, 64));
+	trap_description(f, node);
+}
+
 static unsigned int node_info(struct fabric *f, uint32_t at, unsigned int local, uint8_t *data)
 {
 	const struct node *node = &f->nodes[at];
@@ -188,6 +196,7 @@ static unsigned int switch_info(struct fabric *f, uint32_t at, int set, uint8_t 
 			return MAD_BAD_VALUE;
 		if (node->lft_top >= node->lft_room)
 			node_lft_set(f, at, node->lft_top, 255);
+		journal_top(f, at);
 	}
 	memcpy(data, info, 64);
 	if (!be16_at(info + 6))

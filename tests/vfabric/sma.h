@@ -37,6 +37,8 @@ struct sma {
 int sma_init(struct fabric *f);
 void sma_free(struct fabric *f);
 int sma_has_pkey(const struct fabric *f, uint32_t port, uint16_t pkey);
+/* Another NodeDescription, as if somebody had changed it at the node: the SM is told. */
+void sma_describe(struct fabric *f, uint32_t node, const char *text);
 void sma_state_changed(struct fabric *f, uint32_t port, enum port_state old);
 
 /**

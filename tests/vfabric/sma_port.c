@@ -2,6 +2,7 @@
 /* PortInfo, and the link state machine as an SM drives it (IBA 1.2.1 vol 1, 7.2 and 14.2.5.6). */
 #include <string.h>
 
+#include "journal.h"
 #include "manager.h"
 #include "sma.h"
 
@@ -93,6 +94,7 @@ static void set_lid(struct fabric *f, uint32_t at, uint16_t lid, uint8_t lmc)
 	for (i = 0; lid && i < 1u << lmc; i++)
 		if (lid + i < UCAST_LIDS)
 			f->lids[lid + i] = at;
+	journal_lid(f, at);
 }
 
 /* What an SM may write and the model keeps for it. */
@@ -137,6 +139,7 @@ static unsigned int set(struct fabric *f, uint32_t at, const uint8_t *data)
 		if (!vls || data[43] >> 4 > code_of_vls(f->config.vls))
 			return MAD_BAD_VALUE;
 		port->op_vls = vls;
+		journal_state(f, at);
 		info[43] = data[43];
 	}
 	info[43] = (info[43] & 0xf0) | (data[43] & 15);

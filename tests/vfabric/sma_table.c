@@ -2,6 +2,7 @@
 /* The tables an SM writes: forwarding, SLtoVL, VL arbitration, P_Keys, GUIDs. */
 #include <string.h>
 
+#include "journal.h"
 #include "sma.h"
 
 unsigned int sma_lft(struct fabric *f, uint32_t at, uint32_t mod, int set, uint8_t *data)
@@ -19,6 +20,8 @@ unsigned int sma_lft(struct fabric *f, uint32_t at, uint32_t mod, int set, uint8
 		memcpy(node->lft + first, data, 64);
 		if (be16_at(node->sma->switch_info + 6))
 			node->lft_top = top;	/* LinearFDBTop rules once it has been set */
+		journal_block(f, at, mod);
+		journal_top(f, at);
 	}
 	for (unsigned int i = 0; i < 64; i++)
 		data[i] = first + i < node->lft_room ? node->lft[first + i] : 255;
@@ -48,11 +51,13 @@ unsigned int sma_sl2vl(struct fabric *f, uint32_t at, unsigned int local, uint32
 		       uint8_t *data)
 {
 	struct node *node = &f->nodes[at];
-	unsigned int in = mod >> 8 & 0xff, out = mod & 0xff;
+	unsigned int in = 0, out = 0;
 	uint8_t *table = node->sl2vl;
 
 	(void)local;
 	if (node->type == NET_SWITCH) {
+		in = mod >> 8 & 0xff;
+		out = mod & 0xff;
 		if (in > node->nports || out > node->nports)
 			return MAD_BAD_VALUE;
 		table += (in * (node->nports + 1) + out) * f->config.sls;
@@ -64,6 +69,8 @@ unsigned int sma_sl2vl(struct fabric *f, uint32_t at, unsigned int local, uint32
 		}
 		data[i] = table[2 * i] << 4 | table[2 * i + 1];
 	}
+	if (set)
+		journal_turn(f, at, in, out);
 	memset(data + 8, 0, 56);
 	return 0;
 }

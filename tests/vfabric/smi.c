@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The way of management packets: directed routes (IBA 1.2.1 vol 1, 14.2.2) and LIDs. */
+#include <stdbool.h>
 #include <string.h>
 
 #include "ext.h"
@@ -61,13 +62,35 @@ static uint32_t through(struct fabric *f, uint32_t port, const struct mad_addres
 	return is_shared(f, port) ? cross(f, shared_route_mad(f, port, mad), address, mad) : port;
 }
 
-/* Crosses the cable at a port. Return: the port at the other end, or NONE if it gets no further. */
-static uint32_t cross(struct fabric *f, uint32_t out, const struct mad_address *address,
+/* Who is late: it goes on when its time has come, if there is a place to wait. */
+static bool is_late(struct fabric *f, uint32_t out, const struct mad_address *address,
+		    const uint8_t *mad)
+{
+	struct manager *m = f->manager;
+	unsigned int ms = f->ports[out].peer == EXTERNAL ? 0 : fault_delays_mad(f, out);
+	struct late *late;
+
+	if (!ms || m->nlate == MAX_LATE)
+		return false;
+	m->delayed++;
+	m->faults++;
+	late = &m->late[m->nlate++];
+	late->port = out;
+	late->due_ms = m->now_ms + ms;
+	late->address = *address;
+	memcpy(late->mad, mad, sizeof(late->mad));
+	return true;
+}
+
+/* Leaves by a port. Return: the one at the other end, or NONE if it gets no further. */
+static uint32_t leave(struct fabric *f, uint32_t out, const struct mad_address *address,
 		      uint8_t *mad)
 {
 	struct port *port = &f->ports[out];
 
-	if (!port->up || fault_loses_mad(f, out)) {
+	/* Real HCAs' cables do to it what they do to data. */
+	if (!port->up || (port->peer != EXTERNAL && fault_loses_mad(f, out))) {
+		f->manager->faults += port->up;
 		f->manager->lost++;
 		return NONE;
 	}
@@ -83,6 +106,13 @@ static uint32_t cross(struct fabric *f, uint32_t out, const struct mad_address *
 	f->counters[port->peer].uni_rcv++;
 	f->counters[port->peer].rcv_bytes += 256 + 30;
 	return through(f, port->peer, address, mad);
+}
+
+/* Crosses the cable at a port, now or later. Return: as leave(). */
+static uint32_t cross(struct fabric *f, uint32_t out, const struct mad_address *address,
+		      uint8_t *mad)
+{
+	return is_late(f, out, address, mad) ? NONE : leave(f, out, address, mad);
 }
 
 static const struct mad_address permissive = { 0xffff, 0xffff, 0, 0 };
@@ -259,4 +289,31 @@ void mad_send(struct fabric *f, uint32_t port, const struct mad_address *to, uin
 	if (!address.slid || address.slid == 0xffff)
 		address.slid = f->ports[port].lid;
 	lid_follow(f, port, 0, &address, mad);
+}
+
+int late_go_on(struct fabric *f)
+{
+	struct manager *m = f->manager;
+	int wait = -1;
+
+	for (uint32_t i = 0; i < m->nlate;) {
+		struct late late = m->late[i];
+		uint32_t at;
+
+		if (late.due_ms > m->now_ms) {
+			if (wait < 0 || late.due_ms - m->now_ms < (uint64_t)wait)
+				wait = late.due_ms - m->now_ms;
+			i++;
+			continue;
+		}
+		memmove(&m->late[i], &m->late[i + 1], (--m->nlate - i) * sizeof(late));
+		at = leave(f, late.port, &late.address, late.mad);
+		if (at == NONE)
+			continue;
+		if (is_dr(late.mad))
+			dr_follow(f, at, 1, late.mad);
+		else
+			lid_follow(f, at, 1, &late.address, late.mad);
+	}
+	return wait;
 }

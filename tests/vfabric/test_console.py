@@ -168,6 +168,28 @@ def seeds():
     expect(found(3) != found(4), "another seed")
 
 
+def files():
+    """Lines from files, also those that a topology brings along; one that runs itself ends."""
+    with tempfile.TemporaryDirectory(prefix="vfabric-") as where:
+        for name, text in (("cut", 'Unlink "S1"[2]\n'), ("both", f'!{where}/cut\nDump "S2"\n'),
+                           ("again", f"Do {where}/again\n"), ("wrong", f"{'#' * 9}\nNonsense\n"),
+                           ("net", f'do !{where}/cut\nSwitch 2 "S1"\n[2] "S2"[1]\n[1] "H1"[1]\n\n'
+                                   'Switch 2 "S2"\n[2] "H2"[1]\n\nHca 1 "H1"\n\nHca 1 "H2"\n'),
+                           ("bad", 'Switch 2 "S1"\n\ndo Nonsense\n')):
+            with open(f"{where}/{name}", "w", encoding="ascii") as file:
+                file.write(text)
+        said = run(f"Do {where}/both")
+        expect('"S2"' in said and '"S1"' not in said, "a file in a file:", said)
+        said = run('Dump "S2"', f"{where}/net")
+        expect('"H2"' in said and '"S1"' not in said, "a topology's own lines:", said)
+        said = run('ReLink "S1"[2]\nDump "S2"', f"{where}/net")
+        expect('"S1"' in said, "and the cable was there:", said)
+        for line, why in (("again", "run each other"), ("wrong", "wrong:2"), ("none", "No such")):
+            said = run(f"Do {where}/{line}", ok=False)
+            expect(why in said, line, said)
+        run("", f"{where}/bad", ok=False)
+
+
 def refused():
     """A script ends there; what is wrong with a number is said."""
     for line, why in (('Hotspot "H1"', "percent"), ('Hotspot "H1" x', "percent"),
@@ -187,7 +209,7 @@ def refused():
 
 
 def main():
-    for part in (scripted, sources, hot_spot, tables, faults, seeds, refused):
+    for part in (scripted, sources, hot_spot, tables, faults, seeds, files, refused):
         part()
     return 0
 

@@ -2,18 +2,20 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Stock OpenSM with LASH brings up the papers' 3x2 mesh; stock diagnostics agree; cables move.
 
-Then what ibsim can not do: more than ten clients at once, Reports to subscribers that are not SMs,
+Then what ibsim can not do: 24 clients at once, also in real time, Reports to subscribers that are not SMs,
 and clients that die with MADs under way.
 """
 
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 
-from bed import NETS, Fabric, expect
+from bed import NETS, TOP, Fabric, expect
 
 
 def lids(fabric):
@@ -65,24 +67,132 @@ def cables(fabric, lid):
     expect(fabric.all_active(), "all ports are active after Up")
 
 
+# A program on libibmad that asks one port until it is told to end, and says how often it was answered.
+ASKER = """
+import ctypes, select, sys
+mad = ctypes.CDLL("libibmad.so.5")
+mad.mad_rpc_open_port.restype = mad.smp_query_via.restype = ctypes.c_void_p
+port = mad.mad_rpc_open_port(None, 0, (ctypes.c_int * 1)(1), 1)
+target, answer = (ctypes.c_int * 128)(int(sys.argv[1])), ctypes.create_string_buffer(64)
+answered = failed = 0
+print("in" if port else "refused", flush=True)
+while not select.select([sys.stdin], [], [], 0.01)[0]:
+    ok = mad.smp_query_via(answer, target, 0x11, 0, 2000, ctypes.c_void_p(port))
+    guid = int.from_bytes(answer.raw[12:20], "big")
+    answered += bool(ok) and guid == int(sys.argv[2], 16)
+    failed += not ok or guid != int(sys.argv[2], 16)
+print(answered, failed, flush=True)
+"""
+CLIENTS = 24
+
+
 def many_clients(fabric, lid):
-    """24 attached at once, all of them answered; a third is killed in the middle."""
-    running = [subprocess.Popen(
-        ["sh", "-c", f"exec perfquery {lid['H1']} 1 1>&2; sleep 5"] if i % 3 else
-        ["ibping", "-c", "100000", str(lid["H1"])],
-        env=fabric.environment(f"H{i % 6 + 1}"), cwd=fabric.dir, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL) for i in range(24)]
-    time.sleep(1)
-    for process in running[::3]:
-        os.kill(process.pid, signal.SIGKILL)
-    answers = [process.wait(30) for process in running]
-    expect(all(a == 0 for i, a in enumerate(answers) if i % 3), "perfquery answers:", answers)
+    """24 attached at the same time, all of them answered with what they asked for; a third is killed in
+    the middle, and the others do not notice."""
+    guid = dict(re.findall(r'Hca 1 "(H\d)"\tnodeguid (\w+)', fabric.command("Dump")))
+    running = []
+    try:
+        for i in range(CLIENTS):
+            target = f"H{i % 5 + 1}"
+            running.append(subprocess.Popen(
+                [sys.executable, "-c", ASKER, str(lid[target]), guid[target]], text=True,
+                env=fabric.environment(f"H{i % 6 + 1}"), cwd=fabric.dir, stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL, stdin=subprocess.PIPE))
+        said = [process.stdout.readline().strip() for process in running]
+        expect(said == ["in"] * CLIENTS, "all are let in:", said)
+        attached = fabric.command("Attached")
+        found = {int(pid) for pid in re.findall(r"pid (\d+)", attached)}
+        expect(found >= {process.pid for process in running}, "all are attached at once", attached)
+        for process in running[::3]:
+            os.kill(process.pid, signal.SIGKILL)
+        time.sleep(1)
+        alive = [process for i, process in enumerate(running) if i % 3]
+        attached = fabric.command("Attached")
+        expect(all(f"pid {process.pid} " in attached for process in alive), "the others stay", attached)
+        for process in alive:
+            process.stdin.write("\n")
+            process.stdin.flush()
+        answers = [process.stdout.readline().split() for process in alive]
+        expect(all(int(n) >= 10 and failed == "0" for n, failed in answers), "all answered:", answers)
+        for process in alive:
+            expect(process.wait(30) == 0, "and they end:", process.returncode)
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+            process.stdin.close()
+            process.stdout.close()
     fabric.run("H1", "smpquery", "nodeinfo", str(lid["H2"]))
     attached = fabric.command("Attached")
     expect(attached.count("Client") <= 1 + 8, "killed clients are at most known, not more", attached)
 
 
+MIXED = """Switch 4 "left" # "the left one"
+[1] "a"[1] w=1 s=1
+[2] "a"[2] w=8 s=2
+[3] "right"[1] e=2
+[4] "right"[2] w=16 s=4
+
+Switch 6 "right" # "a b, c's" enhanced port 0
+[3] "b"[1] e=8
+[6] "right"[5] s=2
+
+Hca 2 "a"
+
+Hca 1 "b"
+"""
+
+
+def shape(fabric, topology):
+    """Nodes and cables of a topology by GUID."""
+    nodes, cables, guids = set(), set(), {}
+    written = fabric.run("a", f"{TOP}/build/vfabric/vfabric", "-w", topology)
+    found = re.findall(r'guid=(0x\w+)\n(\w+)\t(\d+) "([^"]+)"\t# "([^"]*)".*\n((?:\[.*\n)*)', written)
+    for guid, kind, ports, name, description, _ in found:
+        nodes.add((guid, kind, ports, description))
+        guids[name] = guid
+    for guid, *_, lines in found:
+        for port, peer, peer_port, rate in re.findall(r'\[(\d+)\]\t"([^"]+)"\[(\d+)\]\t(.*)', lines):
+            cables.add((guid, port, guids[peer], peer_port, rate))
+    return nodes, cables
+
+
+def read_back():
+    """What ibnetdiscover prints of a fabric is that fabric again: nodes, cables and rates."""
+    with tempfile.TemporaryDirectory(prefix="vfabric-") as where:
+        with open(f"{where}/mixed", "w", encoding="ascii") as file:
+            file.write(MIXED)
+        with Fabric(f"{where}/mixed", opensm="-R minhop", sm_host="a") as fabric:
+            with open(f"{where}/printed", "w", encoding="ascii") as file:
+                file.write(fabric.run("b", "ibnetdiscover"))
+            first = shape(fabric, f"{where}/mixed")
+            again = shape(fabric, f"{where}/printed")
+        expect(len(first[0]) == 4 and len(first[1]) == 2 * 6, "all of it:", first)
+        expect(first == again, "the same:", first, again)
+        with Fabric(f"{where}/printed", opensm="-R minhop", sm_host="a") as fabric:
+            expect(fabric.all_active(), "a subnet again")
+            with open(f"{where}/third", "w", encoding="ascii") as file:
+                file.write(fabric.run("b", "ibnetdiscover"))
+            expect(shape(fabric, f"{where}/third") == first, "and once more")
+
+
+def many_consoles(fabric):
+    """24 at once, each with a line begun before any of them ends; each gets its own answer."""
+    consoles = [socket.socket(socket.AF_UNIX) for _ in range(CLIENTS)]
+    for i, console in enumerate(consoles):
+        console.settimeout(30)
+        console.connect(f"{fabric.dir}/control")
+        console.sendall(f'Dump "H{i % 6 + 1}'.encode())
+    for console in consoles:
+        console.sendall(b'"\n')
+    for i, console in enumerate(consoles):
+        with console, console.makefile("r", encoding="utf-8") as reader:
+            answer = "".join(iter(reader.readline, "ok\n"))
+        expect(f'Hca 1 "H{i % 6 + 1}"' in answer and answer.count("Hca") == 1, i, answer)
+
+
 def main():
+    read_back()
     with Fabric(f"{NETS}/mesh3x2.net", opensm="-R lash") as fabric:
         expect("Lanes needed: 1" in fabric.sm_log(), "LASH takes one lane in the mesh")
         expect(fabric.all_active(), "all ports are active")
@@ -92,7 +202,12 @@ def main():
         diagnostics(fabric, lid)
         cables(fabric, lid)
         many_clients(fabric, lid)
+        many_consoles(fabric)
         expect(fabric.server.poll() is None, "vfabric lives")
+    with Fabric(f"{NETS}/mesh3x2.net", "-r", opensm="-R lash") as fabric:
+        many_clients(fabric, lids(fabric))
+        many_consoles(fabric)
+        expect(fabric.server.poll() is None, "and in real time")
     return 0
 
 

@@ -4,10 +4,12 @@
 
 There is no subnet manager: the first HCA sets the switch's ports and tables by directed routes,
 as one would. Then packets go from one to the other, at the pace of the wall clock, as long as there
-are credits; a cable is pulled and put back; and an HCA that is silent is taken for gone.
+are credits; cables go wrong, both ways; one is pulled and put back; and an HCA that is silent is taken for
+gone.
 """
 
 import os
+import re
 import socket
 import struct
 import sys
@@ -24,29 +26,37 @@ DOWN, INIT, ARMED, ACTIVE = 1, 2, 3, 4
 POLLING, DISABLED = 2, 3
 LIMIT = 1 << 20
 BLOCK = 64
+BACKLOG = 1024                      # EXT_BACKLOG_MAX
 
 
 class Hca:
     """One port of an HCA at the other end of a cable."""
 
-    def __init__(self, fabric, host, guid, session=1):
+    def __init__(self, fabric, host, guid, session=1, connected=True):
+        """Without connected: one whose socket holds a few messages only, until it reads."""
         self.path = f"{fabric.dir}/hca-{guid}-{session}"
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind(self.path)
-        self.socket.connect(f"{fabric.dir}/ext")
+        self.where = f"{fabric.dir}/ext"
+        if connected:
+            self.socket.connect(self.where)
+        self.connected = connected
         self.socket.settimeout(5)
         self.host, self.guid, self.session = host.encode(), guid, session
         self.version, self.sequence, self.tid = 2, 0, 0
         self.sent, self.limit, self.room = [0] * 16, [0] * 16, [LIMIT] * 16
-        self.link, self.era, self.packets = 1, 0, []
+        self.link, self.era, self.next, self.missed = 1, 0, None, 0
 
     def tell(self, kind, body=b"", vl=0):
         credit = [n & 0xffffffff for pair in zip(self.sent, self.room) for n in pair]
         self.socket.settimeout(5)
-        self.socket.send(HEADER.pack(0x76484341, self.version, kind, 1, vl, self.session,
-                                     self.sequence, self.guid, self.link, 2, 4, 0, len(body),
-                                     self.era) +
-                         CREDITS.pack(*credit) + body)
+        message = HEADER.pack(0x76484341, self.version, kind, 1, vl, self.session, self.sequence,
+                              self.guid, self.link, 2, 4, 0, len(body), self.era)
+        message += CREDITS.pack(*credit) + body
+        if self.connected:
+            self.socket.send(message)
+        else:
+            self.socket.sendto(message, self.where)
         self.sequence += 1
 
     def hear(self, patience=5):
@@ -60,8 +70,11 @@ class Hca:
         expect(fields[:2] == (0x76484341, self.version) and fields[5] == self.session, "header",
                fields)
         if fields[2] != REFUSED:
-            self.limit = CREDITS.unpack_from(data, HEADER.size)[1::2]
+            credits = CREDITS.unpack_from(data, HEADER.size)
+            self.came, self.limit = credits[::2], credits[1::2]
             self.link_there, self.era = fields[8], fields[13]
+            self.missed += fields[6] - (fields[6] if self.next is None else self.next)
+            self.next = fields[6] + 1
         body = data[HEADER.size + CREDITS.size:]
         expect(len(body) == fields[12], "length", fields)
         return fields[2], body
@@ -79,8 +92,8 @@ class Hca:
             if message[0] == DATA and message[1][28 + 1] == 0x81:
                 return message[1]
 
-    def smp(self, method, attribute, modifier=0, data=b"", path=(1,)):
-        """A directed-route SMP; returns (status, data)."""
+    def smp_packet(self, method, attribute, modifier=0, data=b"", path=(1,)):
+        """A directed-route SMP."""
         self.tid += 1
         mad = bytearray(256)
         struct.pack_into(">BBBBHBBQHHI", mad, 0, 1, 0x81, 1, method, 0, 1, len(path), self.tid,
@@ -88,8 +101,12 @@ class Hca:
         struct.pack_into(">HH", mad, 32, 0xffff, 0xffff)
         mad[64:64 + len(data)] = data
         mad[129:129 + len(path)] = bytes(path)
-        packet = (lrh(15, 0, 0xffff, 0xffff, 8 + 12 + 8 + 256 + 4) + bytes([0x64]) + bytes(7) +
-                  bytes(12) + bytes(mad) + bytes(4))
+        return (lrh(15, 0, 0xffff, 0xffff, 8 + 12 + 8 + 256 + 4) + bytes([0x64]) + bytes(7) +
+                bytes(12) + bytes(mad) + bytes(4))
+
+    def smp(self, method, attribute, modifier=0, data=b"", path=(1,)):
+        """Sends one; returns (status, data) of the answer."""
+        packet = self.smp_packet(method, attribute, modifier, data, path)
         for _ in range(3):                       # VL15 is unreliable: ask again, as SMs do
             self.tell(DATA, packet, 15)
             body = self.answer()
@@ -217,6 +234,191 @@ def back_pressure(a, b):
     expect(sent > 10 and got == sent, "held back, not lost:", sent, got)
 
 
+def arrivals(a, b, count, wanted=None):
+    """What comes of so many packets that a sends: [(number, whether it is whole, seconds under way)].
+    As many as are wanted, by default all, are waited for."""
+    came, sent = [], 0
+    wanted = count if wanted is None else wanted
+    last = start = time.monotonic()
+    for hca in (a, b):
+        hca.tell(FLOW)
+    while sent < count or time.monotonic() < last + (0.5 if len(came) >= wanted else 5):
+        expect(time.monotonic() < start + 60, "there is room to send:", sent, "of", count)
+        while sent < count and a.credits() >= 16:
+            a.send(2, 3, struct.pack(">Id", sent, time.monotonic()) + bytes(988))
+            sent += 1
+            last = time.monotonic()
+        message = b.hear(0.02)
+        if message and message[0] == DATA:
+            last = time.monotonic()
+            number, since = struct.unpack_from(">Id", message[1], 20)
+            came.append((number, icrc(message[1]) == message[1][-4:], last - since))
+        for hca in (a, b):
+            hca.tell(FLOW)
+        while a.hear(0.001):
+            pass
+    return came
+
+
+def answers(a, b, count):
+    """How many come to so many SMPs of a's."""
+    came = 0
+    b.tell(FLOW)
+    for _ in range(count):
+        a.tell(DATA, a.smp_packet(1, 0x11), 15)
+    while True:
+        message = a.hear(0.5)
+        if not message:
+            return came
+        came += message[0] == DATA
+        for hca in (a, b):
+            hca.tell(FLOW)
+
+
+def table(fabric, what, first):
+    """The line of a table of results that begins so."""
+    names, *lines = (line.split(",") for line in fabric.command(f"Results {what}").splitlines())
+    return next({name: int(n) for name, n in zip(names[1:], line[1:])}
+                for line in lines if line[0] == first)
+
+
+def late_mads(fabric):
+    """MADs that were late on the model's own cables."""
+    return int(re.search(r"^late (\d+)", fabric.command("Smps"), re.M)[1])
+
+
+def bad_cables(fabric, a, b):
+    """Faults of the cable of a HCA: of what it sends by the name of its host, of what it gets by that of
+    the switch's port."""
+    def lost():
+        return table(fabric, "drops", "lost_on_wire")["packets"]
+
+    # With little room, which what is lost does not take.
+    b.room[0] = b.came[0] + 64
+    whole = list(range(40))
+    ends = ("H1[1]", '"H1"[1]'), ("S1[4]", '"S1"[4]')
+    for port, name in ends:
+        before = lost()
+        fabric.command(f"Fault {name} loss=1")
+        expect(arrivals(a, b, 40, 0) == [], "nothing comes by", port)
+        expect(lost() == before + 40 == before + table(fabric, "faults", port)["lost"], "all is lost",
+               before, lost())
+        fabric.command(f"Fault {name} loss=0")
+    b.room[0] = LIMIT
+    expect([n for n, good, _ in arrivals(a, b, 40) if good] == whole, "both are well")
+    for port, name in ends:
+        fabric.command(f"Fault {name} duplicate=1")
+        came = arrivals(a, b, 40)
+        twice = table(fabric, "faults", port)["doubled"]
+        expect(sorted(set(n for n, _, _ in came)) == whole and len(came) == 40 + twice and twice > 0,
+               "twice by", port, len(came), twice)
+        fabric.command(f"Fault {name} duplicate=0 delay=2e8")
+        came = arrivals(a, b, 40)
+        expect([n for n, _, _ in came] == whole and min(t for _, _, t in came) > 0.19, "late by", port,
+               came)
+        expect(table(fabric, "faults", port)["delayed"] == 40, "counted")
+        fabric.command(f"Fault {name} delay=0 reorder=0.3 window=5e7")
+        came = arrivals(a, b, 40)
+        order = [n for n, _, _ in came]
+        counted = table(fabric, "faults", port)
+        # How long others wait behind one that is late: by number, as they are sent at once.
+        most = max(sum(m > n for m in order[:i]) for i, n in enumerate(order))
+        expect(sorted(order) == whole != order, "in another order by", port, order)
+        expect(counted["late"] and counted["overtook"] and 0 < counted["most"] <= most, "counted",
+               counted, most)
+        fabric.command(f"Fault {name} reorder=0 corrupt=1")
+        broken = table(fabric, "drops", "corrupt")["packets"]
+        came = arrivals(a, b, 40, 40 if port == "S1[4]" else 0)
+        # The switch drops what is broken; an HCA has to see for itself.
+        expect(len(came) == (40 if port == "S1[4]" else 0) and not any(good for _, good, _ in came),
+               "broken by", port, came)
+        expect(table(fabric, "drops", "corrupt")["packets"] == broken + 40, "counted")
+        fabric.command(f"Fault {name} corrupt=0")
+    for port, name in (("H1[1]", '"H1"[1]'), ("S1[3]", '"S1"[3]')):
+        for fault, wanted in (("loss", 0), ("corrupt", 0 if port == "H1[1]" else 10), ("duplicate", 20)):
+            fabric.command(f"Fault {name} {fault}=1")
+            expect(answers(a, b, 10) == wanted, fault, "of SMPs by", port)
+            fabric.command(f"Fault {name} {fault}=0")
+    for port, name in (("H1[1]", '"H1"[1]'), ("S1[3]", '"S1"[3]')):
+        # A MAD is late once, by the cable of the HCA that has the fault, not by the model as well.
+        before = late_mads(fabric)
+        fabric.command(f"Fault {name} reorder=1 window=5e6")
+        expect(answers(a, b, 10) == 10 and late_mads(fabric) == before, "late twice by", port)
+        fabric.command(f"Fault {name} reorder=0")
+    for word in ("slow", "drain"):
+        try:
+            fabric.command(f'Fault "H1"[1] {word}=200')
+        except Exception as error:
+            expect("a real HCA is in the place" in str(error), word, error)
+        else:
+            expect(False, word, "of a real HCA is refused")
+    expect(answers(a, b, 10) == 10, "all is well again")
+    came = [n for n, good, _ in arrivals(a, b, 300) if good]
+    expect(came == list(range(300)), "and no room is lost", came)
+
+
+def unread(fabric, *others):
+    """Who asks and does not read: what waits for it is bounded, what is too much is counted, all shown."""
+    hca = Hca(fabric, "H3", 0xe, connected=False)
+    expect(hca.attach()[0] == WELCOME, "H3 is free")
+
+    def line():
+        found = re.search(rf"HCA {hca.guid:x} port 1 .*: (\d+) wait, most (\d+), (\d+) lost",
+                          fabric.command("Attached"))
+        return tuple(map(int, found.groups()))
+
+    def lost():
+        return int(re.search(r"^unread_by_hca,(\d+)", fabric.command("Results drops"), re.M)[1])
+
+    while hca.hear(0.1):
+        pass
+    before, lost_before = line(), lost()
+    expect(before[0] == 0 and before[2] == lost_before, "nothing waits:", before, lost_before)
+    mad = bytearray(256)
+    struct.pack_into(">BBBBHBBQHHI", mad, 0, 1, 0x81, 1, 1, 0, 1, 1, 99, 0x11, 0, 0)
+    struct.pack_into(">HH", mad, 32, 0xffff, 0xffff)
+    mad[129] = 1
+    packet = (lrh(15, 0, 0xffff, 0xffff, 288) + bytes([0x64]) + bytes(19) + bytes(mad) + bytes(4))
+    for i in range(BACKLOG + 500):
+        hca.tell(DATA, packet, 15)
+        if i % 100 == 0:
+            for other in others:
+                other.tell(FLOW)
+    hca.tell(FLOW)
+    waiting = line()
+    expect(waiting[:2] == (BACKLOG, BACKLOG) and waiting[2] > before[2], "bounded:", waiting)
+    expect(lost() - lost_before == waiting[2] - before[2], "in the table of drops:", lost(), waiting)
+    answers = 0
+    while True:
+        message = hca.hear(0.5)
+        if not message:
+            break
+        answers += message[0] == DATA
+    expect(answers + waiting[2] - before[2] == BACKLOG + 500, "the others come:", answers, waiting)
+    expect(line() == (0, *waiting[1:]), "and nothing waits:", line())
+    hca.tell(BYE)
+    for other in others:
+        other.tell(FLOW)
+        while other.hear(0.1):
+            pass
+
+
+def missing(fabric, a):
+    """Datagrams of an HCA that do not come are counted, and nothing else is."""
+    def counted():
+        return table(fabric, "drops", "datagrams_from_hca")["packets"]
+
+    expect(counted() == 0 == a.missed, "all have come so far", counted(), a.missed)
+    a.sequence += 3
+    a.smp(1, 0x11)
+    expect(counted() == 3, "three are missing", counted())
+    a.sequence -= 5
+    a.tell(FLOW)                                 # an old one
+    a.sequence += 4
+    a.smp(1, 0x11)
+    expect(counted() == 3, "none is missing", counted())
+
+
 def hot_plug(fabric, a, b):
     b.tell(BYE)
     time.sleep(0.2)
@@ -233,6 +435,42 @@ def hot_plug(fabric, a, b):
     while a.hear(0.01):
         pass
     expect(a.smp(1, 0x15, 4)[1][32] & 15 == 1, "silence is down")
+
+
+def watchdog(fabric, a):
+    """An HCA that falls silent: trap 131 to who the switch has for its SM, until that represses it."""
+    c = Hca(fabric, "H4", 0xf)
+    expect(c.attach()[0] == WELCOME, "H4 is free")
+    info = bytearray(a.smp(1, 0x15, 0)[1])
+    struct.pack_into(">HH", info, 16, 1, 2)      # LID 1, and the SM is a, LID 2
+    info[32:34] = bytes((info[32] & 0xf0, info[33] & 15))
+    expect(a.smp(2, 0x15, 0, info)[0] == 0, "a is the SM")
+
+    def traps(seconds):
+        """[(TID, number, Notice)] that come in that time; a stays alive."""
+        found, until = [], time.monotonic() + seconds
+        while time.monotonic() < until:
+            a.tell(FLOW)
+            message = a.hear(0.1)
+            if message and message[0] == DATA and message[1][28 + 1:28 + 4] == b"\x01\x01\x05":
+                mad = message[1][28:28 + 256]
+                found.append((mad[8:16], struct.unpack_from(">H", mad, 64 + 4)[0], mad[64:128]))
+        return found
+
+    heard, mine, until = [], [], time.monotonic() + 30
+    while len(mine) < 3:
+        expect(time.monotonic() < until, "131, again and again:", heard)
+        heard += traps(0.5)
+        mine = [tid for tid, n, notice in heard
+                if n == 131 and struct.unpack_from(">HB", notice, 12) == (1, 6)]
+    expect(len(set(mine)) == 1, "the same each time:", mine)
+    for tid in {tid for tid, _, _ in heard}:
+        mad = bytearray(256)
+        mad[:4] = bytes((1, 1, 1, 7))            # TrapRepress
+        mad[8:16], mad[16:18] = tid, b"\0\2"
+        a.tell(DATA, lrh(15, 0, 1, 2, 288) + bytes([0x64]) + bytes(19) + bytes(mad) + bytes(4), 15)
+    traps(0.5)                                   # what was under way
+    expect(traps(1.5) == [], "no more of it")
 
 
 def set_port(a, port, state=0, phys=0):
@@ -304,8 +542,12 @@ def main():
             activate(a, (3, 4), {3: 2, 4: 3})
             exchange(a, b)
             back_pressure(a, b)
+            bad_cables(fabric, a, b)
+            unread(fabric, a, b)
+            missing(fabric, a)
             switched_off(fabric, a, b)
             hot_plug(fabric, a, b)
+            watchdog(fabric, a)
             expect(fabric.server.poll() is None, "vfabric lives", fabric.server_log())
     return 0
 

@@ -104,7 +104,7 @@ void flow_lost(struct fabric *f, uint32_t packet);
 void flow_due(struct fabric *f, uint32_t flow, uint32_t unused);
 void flow_timeout(struct fabric *f, uint32_t flow, uint32_t unused);
 
-/* results.c: tables. what: flows, series, vls, drops */
+/* results.c: tables. what: flows, series, vls, drops, faults */
 int results_csv(struct fabric *f, const char *what, FILE *file);
 void results_json(struct fabric *f, FILE *file);
 

@@ -96,7 +96,8 @@ void trap_flow_control(struct fabric *f, uint32_t port)
 	raise_trap(f, p->node, notice);
 }
 
-void trap_capabilities(struct fabric *f, uint32_t port)
+/* IBA 1.2.1 vol 1, 14.2.5.1: the CapabilityMask goes with it in any case. */
+static void local_change(struct fabric *f, uint32_t port, unsigned int flags)
 {
 	const struct port *p = &f->ports[port];
 	uint8_t notice[64], info[64];
@@ -104,8 +105,20 @@ void trap_capabilities(struct fabric *f, uint32_t port)
 	sma_port_info_now(f, port, p->num, info);
 	start(notice, 4, f->nodes[p->node].type, 144);
 	put_be16(notice + 12, p->lid);
+	notice[15] = flags != 0;	/* OtherLocalChanges */
 	put_be32(notice + 16, be32_at(info + 20));
+	put_be16(notice + 20, flags);
 	raise_trap(f, p->node, notice);
+}
+
+void trap_capabilities(struct fabric *f, uint32_t port)
+{
+	local_change(f, port, 0);
+}
+
+void trap_description(struct fabric *f, uint32_t node)
+{
+	local_change(f, f->nodes[node].first + (f->nodes[node].type != NET_SWITCH), 1);
 }
 
 /* The upper half of a transaction ID belongs to who sends the MAD on (IBA 1.2.1, 13.4.6.4). */

@@ -2,6 +2,7 @@
 #include <rdma/ib_cache.h>
 
 #include "apm.h"
+#include "lane.h"
 #include "qp.h"
 #include "trap.h"
 
@@ -35,6 +36,8 @@ static bool migrate(struct rvt_qp *qp)
 	qp->timeout = qp->alt_timeout;
 	qp->timeout_jiffies = rvt_timeout_to_jiffies(qp->timeout);
 	qp->s_mig_state = IB_MIG_MIGRATED;
+	/* No response is waited for that the old path holds up: its packets do not delay a resend. */
+	vhca_lane_moved(dev, to_vhca_qp(qp));
 	vhca_qp_event(qp, IB_EVENT_PATH_MIG);
 	return true;
 }
@@ -54,6 +57,7 @@ void vhca_apm_ordered(struct rvt_qp *qp)
 	if (!vqp->ordered)
 		return;
 	vqp->ordered = false;
+	vhca_lane_moved(to_vhca(qp->ibqp.device), vqp);
 	rdma_destroy_ah_attr(&vqp->before);
 	if (qp->remote_ah_attr.grh.sgid_attr)
 		rdma_hold_gid_attr(qp->remote_ah_attr.grh.sgid_attr);

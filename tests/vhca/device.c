@@ -40,19 +40,26 @@ static void disassociate_ucontext(struct ib_ucontext *context)
 static ssize_t name##_show(struct ib_device *device, u32 num,				\
 			   struct ib_port_attribute *attr, char *text)			\
 {											\
-	return sysfs_emit(text, "%llu\n", vhca_port(to_vhca(device), num)->ibp.field);	\
+	return sysfs_emit(text, "%llu\n", (u64)vhca_port(to_vhca(device), num)->field);	\
 }											\
 static IB_PORT_ATTR_RO(name)
 
-COUNTER(rc_resends, n_rc_resends);
-COUNTER(rc_timeouts, n_rc_timeouts);
-COUNTER(rc_implied_naks, n_rdma_seq);
-COUNTER(rc_sequence_naks, n_seq_naks);
-COUNTER(rc_rnr_naks, n_rnr_naks);
-COUNTER(rc_duplicates, n_rc_dupreq);
-COUNTER(rc_gaps, n_rc_seqnak);
-COUNTER(dropped, n_pkt_drops);
-COUNTER(looped, n_loop_pkts);
+COUNTER(rc_resends, ibp.n_rc_resends);
+COUNTER(rc_timeouts, ibp.n_rc_timeouts);
+COUNTER(rc_implied_naks, ibp.n_rdma_seq);
+COUNTER(rc_sequence_naks, ibp.n_seq_naks);
+COUNTER(rc_rnr_naks, ibp.n_rnr_naks);
+COUNTER(rc_duplicates, ibp.n_rc_dupreq);
+COUNTER(rc_gaps, ibp.n_rc_seqnak);
+COUNTER(dropped, ibp.n_pkt_drops);
+COUNTER(wire_lost, wire_lost);
+COUNTER(looped, ibp.n_loop_pkts);
+COUNTER(rc_acks, rc.acks);
+COUNTER(rc_ack_requests, rc.ack_requests);
+COUNTER(rc_rnr_naks_sent, rc.rnr_naks);
+COUNTER(rc_read_replays, rc.read_replays);
+COUNTER(rc_atomic_replays, rc.atomic_replays);
+COUNTER(lane_most, lane_most);
 
 static struct attribute *port_attrs[] = {
 	&ib_port_attr_rc_resends.attr,
@@ -63,7 +70,14 @@ static struct attribute *port_attrs[] = {
 	&ib_port_attr_rc_duplicates.attr,
 	&ib_port_attr_rc_gaps.attr,
 	&ib_port_attr_dropped.attr,
+	&ib_port_attr_wire_lost.attr,
 	&ib_port_attr_looped.attr,
+	&ib_port_attr_rc_acks.attr,
+	&ib_port_attr_rc_ack_requests.attr,
+	&ib_port_attr_rc_rnr_naks_sent.attr,
+	&ib_port_attr_rc_read_replays.attr,
+	&ib_port_attr_rc_atomic_replays.attr,
+	&ib_port_attr_lane_most.attr,
 	NULL,
 };
 
@@ -220,22 +234,10 @@ int vhca_dev_register(struct vhca_dev *dev)
 	return 0;
 }
 
-/* What rdmavt would do first; it finds nothing to do then. */
-static void free_agents(struct vhca_dev *dev)
+/* Of this driver, by its operations. */
+struct vhca_dev *vhca_dev_of(struct ib_device *device)
 {
-	unsigned int i;
-
-	for (i = 0; i < dev->nports; i++) {
-		struct rvt_ibport *ibp = &dev->port[i].ibp;
-		struct ib_mad_agent *agent = ibp->send_agent;
-
-		ibp->send_agent = NULL;
-		if (agent)
-			ib_unregister_mad_agent(agent);
-		if (ibp->sm_ah)
-			rdma_destroy_ah(&ibp->sm_ah->ibah, RDMA_DESTROY_AH_SLEEPABLE);
-		ibp->sm_ah = NULL;
-	}
+	return device->ops.owner == THIS_MODULE ? to_vhca(device) : NULL;
 }
 
 void vhca_dev_unregister(struct vhca_dev *dev)
@@ -243,16 +245,15 @@ void vhca_dev_unregister(struct vhca_dev *dev)
 	unsigned int i;
 
 	/*
-	 * While clients let go of it the HCA works, wires included, as one does that is to be
-	 * removed. (1) Traps stop before their agents go. (2) When the core has unregistered it, no
-	 * client is left, what programs had is destroyed, and nobody is told of events. (3) The pumps
-	 * end, which look up queue pairs in (4) rdmavt's tables; it unregisters once more, in vain.
+	 * While clients let go of it, the driver's own one among them (agents.c), the HCA works, wires
+	 * included, as one does that is to be removed. (1) Traps stop. (2) When the core has unregistered
+	 * it, no client is left, what programs had is destroyed, and nobody is told of events. (3) The
+	 * pumps end, which look up queue pairs in (4) rdmavt's tables; it unregisters once more, in vain.
 	 */
 	for (i = 0; i < dev->nports; i++) {
 		vhca_traps_stop(&dev->port[i]);
 		vhca_vguids_stop(&dev->port[i]);
 	}
-	free_agents(dev);
 	WRITE_ONCE(dev->registered, false);
 	ib_unregister_device(&dev->rdi.ibdev);
 	for (i = 0; i < dev->nports; i++) {

@@ -22,10 +22,16 @@ static unsigned long *qpn_page(struct rvt_qpn_table *qpt, u32 first)
 	return map->page;
 }
 
+/* Of QP0 and QP1, as rdmavt has it. */
+static unsigned int special_bit(enum ib_qp_type type, u32 port_num)
+{
+	return 1 << ((type == IB_QPT_GSI) + 2 * (port_num - 1));
+}
+
 static int special_qpn(struct rvt_qpn_table *qpt, enum ib_qp_type type, u32 port_num)
 {
 	int qpn = type == IB_QPT_GSI;
-	unsigned int taken = 1 << (qpn + 2 * (port_num - 1));
+	unsigned int taken = special_bit(type, port_num);
 
 	spin_lock(&qpt->lock);
 	if (qpt->flags & taken)
@@ -57,6 +63,18 @@ int vhca_function_qpn(struct rvt_dev_info *rdi, struct rvt_qpn_table *qpt, enum 
 		return first | at;
 	}
 	return -ENOMEM;
+}
+
+void vhca_function_free_special(struct rvt_dev_info *rdi, struct rvt_qp *qp)
+{
+	struct rvt_qpn_table *qpt = &rdi->qp_dev->qpn_table;
+
+	/* rvt_create_qp() sets the port when it has the number. */
+	if (!qp->port_num || qp->ibqp.qp_type > IB_QPT_GSI)
+		return;
+	spin_lock(&qpt->lock);
+	qpt->flags &= ~special_bit(qp->ibqp.qp_type, qp->port_num);
+	spin_unlock(&qpt->lock);
 }
 
 void vhca_function_news(struct vhca_port *port, struct vhca_port_news *news)

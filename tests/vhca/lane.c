@@ -24,16 +24,47 @@ bool vhca_lane_room(struct vhca_port *port, unsigned int lane, struct vhca_qp *v
 	bool room;
 
 	lockdep_assert_held(&vqp->qp->s_lock);
+	vhca_lane_done(vqp);
+	/* Who waits elsewhere now has no use for the room that it was woken for. */
+	if (vqp->waits_at != port || vqp->waits_in != lane)
+		vhca_lane_pass(vqp);
 	spin_lock_irqsave(&port->lane_lock, flags);
-	room = l->count < VHCA_LANE_DEPTH;
-	if (!room && list_empty_careful(&vqp->waiting)) {
+	room = l->count + l->places < VHCA_LANE_DEPTH;
+	if (room) {
+		l->places++;
+		vqp->place_at = port;
+		vqp->place_in = lane;
+	} else if (list_empty_careful(&vqp->waiting)) {
 		rvt_get_qp(vqp->qp);
 		vqp->waits_at = port;
+		vqp->waits_in = lane;
+		vqp->woken = false;
 		vqp->qp->s_flags |= RVT_S_WAIT_PIO;
 		list_add_tail(&vqp->waiting, &l->waiting);
 	}
 	spin_unlock_irqrestore(&port->lane_lock, flags);
 	return room;
+}
+
+void vhca_lane_done(struct vhca_qp *vqp)
+{
+	struct vhca_port *port = vqp->place_at;
+	struct vhca_lane *l;
+	unsigned long flags;
+	bool alone;
+
+	lockdep_assert_held(&vqp->qp->s_lock);
+	if (!port)
+		return;
+	spin_lock_irqsave(&port->lane_lock, flags);
+	l = &port->lane[vqp->place_in];
+	l->places--;
+	alone = !l->count && !list_empty(&l->waiting);
+	spin_unlock_irqrestore(&port->lane_lock, flags);
+	vqp->place_at = NULL;
+	/* Others wait for no more than this place: nothing is there that will be taken out. */
+	if (alone)
+		vhca_lane_wake(port, vqp->place_in);
 }
 
 /* VL15 is there as soon as the link is; data needs ACTIVE (IBA 1.2.1 vol 1, 7.2.7). */
@@ -46,18 +77,22 @@ static bool may_pass(const struct vhca_port *port, unsigned int lane)
 
 void vhca_lane_put(struct vhca_port *port, struct vhca_packet *packet, struct vhca_qp *vqp)
 {
+	struct vhca_lane *l = &port->lane[packet->lane];
 	unsigned long flags;
 
 	spin_lock_irqsave(&port->lane_lock, flags);
-	if (may_pass(port, packet->lane)) {
+	if (!may_pass(port, packet->lane)) {
+		port->counters.xmit_discards++;
+	} else if (l->count >= 2 * VHCA_LANE_DEPTH) {
+		port->ibp.n_pkt_drops++;
+	} else {
 		packet->owner = vqp;
 		if (vqp)
 			atomic_inc(&vqp->queued);
-		list_add_tail(&packet->list, &port->lane[packet->lane].packets);
-		port->lane[packet->lane].count++;
+		list_add_tail(&packet->list, &l->packets);
+		l->count++;
+		port->lane_most = max(port->lane_most, l->count);
 		packet = NULL;
-	} else {
-		port->counters.xmit_discards++;
 	}
 	spin_unlock_irqrestore(&port->lane_lock, flags);
 	kfree(packet);
@@ -137,12 +172,30 @@ void vhca_lane_wake(struct vhca_port *port, unsigned int lane)
 	if (!list_empty(&l->waiting)) {
 		vqp = list_first_entry(&l->waiting, struct vhca_qp, waiting);
 		list_del_init_careful(&vqp->waiting);
+		vqp->woken = true;
 	}
 	spin_unlock_irqrestore(&port->lane_lock, flags);
 	if (vqp) {
 		vhca_qp_schedule(vqp->qp);
 		rvt_put_qp(vqp->qp);
 	}
+}
+
+void vhca_lane_pass(struct vhca_qp *vqp)
+{
+	struct vhca_port *port = vqp->waits_at;
+	unsigned int lane = vqp->waits_in;
+	unsigned long flags;
+	bool woken;
+
+	if (!READ_ONCE(vqp->woken))
+		return;
+	spin_lock_irqsave(&port->lane_lock, flags);
+	woken = vqp->woken;
+	vqp->woken = false;
+	spin_unlock_irqrestore(&port->lane_lock, flags);
+	if (woken)
+		vhca_lane_wake(port, lane);
 }
 
 void vhca_lane_leave(struct vhca_qp *vqp)
@@ -159,6 +212,34 @@ void vhca_lane_leave(struct vhca_qp *vqp)
 	spin_unlock_irqrestore(&port->lane_lock, flags);
 	if (waited)
 		rvt_put_qp(vqp->qp);
+}
+
+static void disown(struct vhca_port *port, struct vhca_qp *vqp)
+{
+	struct vhca_packet *packet;
+	unsigned long flags;
+	unsigned int i;
+
+	spin_lock_irqsave(&port->lane_lock, flags);
+	for (i = 0; i < VHCA_LANES; i++)
+		list_for_each_entry(packet, &port->lane[i].packets, list)
+			if (packet->owner == vqp) {
+				packet->owner = NULL;
+				atomic_dec(&vqp->queued);
+			}
+	spin_unlock_irqrestore(&port->lane_lock, flags);
+}
+
+void vhca_lane_moved(struct vhca_dev *dev, struct vhca_qp *vqp)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&vqp->qp->s_lock);
+	vhca_lane_leave(vqp);
+	vhca_lane_pass(vqp);
+	for (i = 0; i < dev->nports; i++)
+		if (atomic_read(&vqp->queued))
+			disown(&dev->port[i], vqp);
 }
 
 static void drop(struct vhca_port *port, struct vhca_qp *vqp)
@@ -188,6 +269,7 @@ void vhca_lane_forget(struct vhca_dev *dev, struct vhca_qp *vqp)
 	unsigned int i;
 
 	vhca_lane_leave(vqp);
+	vhca_lane_pass(vqp);
 	for (i = 0; i < dev->nports; i++)
 		if (atomic_read(&vqp->queued))
 			drop(&dev->port[i], vqp);

@@ -20,10 +20,15 @@ static int __init vhca_init(void)
 {
 	int err;
 
+	err = vhca_agents_init();
+	if (err)
+		return err;
 	vhca_vguids_init();
 	err = vhca_hotplug_init();
-	if (err)
+	if (err) {
 		vhca_vguids_exit();
+		vhca_agents_exit();
+	}
 	return err;
 }
 
@@ -31,6 +36,7 @@ static void __exit vhca_exit(void)
 {
 	vhca_hotplug_exit();
 	vhca_vguids_exit();
+	vhca_agents_exit();
 }
 
 module_init(vhca_init);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 9 */
+/* kunit-cases: 10 */
 /* kunit-objs: packet.o credit.o arbiter.o */
 /* The pure parts of the software HCA: bytes, numbers, credits, arbitration. */
 #include <kunit/test.h>
@@ -149,6 +149,18 @@ static void numbers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, vhca_psn_near(0xffffffff, 3), 3u);
 }
 
+static void sequence(struct kunit *test)
+{
+	u32 next = 0xfffffffe;
+
+	KUNIT_EXPECT_EQ(test, vhca_wire_gap(&next, 0xfffffffe), 0u);
+	/* Two are missing; then one of them comes, late, and what was to come next. */
+	KUNIT_EXPECT_EQ(test, vhca_wire_gap(&next, 1), 2u);
+	KUNIT_EXPECT_EQ(test, vhca_wire_gap(&next, 0xffffffff), 0u);
+	KUNIT_EXPECT_EQ(test, vhca_wire_gap(&next, 2), 0u);
+	KUNIT_EXPECT_EQ(test, next, 3u);
+}
+
 static void credits(struct kunit *test)
 {
 	struct vhca_header header = {};
@@ -260,6 +272,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(short_packets),
 	KUNIT_CASE(known_icrc),
 	KUNIT_CASE(numbers),
+	KUNIT_CASE(sequence),
 	KUNIT_CASE(credits),
 	KUNIT_CASE(weights),
 	KUNIT_CASE(limits),

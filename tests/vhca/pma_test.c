@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 2 */
+/* kunit-cases: 3 */
 /* kunit-objs: pma.o */
 /* The counters of a port: their widths, what a Set writes, and what is refused. */
 #include <kunit/test.h>
@@ -89,9 +89,43 @@ static void capabilities(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, be16_to_cpu(mad.mad_hdr.status), VHCA_MAD_BAD_ATTRIBUTE);
 }
 
+/* PortSelect: the port that is asked or all; any other one has no counters to show or to set. */
+static void port_select(struct kunit *test)
+{
+	static const u16 attributes[] = { PORT_COUNTERS, PORT_COUNTERS_EXT };
+	static const u8 methods[] = { IB_MGMT_METHOD_GET, IB_MGMT_METHOD_SET };
+	static const u8 bad[] = { 0, 2, 254 };
+	unsigned int a, m, i, at;
+	struct ib_mad mad;
+	const u8 *d;
+
+	c->xmit_pkts = 6;
+	for (a = 0; a < ARRAY_SIZE(attributes); a++) {
+		for (m = 0; m < ARRAY_SIZE(methods); m++)
+			for (i = 0; i < ARRAY_SIZE(bad); i++) {
+				d = perf(&mad, methods[m], attributes[a], bad[i], 0xffff);
+				KUNIT_EXPECT_EQ(test, be16_to_cpu(mad.mad_hdr.status),
+						VHCA_MAD_BAD_VALUE);
+				KUNIT_EXPECT_EQ(test, d[1], bad[i]);
+				for (at = 4; at < 72; at++)
+					KUNIT_EXPECT_EQ(test, d[at], 0);
+			}
+		for (i = 0; i < 2; i++) {
+			d = perf(&mad, IB_MGMT_METHOD_GET, attributes[a], i ? 0xff : 1, 0);
+			KUNIT_EXPECT_EQ(test, be16_to_cpu(mad.mad_hdr.status), 0);
+			KUNIT_EXPECT_EQ(test, d[1], i ? 0xff : 1);
+			KUNIT_EXPECT_EQ(test, d[a ? 31 : 35], 6);
+		}
+		perf(&mad, IB_MGMT_METHOD_SET, attributes[a], 0xff, 0xffff);
+		d = perf(&mad, IB_MGMT_METHOD_GET, attributes[a], 1, 0);
+		KUNIT_EXPECT_EQ(test, d[a ? 31 : 35], 0);
+	}
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(counters),
 	KUNIT_CASE(capabilities),
+	KUNIT_CASE(port_select),
 	{}
 };
 

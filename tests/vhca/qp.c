@@ -2,6 +2,7 @@
 #include <linux/slab.h>
 
 #include "apm.h"
+#include "function.h"
 #include "lane.h"
 #include "qp.h"
 #include "rc.h"
@@ -131,6 +132,9 @@ void vhca_qp_engine(struct rvt_qp *qp)
 	for (i = 0; i < BURST; i++) {
 		flags = vhca_qp_lock(qp);
 		done = step(qp);
+		vhca_lane_done(to_vhca_qp(qp));
+		if (done == VHCA_IDLE)
+			vhca_lane_pass(to_vhca_qp(qp));
 		vhca_qp_unlock(qp, flags);
 		if (done == VHCA_IDLE)
 			return;
@@ -254,6 +258,7 @@ static void priv_free(struct rvt_dev_info *rdi, struct rvt_qp *qp)
 {
 	/* An event noted at the end may have scheduled the engine once more. */
 	cancel_work_sync(&to_vhca_qp(qp)->work);
+	vhca_function_free_special(rdi, qp);
 	kfree(qp->priv);
 	qp->priv = NULL;
 }
@@ -424,6 +429,8 @@ static void modify(struct rvt_qp *qp, struct ib_qp_attr *attr, int mask, struct 
 		qp->alt_timeout = attr->alt_timeout;
 		rdma_ah_set_port_num(&qp->alt_ah_attr, attr->alt_port_num);
 	}
+	if (mask & IB_QP_AV)
+		vhca_lane_moved(to_vhca(qp->ibqp.device), vqp);
 	if (mask & IB_QP_PATH_MIG_STATE && attr->path_mig_state == IB_MIG_MIGRATED)
 		vhca_apm_ordered(qp);
 	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_SQD) {

@@ -18,6 +18,8 @@
  *	alt Q PORT SL			load an alternate path over that port (of both) and rearm
  *	mig Q rearm|migrated
  *	sqd Q [notify]			drain the send queue
+ *	drained Q MS			nothing is under way: what the peer has received, and no more, is
+ *					complete, and stays so
  *	rts Q				go on
  *	reset Q				take it to RESET; connect takes it on
  *	sl Q N				in SQD: another service level
@@ -147,6 +149,19 @@ static int quiet(char **w)
 		usleep(1000);
 	}
 	return 0;
+}
+
+static int drained(char **w)
+{
+	struct queue *q = find(w[0]);
+
+	look(q);
+	look(q->peer);
+	if (q->seen[0] != q->peer->seen[1]) {
+		fprintf(stderr, "%u are complete, and %u received\n", q->seen[0], q->peer->seen[1]);
+		return -1;
+	}
+	return quiet(w) || quiet((char *[]){ q->peer->name, w[1] });
 }
 
 static int next_event(struct queue *q, int ms)
@@ -309,6 +324,8 @@ static int run(char **w)
 		return done(w);
 	if (!strcmp(c, "quiet"))
 		return quiet(w);
+	if (!strcmp(c, "drained"))
+		return drained(w);
 	if (!strcmp(c, "event"))
 		return wait_event(w);
 	if (!strcmp(c, "noevent"))

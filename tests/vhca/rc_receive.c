@@ -55,8 +55,10 @@ static void done(struct rvt_qp *qp, const struct vhca_rx *rx, u32 psn)
 		vqp->ack_syndrome = 0;
 		vqp->ack_pending = false;
 	}
-	if (rx->bth.ackreq)
+	if (rx->bth.ackreq) {
+		vhca_qp_port(qp)->rc.ack_requests++;
 		acknowledge(qp, psn);
+	}
 }
 
 static bool begins(u8 opcode)
@@ -316,8 +318,13 @@ static void replay(struct rvt_qp *qp, const struct vhca_rx *rx, u32 psn)
 		*e = again;
 		e->psn = psn;
 	}
-	if (e->sent == VHCA_REPLY_SENT)
+	if (e->sent == VHCA_REPLY_SENT) {
 		e->sent = VHCA_REPLY_AGAIN;
+		if (read)
+			vhca_qp_port(qp)->rc.read_replays++;
+		else
+			vhca_qp_port(qp)->rc.atomic_replays++;
+	}
 	if (at == qp->s_tail_ack_queue || is_older(qp, at, qp->s_tail_ack_queue) ||
 	    qp->s_tail_ack_queue == qp->r_head_ack_queue) {
 		qp->s_tail_ack_queue = at;

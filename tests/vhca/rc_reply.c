@@ -21,6 +21,10 @@ static bool send_ack(struct rvt_qp *qp, u32 syndrome, u32 psn)
 		return false;
 	memcpy(ext, &aeth, 4);
 	vhca_qp_put(qp, packet, NULL);
+	if (!syndrome)
+		vhca_qp_port(qp)->rc.acks++;
+	else if (syndrome >> 5 == IB_RNR_NAK >> 5)
+		vhca_qp_port(qp)->rc.rnr_naks++;
 	return true;
 }
 

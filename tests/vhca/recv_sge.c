@@ -31,8 +31,8 @@ void vhca_recv_complete(struct rvt_qp *qp, const struct vhca_rx *rx, enum ib_wc_
 		.byte_len = length,
 		.qp = &qp->ibqp,
 		.src_qp = qp->remote_qpn,
-		.slid = rdma_ah_get_dlid(&qp->remote_ah_attr),
-		.sl = rdma_ah_get_sl(&qp->remote_ah_attr),
+		.slid = rx->slid,
+		.sl = rx->sl,
 		.port_num = qp->port_num,
 	};
 

@@ -221,3 +221,12 @@ void vhca_traps_stop(struct vhca_port *port)
 	spin_unlock_irqrestore(&port->trap_lock, flags);
 	cancel_delayed_work_sync(&port->trap_work);
 }
+
+void vhca_traps_again(struct vhca_port *port)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&port->trap_lock, flags);
+	port->traps_stopped = false;
+	spin_unlock_irqrestore(&port->trap_lock, flags);
+}

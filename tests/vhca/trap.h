@@ -6,7 +6,9 @@
 #include "vhca.h"
 
 void vhca_traps_init(struct vhca_port *port);
+/* May be called again. */
 void vhca_traps_stop(struct vhca_port *port);
+void vhca_traps_again(struct vhca_port *port);
 
 /* Traps 257 and 258: a packet with a wrong P_Key or Q_Key came for @qpn. Any context. */
 void vhca_trap_bad_key(struct vhca_port *port, __be16 trap, u32 key, const struct vhca_rx *rx,

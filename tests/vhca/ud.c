@@ -105,7 +105,10 @@ enum vhca_step vhca_ud_request(struct rvt_qp *qp)
 	if (lane == 15 && qp->ibqp.qp_type != IB_QPT_SMI) {
 		port->counters.xmit_discards++;
 	} else {
-		if (!vhca_lane_room(port, lane, to_vhca_qp(qp)))
+		/* The copy of a multicast packet, if it has one, takes up room, too. */
+		if ((is_multicast(&to) &&
+		     !vhca_lane_room(port, VHCA_LANE_LOOP, to_vhca_qp(qp))) ||
+		    !vhca_lane_room(port, lane, to_vhca_qp(qp)))
 			return VHCA_IDLE;
 		build(port, qp, wqe, &to, lane);
 	}

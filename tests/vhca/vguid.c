@@ -51,7 +51,8 @@ static void ask(struct work_struct *work)
 	bool remove = mask;
 	unsigned int wait = RETRY_MS;
 
-	if (READ_ONCE(port->vguids_known) || port->state != IB_PORT_ACTIVE)
+	if (READ_ONCE(port->vguids_stopped) || READ_ONCE(port->vguids_known) ||
+	    port->state != IB_PORT_ACTIVE)
 		return;
 	if (!remove)
 		mask = entries(port, &rec, false);
@@ -97,4 +98,10 @@ void vhca_vguids_init(void)
 void vhca_vguids_exit(void)
 {
 	ib_sa_unregister_client(&sa_client);
+}
+
+void vhca_vguids_again(struct vhca_port *port)
+{
+	WRITE_ONCE(port->vguids_stopped, false);
+	vhca_vguids_tell(port);
 }

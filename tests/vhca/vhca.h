@@ -59,6 +59,15 @@ struct vhca_lane {
 	struct list_head packets;
 	struct list_head waiting;	/* vhca_qp.waiting */
 	u32 count;
+	u32 places;			/* promised to queue pairs; vhca_qp.place_in */
+};
+
+/* What the transport counts beside rdmavt's. */
+struct vhca_rc_counters {
+	u64 acks;			/* sent, without NAKs */
+	u64 ack_requests;		/* executed, that asked for an ACK */
+	u64 rnr_naks;			/* sent */
+	u64 read_replays, atomic_replays;
 };
 
 /* The cable; its pump is the only user, but for kick. */
@@ -69,6 +78,7 @@ struct vhca_wire {
 	struct delayed_work tick;
 	struct vhca_credits credits;
 	u32 session, sequence;
+	u32 next;			/* the switch's sequence */
 	unsigned long heard, told;	/* jiffies */
 	u64 blocked_since;		/* ns; there are packets, and no credits */
 	bool attached;			/* we have had WELCOME */
@@ -106,9 +116,12 @@ struct vhca_port {
 	spinlock_t lane_lock;		/* lanes, arbiter */
 	struct vhca_lane lane[VHCA_LANES];
 	struct vhca_arbiter arbiter;
+	u32 lane_most;			/* packets that a lane has held at a time */
 
 	struct vhca_wire wire;
 	struct vhca_counters counters, counters_base[2];
+	struct vhca_rc_counters rc;
+	u64 wire_lost;			/* messages of the switch that did not come */
 
 	spinlock_t trap_lock;
 	struct vhca_trap traps[VHCA_MAX_TRAPS];
@@ -147,7 +160,11 @@ struct vhca_qp {
 	struct work_struct work;	/* runs the engine */
 
 	struct list_head waiting;	/* at a lane; port->lane_lock */
-	struct vhca_port *waits_at;
+	struct vhca_port *waits_at;	/* there it waits, or has waited */
+	u8 waits_in;
+	bool woken;			/* by that lane, whose next one is still to be; its lane_lock */
+	struct vhca_port *place_at;	/* a place in a lane is ours, or NULL; its lane_lock */
+	u8 place_in;
 	atomic_t queued;		/* packets of ours in lanes */
 
 	unsigned long events;		/* bits of enum ib_event_type, raised after unlocking */
@@ -225,7 +242,13 @@ void vhca_hotplug_exit(void);
 /* device.c */
 int vhca_dev_register(struct vhca_dev *dev);
 void vhca_dev_unregister(struct vhca_dev *dev);
+/* NULL for another driver's. */
+struct vhca_dev *vhca_dev_of(struct ib_device *device);
 void vhca_dev_event(struct vhca_port *port, enum ib_event_type event);
+
+/* agents.c */
+int vhca_agents_init(void);
+void vhca_agents_exit(void);
 
 /* mmap.c */
 int vhca_mmap(struct ib_ucontext *context, struct vm_area_struct *vma);

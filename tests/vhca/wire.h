@@ -43,8 +43,8 @@
  * has an SMA. It says what the port is with VHCA_PORT, whenever it changes and with each keep-alive,
  * and VFs are told the same; a VF's port has its state from there.
  *
- * Sequence: counts the sender's messages; gaps tell about lost datagrams. It does not order
- * anything: datagrams of a unix socket and of lo come in order, and reordering by a fault injector is
+ * Sequence: counts the sender's messages of a session; gaps tell about lost datagrams, of which there
+ * should be none, and which both ends count. It does not order anything: datagrams of a unix socket and of lo come in order, and reordering by a fault injector is
  * to reach the transport.
  *
  * Body of VHCA_DATA: the packet from LRH to ICRC. There is no VCRC: the wire checks itself. The ICRC
@@ -107,6 +107,17 @@ struct vhca_header {
 	struct vhca_credit credit[VHCA_VLS];	/* by VL; VL15's is not used */
 	/* body */
 };
+
+/* How many messages are missing before this one, when that one was to come next; that follows it. */
+static inline __u32 vhca_wire_gap(__u32 *next, __u32 sequence)
+{
+	__u32 gap = sequence - *next;
+
+	if (gap >= 1u << 31)	/* an old one */
+		return 0;
+	*next = sequence + 1;
+	return gap;
+}
 
 /* Body of VHCA_PORT. */
 struct vhca_port_news {

@@ -126,6 +126,8 @@ static void message(struct vhca_port *port, size_t size, struct vhca_batch *batc
 		detach(port);
 		return;
 	case VHCA_WELCOME:
+		if (!w->attached)
+			w->next = be32_to_cpu(h.sequence);
 		w->attached = true;
 		w->complained = false;
 		break;
@@ -138,6 +140,7 @@ static void message(struct vhca_port *port, size_t size, struct vhca_batch *batc
 	default:
 		return;
 	}
+	port->wire_lost += vhca_wire_gap(&w->next, be32_to_cpu(h.sequence));
 	take_link(port, &h);
 	if (!w->up)
 		return;

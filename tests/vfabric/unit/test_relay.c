@@ -78,6 +78,50 @@ static void test_timing(void)
 	down();
 }
 
+/*
+ * One packet from a link to another, each of its own rate and length: it arrives when the slower one has
+ * brought its last byte, and its first byte has gone over both. The rates are those of the standard.
+ */
+static void test_rates(void)
+{
+	static const struct rate { const char *options; double gbps; } rates[] = {
+		{ "w=1 s=1", 2 }, { "w=1 s=2", 4 }, { "w=1 s=4", 8 }, { "w=2 s=1", 8 }, { "w=2 s=4", 32 },
+		{ "w=16 s=4", 16 }, { "w=4 s=4", 64 }, { "w=8 s=4", 96 }, { "w=2 e=1", 54.5454 },
+		{ "w=2 e=2", 100 }, { "w=2 e=4", 200 }, { "w=8 e=4", 600 }, { "w=8 e=8", 1200 },
+	};
+	static const double metres[] = { 0.5, 2, 30, 10000 };
+	const unsigned int n = sizeof(rates) / sizeof(*rates);
+
+	for (unsigned int i = 0; i < n * n; i++) {
+		const struct rate *a = &rates[i / n], *b = &rates[i % n];
+		double la = metres[i % 4], lb = metres[(i / 3 + i / n) % 4];
+		double ta = SIZE * 8000 / a->gbps, tb = SIZE * 8000 / b->gbps, expected;
+		struct flow_spec s = { .size = SIZE, .stop = 1, .gbps = 0.01 };
+		char text[400];
+		FILE *file;
+
+		snprintf(text, sizeof(text), "Switch 2 \"S1\"\n[1] \"H1\"[1] %s l=%g\n"
+			 "[2] \"H2\"[1] %s l=%g\n\nHca 1 \"H1\"\n[1] \"S1\"[1] w=31 s=7 e=15\n\n"
+			 "Hca 1 \"H2\"\n[1] \"S1\"[2] w=31 s=7 e=15\n", a->options, la, b->options, lb);
+		net_init(&net);
+		file = fmemopen(text, strlen(text), "r");
+		CHECK_EQ(net_read_stream(&net, file, "rates"), 0);
+		fclose(file);
+		made_of(&f, &net, 1);
+		s.from = at("H1", 1);
+		s.to = at("H2", 1);
+		CHECK(traffic_add(&f, &s) != NONE);
+		fabric_run(&f, 1000 * US);
+		/* What limits: all of the first link and then the cable, or the head and then all of the second. */
+		expected = (la + lb) * 5000;
+		expected += ta > tb + f.config.switch_delay ? ta : tb + f.config.switch_delay;
+		CHECK_EQ(f.traffic->received, 1);
+		CHECK(f.traffic->latency.max >= expected - 5);	/* of femtoseconds */
+		CHECK(f.traffic->latency.max < expected + 3 * 512);
+		down();
+	}
+}
+
 static void test_full_rate(void)
 {
 	struct flow *a;
@@ -377,6 +421,7 @@ static void test_seeds(void)
 int main(void)
 {
 	test_timing();
+	test_rates();
 	test_full_rate();
 	test_poisson();
 	test_slow_host();

@@ -62,11 +62,19 @@ static void test_notices(void)
 	CHECK_EQ(manager.traps[1].notice[14], 2);
 	CHECK_EQ(number(&manager.traps[2]), 144);
 	CHECK_EQ(be16_at(manager.traps[2].notice + 12), f.ports[at("H1", 1)].lid);
+	CHECK_EQ(manager.traps[2].notice[15], 0);
+	CHECK_EQ(be16_at(manager.traps[2].notice + 20), 0);
+	/* Another change of the same port is another notice. */
+	sma_describe(&f, net_find(&net, "H1"), "a new name");
+	CHECK_EQ(manager.ntraps, 4);
+	CHECK_EQ(number(&manager.traps[3]), 144);
+	CHECK_EQ(manager.traps[3].notice[15], 1);
+	CHECK_EQ(be16_at(manager.traps[3].notice + 20), 1);
 	/* News of the same kind takes the place of what is not answered yet, and its answer is another. */
 	trap_link_state(&f, node);
-	CHECK_EQ(manager.ntraps, 3);
+	CHECK_EQ(manager.ntraps, 4);
 	repress(node, 1);
-	CHECK_EQ(manager.ntraps, 3);
+	CHECK_EQ(manager.ntraps, 4);
 	while (manager.ntraps)
 		repress(manager.traps[0].node, manager.traps[0].tid);
 }

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The kernel sends a request again whose answer does not come, and tells the program when none has come at
+ * all; libumad2sim has no clock, so we do it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "manager.h"
+#include "sma.h"
+
+#define ANSWER_MS 1000	/* from outside */
+#define RESEND_MS 50	/* within the model, where nothing takes that long */
+#define RESENDS 3	/* OpenSM's transaction_retries */
+
+static struct pending *add(struct fabric *f, uint32_t client, const uint8_t *mad, unsigned int ms)
+{
+	struct manager *m = f->manager;
+	struct pending *pending = realloc(m->pending, (m->npending + 1) * sizeof(*pending));
+
+	if (!pending)
+		return NULL;
+	m->pending = pending;
+	pending += m->npending++;
+	memset(pending, 0, sizeof(*pending));
+	pending->client = client;
+	pending->until_ms = m->now_ms + ms;
+	memcpy(pending->mad, mad, 256);
+	return pending;
+}
+
+void pending_expect(struct fabric *f, uint32_t client, const uint8_t *mad)
+{
+	add(f, client, mad, ANSWER_MS);
+}
+
+void pending_resend(struct fabric *f, uint32_t client, const struct mad_address *to,
+		    const uint8_t *mad)
+{
+	struct pending *p = add(f, client, mad, RESEND_MS);
+
+	if (!p)
+		return;
+	p->to = *to;
+	p->tries = RESENDS;
+}
+
+int pending_came(struct manager *m, const uint8_t *mad)
+{
+	uint64_t tid = be64_at(mad + 8);
+
+	for (uint32_t i = 0; i < m->npending; i++) {
+		if (be64_at(m->pending[i].mad + 8) != tid)
+			continue;
+		m->pending[i] = m->pending[--m->npending];
+		m->answered_tids[m->nanswered++ % ANSWERED] = tid;
+		return 1;
+	}
+	for (uint32_t i = 0; i < ANSWERED; i++)
+		if (tid && m->answered_tids[i] == tid)
+			return 0;
+	return 1;
+}
+
+int pending_expire(struct fabric *f)
+{
+	struct manager *m = f->manager;
+	int wait = -1;
+
+	for (uint32_t i = m->npending; i-- > 0;) {
+		struct pending p;
+
+		if (i >= m->npending)	/* answers have come meanwhile */
+			continue;
+		p = m->pending[i];
+		if (p.until_ms > m->now_ms) {
+			if (wait < 0 || p.until_ms - m->now_ms < (uint64_t)wait)
+				wait = p.until_ms - m->now_ms;
+			continue;
+		}
+		if (p.client < m->nclients && m->clients[p.client].fd >= 0 && p.tries) {
+			m->pending[i].tries--;
+			m->pending[i].until_ms = m->now_ms + RESEND_MS;
+			mad_send(f, m->clients[p.client].port, &p.to, p.mad);
+			wait = 0;
+			continue;
+		}
+		m->pending[i] = m->pending[--m->npending];
+		if (p.client < m->nclients && m->clients[p.client].fd >= 0)
+			client_give_up(f, p.client, p.mad);
+	}
+	return wait;
+}
