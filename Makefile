@@ -2,14 +2,14 @@
 # repath: see README.md. All outputs go to build/; what belongs to one kernel to build/RELEASE/.
 #
 #   make                    the module, the shim library, the tools, OpenSM's plugin
-#   make check              all tests; the last line sums them up
+#   make check              all tests; the last line sums them up (the debug kernel only if it is built)
 #   make check-style        shellcheck, sparse, kernel-doc, checkpatch
 #   make check-unit         unit tests on the host, KUnit suites in a guest
 #   make check-vm T=NAME    tests between guests (T: names or patterns; default all)
 #   make check-kernel       KUnit, tracking, a move, a software HCA: for KERNEL=6.12
 #   make check-debug        the same and more on the debug kernel, which it builds (15 minutes)
 #   make check-dkms         the Debian packages, and DKMS in clean roots
-#   make check-ci           check, and all three of these (the debug kernel only if it is built)
+#   make check-ci           check, and all three of these
 #   make demo               perftest survives a live migration
 #   make demo-repath        queue pairs follow OpenSM to other lanes when links go down
 #   make bench              measurements
@@ -84,7 +84,7 @@ module:
 .PHONY: check check-style check-unit check-vm check-kernel check-debug check-dkms check-ci demo demo-repath bench
 check: setup
 	+@$(BUILD) guest-files unit
-	@UNIT="$(UNIT)" tests/run style unit kunit vm
+	@UNIT="$(UNIT)" tests/run style unit kunit vm debug
 check-style: setup
 	@tests/run style
 check-unit: setup

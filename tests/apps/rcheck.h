@@ -48,6 +48,7 @@ enum plant {
 	PLANT_WRONG_IMM,
 	PLANT_WRONG_WRID,
 	PLANT_WRONG_QPN,
+	PLANT_STILL,
 	PLANTS
 };
 
@@ -86,6 +87,7 @@ struct options {
 	bool alone;
 	bool overrun;
 	bool tail;
+	bool fork, fork_init;
 	double seconds;
 	double interval;
 	double stall;
@@ -146,6 +148,9 @@ struct link {
 	uint32_t last_write_len;
 	bool order_planted;
 
+	double last_progress;		/* when it had a completion; 0: none yet */
+	uint64_t round;			/* the last one that it had a completion in */
+
 	uint64_t recvs_posted, recvs_done;
 	uint64_t next_rseq, last_seq, writes_ok, data_got;
 	uint64_t told, wtold;		/* what we told the peer */
@@ -183,6 +188,10 @@ struct check {
 
 	double started, now, last_progress, max_gap, interval_gap, settle_from;
 	double hold_until, pause_until;
+	double flow_from;	/* since when there was never no progress at all for long */
+	uint64_t rounds;	/* how often all links had a completion */
+	uint32_t in_round;	/* links that had one in this round */
+	uint32_t turn;		/* the link that may send first */
 	uint64_t sent[MSG_OPS], received[MSG_OPS], cqes, async_events, events;
 };
 
@@ -192,10 +201,11 @@ void options_parse(struct check *c, int argc, char **argv);
 /* rcheck_link.c */
 void links_create(struct check *c);
 void links_connect(struct check *c);
-void links_destroy(struct check *c);
+void links_destroy(struct check *c, bool look);	/* @look: they must be as they were */
 
 /* rcheck_send.c */
-void link_send(struct check *c, struct link *l);
+bool rate_allows(const struct check *c);
+bool link_send(struct check *c, struct link *l);
 void link_flush(struct check *c, struct link *l);
 void send_completed(struct check *c, struct link *l, const struct ibv_wc *wc);
 
@@ -207,6 +217,11 @@ bool link_verify_end(struct check *c, struct link *l);
 /* rcheck_wait.c */
 void wait_set_up(struct check *c);
 void wait_and_poll(struct check *c, bool poll_anyway);
+
+/* rcheck_still.c */
+void link_progressed(struct check *c, struct link *l);
+void check_times(struct check *c);
+void check_all_sent(struct check *c);
 
 /* rcheck_report.c */
 double seconds_now(void);

@@ -44,23 +44,25 @@ static const char usage[] =
 "      --tail             never signal the last request: some are always under way, unasked for\n"
 "      --overrun          send what the other end has no receives for, too; it waits for them\n"
 "      --alone            the other process may vanish: completions tell the end, not its socket\n"
-"      --plant WHAT       make a fault: loss, write-loss, dup, order, damage, read, atomic,\n"
-"                         missing-cqe, double-cqe, wrong-imm, wrong-wrid, wrong-qpn\n"
+"      --fork             have two children meanwhile: one does nothing, the other execs\n"
+	"      --fork-init        ibv_fork_init() before anything\n"
+	"      --plant WHAT       make a fault: loss, write-loss, dup, order, damage, read, atomic,\n"
+"                         missing-cqe, double-cqe, wrong-imm, wrong-wrid, wrong-qpn, still\n"
 " Reporting\n"
 "  -i, --interval SEC     a line of JSON so often\n"
 "  -N, --numbers          QPNs, keys, GID at the start and at the end\n"
-"      --stall SEC        without progress is a failure (90)\n"
+"      --stall SEC        without progress, of all or of one queue pair, is a failure (90)\n"
 "Exit status: 0 all was right, 1 something was not, 2 could not run.\n";
 
 static const char *const plant_names[PLANTS] = {
 	"none", "loss", "write-loss", "dup", "order", "damage", "read", "atomic", "missing-cqe",
-	"double-cqe", "wrong-imm", "wrong-wrid", "wrong-qpn",
+	"double-cqe", "wrong-imm", "wrong-wrid", "wrong-qpn", "still",
 };
 
 enum {
 	OPT_VARY = 256, OPT_SGES, OPT_EPOLL, OPT_POLL, OPT_SELECT, OPT_NONBLOCK, OPT_BUSY,
 	OPT_NEW_POST, OPT_EX_CQ, OPT_SPLIT_CQ, OPT_CQS, OPT_SIG_ALL, OPT_TIMEOUT, OPT_RETRY,
-	OPT_NO_RECV, OPT_PAUSE, OPT_PLANT, OPT_STALL, OPT_BALLAST, OPT_ALONE, OPT_OVERRUN,
+	OPT_FORK, OPT_FORK_INIT, OPT_NO_RECV, OPT_PAUSE, OPT_PLANT, OPT_STALL, OPT_BALLAST, OPT_ALONE, OPT_OVERRUN,
 	OPT_TAIL,
 };
 
@@ -96,6 +98,8 @@ static const struct option longs[] = {
 	{ "ballast", required_argument, NULL, OPT_BALLAST },
 	{ "no-recv-ms", required_argument, NULL, OPT_NO_RECV },
 	{ "pause-ms", required_argument, NULL, OPT_PAUSE },
+	{ "fork", no_argument, NULL, OPT_FORK },
+	{ "fork-init", no_argument, NULL, OPT_FORK_INIT },
 	{ "plant", required_argument, NULL, OPT_PLANT },
 	{ "interval", required_argument, NULL, 'i' },
 	{ "numbers", no_argument, NULL, 'N' },
@@ -203,6 +207,8 @@ static bool parse_local(struct options *opt, int o, const char *arg)
 	case OPT_BALLAST: opt->ballast = number(arg, 0, 65536); break;
 	case OPT_NO_RECV: opt->no_recv_ms = number(arg, 1, 600000); break;
 	case OPT_PAUSE: opt->pause_ms = number(arg, 1, 600000); break;
+	case OPT_FORK: opt->fork = true; break;
+	case OPT_FORK_INIT: opt->fork_init = true; break;
 	case OPT_PLANT: opt->plant = parse_plant(arg); break;
 	case 'i': opt->interval = duration(arg); break;
 	case 'N': opt->numbers = true; break;

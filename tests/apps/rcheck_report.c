@@ -76,9 +76,10 @@ void report_interval(struct check *c)
 		recvs += c->links[i].recvs_posted - c->links[i].recvs_done;
 	}
 	printf("{\"t\":%.3f,\"msgs\":%llu,\"rate\":%.0f,\"gap_ms\":%.1f,\"waiting\":%llu,"
-	       "\"recvs\":%llu}\n", c->now - c->started, (unsigned long long)msgs,
+	       "\"recvs\":%llu,\"rounds\":%llu}\n", c->now - c->started, (unsigned long long)msgs,
 	       (msgs - before) / (c->now - last), c->interval_gap * 1e3,
-	       (unsigned long long)waiting, (unsigned long long)recvs);
+	       (unsigned long long)waiting, (unsigned long long)recvs,
+	       (unsigned long long)c->rounds);
 	fflush(stdout);
 	last = c->now;
 	before = msgs;

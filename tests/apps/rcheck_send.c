@@ -22,6 +22,12 @@ static bool plant_now(struct check *c, const struct link *l, enum plant plant)
 	return true;
 }
 
+/* One link, not the first, sends nothing any more, no credits either, which stops the other end's. */
+static bool plant_still(const struct check *c, const struct link *l)
+{
+	return c->opt.plant == PLANT_STILL && l->index == 1 && l->seq >= PLANT_AT;
+}
+
 static uint64_t outstanding(const struct link *l)
 {
 	return l->posted - l->retired;
@@ -321,7 +327,7 @@ static bool credit_is_due(const struct check *c, const struct link *l)
 	       l->writes_ok - l->wtold >= c->nwrite / 4;
 }
 
-static bool rate_allows(const struct check *c)
+bool rate_allows(const struct check *c)
 {
 	uint64_t total = 0;
 	int op;
@@ -333,17 +339,21 @@ static bool rate_allows(const struct check *c)
 	return total < (c->now - c->started) * c->traffic.rate;
 }
 
-/* Posts whatever may be posted on this link now. */
-void link_send(struct check *c, struct link *l)
+/* Posts whatever may be posted on this link now; of data one list, if there is a rate. Was there data? */
+bool link_send(struct check *c, struct link *l)
 {
+	uint32_t most = c->traffic.rate ? c->traffic.list : UINT32_MAX, n = 0;
 	struct batch b = { .n = 0 };
 
-	while (c->sender && c->phase == RUNNING && !c->failure[0] && rate_allows(c)) {
+	if (plant_still(c, l))
+		return false;
+	while (c->sender && c->phase == RUNNING && !c->failure[0] && n < most && rate_allows(c)) {
 		enum msg_op op = next_op(c, l);
 
 		if (!may_send(c, l, op))
 			break;
 		build(c, l, &b, op);
+		n++;
 		if (b.n >= c->traffic.list)
 			post(c, l, &b);
 	}
@@ -352,6 +362,7 @@ void link_send(struct check *c, struct link *l)
 	if (c->phase == RUNNING && c->opt.tail && ends_signaled(c, l) && outstanding(l) < c->nsend)
 		build(c, l, &b, MSG_READ);
 	post(c, l, &b);
+	return n;
 }
 
 /* A last signalled request, when nothing else would bring the completion of those before. */

@@ -145,7 +145,7 @@ static void completed(struct check *c, struct ibv_wc *wc)
 		if (c->last_progress && gap > c->interval_gap)
 			c->interval_gap = gap;
 	}
-	c->last_progress = c->now;
+	link_progressed(c, l);
 	if (recv)
 		recv_completed(c, l, wc);
 	else

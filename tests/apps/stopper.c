@@ -4,8 +4,9 @@
  * libibrepath.so, it sees each word that the shim is about to say to the module:
  *
  *	$STOPPER is a file; while it has the line
- *		kill|stop before|after reply|msg NUMBERS
- *	the process gets SIGKILL or SIGSTOP before, or after, it says REPLY with this stage (enum
+ *		kill|stop|exit before|after reply|msg NUMBERS
+ *	the process gets SIGKILL, SIGSTOP, or SIGQUIT, at which rcheck destroys what it has and
+ *	exits, before, or after, it says REPLY with this stage (enum
  *	repath_stage), or PEER_SEND with this type (enum repath_msg): the first one of NUMBERS, a bit
  *	mask in hexadecimal. The file is removed first.
  *	$STOPPER_ABI: the version of the interface that the shim says it has.
@@ -49,7 +50,7 @@ static int wanted(struct point *p)
 	fclose(f);
 	if (n != 4)
 		return 0;
-	p->sig = strcmp(what, "kill") ? SIGSTOP : SIGKILL;
+	p->sig = !strcmp(what, "kill") ? SIGKILL : !strcmp(what, "exit") ? SIGQUIT : SIGSTOP;
 	p->after = !strcmp(when, "after");
 	p->cmd = strcmp(of, "msg") ? REPATH_CMD_REPLY : REPATH_CMD_PEER_SEND;
 	p->attr = strcmp(of, "msg") ? REPATH_A_OP_STAGE : REPATH_A_MSG_TYPE;
@@ -89,7 +90,10 @@ static void say_other_abi(struct nl_msg *msg)
 static void end_here(const struct point *p)
 {
 	unlink(getenv("STOPPER"));
-	raise(p->sig);	/* for this very thread: another one could stop a little later */
+	if (p->sig == SIGQUIT)	/* whoever waits for completions has to leave, this thread goes on */
+		kill(getpid(), p->sig);
+	else	/* for this very thread: another one could stop a little later */
+		raise(p->sig);
 }
 
 int nl_send_auto(struct nl_sock *sk, struct nl_msg *msg)

@@ -7,7 +7,8 @@ is run once more if the machine was not there for it in the second: more than 5 
 were stolen, or nothing ran for more than a second.
 
 What a machine that stands still does not cause is never tried again: a kernel's complaint, whatever
-else failed; what a checker says of data, order and completions; a crash of a program under the shim.
+else failed; what a checker says of data, order and completions; a crash of a program under the shim; a
+standstill of both ends, or of one queue pair among others that go on.
 """
 
 import glob
@@ -25,7 +26,7 @@ LATE = re.compile(r"^FAIL [\d.]+s \w+: (TimeoutError|NetworkStalled):", re.M)
 # (Of what is parked, as by a resume that was too late, `repath` says that nothing is lost.)
 CHECKED = re.compile(r"\bdamage\b|(?<!\bnothing )\bis lost\b|\bis doubled|doubled completion"
                      r"|in wrong order|wrong immediate|never posted|missing completion"
-                     r"|not what was written|was executed \d+ times"
+                     r"|not what was written|was executed \d+ times|\bstood still\b"
                      r"|Sanitizer|(LD_PRELOAD=[^\n]*: (status |ended \()|rcheck failed \()1(34|39)\b")
 
 

@@ -113,6 +113,7 @@ class Bed:
         self.booted = None if self.kernel.debug else booted.of_run()
         self.icount = False
         self.at_end = []                # what a test has running outside of guests: called
+        self.judges = []                # called when a test has passed: what it leaves is right
         self._macs = 0
         self._vmlinux = self._initrd = None
 
@@ -248,9 +249,15 @@ class Bed:
     def __enter__(self):
         return self
 
+    def judge(self):
+        """When a test has passed."""
+        for judge in self.judges:
+            judge()
+
     def __exit__(self, kind, error, trace):
         try:
             if kind is None:
+                self.judge()
                 self.check()
         finally:
             self.close()

@@ -30,6 +30,10 @@ OpenSM with libosmrepath.so, and what its file of options says:
 
     fabric = bed.fabric("mesh:3x2", opensm="-R lash -Q", repath="method hybrid")
     fabric.repath_status()["notices"]
+
+When a test has passed that wants it, repath fabric check judges what OpenSM has set, if it still runs:
+
+    fabric.judged = True
 """
 
 import json
@@ -104,6 +108,8 @@ class Fabric:
         self.vguids = vguids or {}
         self.repath = repath
         self.sm_jobs = []
+        self.judged = False
+        bed.judges.append(self.judge)
         if "\n" in topology:
             path = os.path.join(bed.directory, "topology")
             with open(path, "w") as f:
@@ -251,12 +257,39 @@ class Fabric:
         job = self.place[host].start(
             f"mkdir -p {name}; OSM_TMP_DIR={name} OSM_CACHE_DIR={name} exec opensm "
             f"-g {self.port_guid(host):#x} -e -f {name}/log {options} >{name}/out 2>&1")
+        job.host = host
         self.sm_jobs.append(job)
         return job
 
     def sm_log(self, host=None):
         host = host or next(iter(self.hosts))
         return self.place[host].run(f"cat /run/opensm-{host}/log")
+
+    def judge(self, patience=30):
+        """Fail if something is wrong in what OpenSM has set: nobody must be unreached, or can wait for ever."""
+        running = [job.host for job in self.sm_jobs
+                   if job.host in self.hosts and self.place[job.host].alive and job.running and
+                   not self.place[job.host].status(
+                       f"[ -e /sys/class/infiniband/{self.hosts[job.host]} ]")]
+        end = time.monotonic() + patience
+        # A sweep may be under way, and MADs be lost.
+        while self.judged and running and (wrong := self._wrong(running[0])):
+            if time.monotonic() > end:
+                raise AssertionError(f"repath fabric check: {wrong}")
+            time.sleep(1)
+
+    def _wrong(self, host):
+        """What is. One engine does not avoid credit loops."""
+        engine = re.findall(r"(\S+) tables configured", self.sm_log(host))
+        try:
+            said = self.place[host].run(f"repath -j fabric check dev {self.hosts[host]} 2>&1",
+                                        timeout=60, check=False)
+        except TimeoutError as error:
+            return str(error)
+        if not said.startswith("{"):
+            return said or "nothing"
+        return [fault["what"] for fault in json.loads(said)["faults"] if fault["wrong"] and
+                not (engine[-1:] == ["minhop"] and fault["kind"] == "credit-loop")]
 
     def repath_status(self, host=None):
         """What libosmrepath.so says of itself in the OpenSM at a host."""
@@ -288,6 +321,13 @@ class Fabric:
         """Run a line on vfabric's console; what it printed. Raises if it failed."""
         control = os.path.join(self._outside, "vfabric") if self._outside else CONTROL
         return self._vfabric("-k", control, line, timeout=timeout)
+
+    def faults(self, port):
+        """What has gone wrong on the cable that a port ("S1[2]") sends on: {what: packets}. A Fault line
+        must have named the port."""
+        names, *lines = (line.split(",") for line in self.command("Results faults").splitlines())
+        line, = (line for line in lines if line[0] == port)
+        return dict(zip(names[1:], map(int, line[1:])))
 
     def play(self, script, program="qpscript"):
         """Run a script of qpscript's; what it said is shown if a line fails."""

@@ -63,6 +63,7 @@ class Mover:
 
     def __init__(self, comm="rcheck"):
         self.comm = comm
+        self.burned = 40        # queue pairs, at each move
         self.moves = 0
         self.inflight = []      # send requests under way, where that was looked at
         self.suspended = []     # the operations as `repath` told them, in order
@@ -104,7 +105,7 @@ class Mover:
 
     def burn(self, guest):
         """Queue pairs and regions of no use: what comes after has numbers never seen before."""
-        count = 40 * self.moves + 1
+        count = self.burned * self.moves + 1
         guest.run(f"holdqp -b -d {self.device(guest)} -q {count} -m {2 * count}")
 
     def swap(self, guest, inflight=True):

@@ -14,6 +14,10 @@ REASONS = {
     "AssertionError: DRAINED doubled: no such message was seen": False,
     "AssertionError: resume: 4\nrepath: operation 7 on rxe0 parked: no answer; the processes wait, "
     "nothing is lost: 'repath resume 7 on DEV' when there is a device": False,
+    "TimeoutError: no 200 messages more:": False,
+    "Standstill: both ends stood still for 60 s:": True,
+    "TimeoutError: both ends stood still for 60 s:": True,
+    'AssertionError: rcheck failed (1):\n{"error":"QP 1 (0x2f): stood still for 91 s, ..."}': True,
     "CommandFailed: <b: env  ib_write_bw -R>: status 139:": False,
     "CommandFailed: <b: env LD_PRELOAD=/x/libibrepath.so ib_write_bw -R>: status 139:": True,
     "AssertionError: <b: exec env LD_PRELOAD=/x/libibrepath.so rcheck>: ended (139):": True,

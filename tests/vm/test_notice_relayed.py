@@ -9,6 +9,7 @@ import shlex
 import struct
 import time
 
+from agent import Refused, connect
 from hypervisor import give_agent, relay
 from test_notice_heard import count, paths, subscriptions, wait_count, wait_subscribed
 from test_sm_plugin import told
@@ -66,6 +67,37 @@ def port_of_agent(vm):
                   "[ $(cat $p/name) = repath.0 ] && echo /dev/${p##*/}; done").strip()
 
 
+def only_its_own(pf, vms, stranger, lids):
+    """Each VF has been told what its own port was, as often, and the one that nobody relays to nothing."""
+    heard = {dev: count(pf, dev, "notice-rx") - count(pf, dev, "notice-again")
+             for dev in ("vhca1", "vhca5")}
+    assert heard["vhca1"] and heard["vhca5"], heard
+    for vm, dev in vms:
+        wait_count(vm, dev, "notice-relayed", heard["vhca1"])
+        assert count(vm, dev, "notice-relayed") == heard["vhca1"], (dev, heard)
+        assert count(vm, dev, "notice-rx") == 0
+        assert {path["slid"] for path in repath(vm, f"path dev {dev}")} == {lids[0]}
+    vm, dev = stranger
+    for name in "notice-relayed", "notice-rx", "notice-repath", "notice-unpath":
+        assert count(vm, dev, name) == 0, (dev, name)
+    assert not any(path["relayed"] for path in repath(vm, f"path dev {dev}")), repath(vm, "path")
+    return heard
+
+
+def not_begun(vm, dev, lids):
+    """A notice for a VF whose hypervisor has not begun to tell it anything."""
+    agent = connect(vm.agent_path)
+    try:
+        agent.ask("relay", dev=dev, port=1, notice=notice(lids[1], lids[0], 9))
+        raise AssertionError(f"{dev} has taken what it was not told to expect")
+    except Refused as refused:
+        assert refused.answer["code"] == "ENOTCONN", refused.answer
+    finally:
+        agent.close()
+    assert count(vm, dev, "notice-relayed") == 0
+    assert all(path["sl"] != 9 for path in repath(vm, f"path dev {dev}"))
+
+
 def nothing_upward(fabric, job, agent, vm, other, lids):
     """A guest says to its hypervisor what that would say to it, while it is told something itself. It
     misses that, and makes it good when it listens again; the others are told as ever."""
@@ -98,7 +130,7 @@ def nothing_upward(fabric, job, agent, vm, other, lids):
 
 def test(bed):
     fabric = bed.fabric("mesh:3x2,shared=2", opensm="-R lash -Q", repath="method auto", memory=320,
-                        guests={"pf": ["H1", "H5"], "vm1": ["H1v1"], "vm2": ["H1v2"]})
+                        guests={"pf": ["H1", "H5"], "vm1": ["H1v1"], "vm2": ["H1v2", "H5v1"]})
     pf, vm1, vm2 = fabric.guests
     vms = ((vm1, "vhca1v1"), (vm2, "vhca1v2"))
     for guest in fabric.guests:
@@ -124,14 +156,14 @@ def test(bed):
         assert path["relayed"] and path["sl"] == sl, path
     for pair in pairs:
         pair.wait_progress(20)
-    heard = count(pf, "vhca1", "notice-rx") - count(pf, "vhca1", "notice-again")
-    for vm, dev in vms:
-        wait_count(vm, dev, "notice-relayed", heard)
-        assert count(vm, dev, "notice-rx") == 0
+    heard = only_its_own(pf, vms, (vm2, "vhca5v1"), lids)
     status = fabric.repath_status()["signal"]
-    print(f"  notices to the host: {heard}; {status}", flush=True)
+    print(f"  notices by port: {heard}; {status}", flush=True)
     assert status["subscribers"] == 2, status
 
     nothing_upward(fabric, job, agents[0], *vms, lids)
     for pair in pairs:
         pair.finish()
+    job.kill(15)
+    job.wait(20, check=False)
+    not_begun(vm2, "vhca5v1", lids)

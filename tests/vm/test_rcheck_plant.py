@@ -20,6 +20,7 @@ FAULTS = [
     ("wrong-imm", "server", r"QP 0 .*wrong immediate data"),
     ("wrong-wrid", "client", r"QP 0 .*(which was never posted|missing completion)"),
     ("wrong-qpn", "client", r"QP \d .*says qp_num"),
+    ("still", "either", r"QP 1 .*stood still for \d+ s"),
 ]
 
 
@@ -28,10 +29,10 @@ def test(bed):
     for number, (fault, end, words) in enumerate(FAULTS):
         port = 18600 + number
         server = a.start(f"exec rcheck -p {port} --stall 10")
-        client = b.start(f"exec rcheck -p {port} --stall 10 -T 20 -b -q 2 --plant {fault} "
+        client = b.start(f"exec rcheck -p {port} --stall 10 -T 40 -b -q 2 --plant {fault} "
                          f"{a.mgmt_ip}")
         for job in (server, client):
-            job.wait(60, check=False)
+            job.wait(90, check=False)
             assert job.status == 1, f"{fault} was not caught ({job.status}):\n{job.output()}"
             assert not last_json(job.output())["ok"]
         seen = {"server": [server], "client": [client], "either": [server, client]}[end]

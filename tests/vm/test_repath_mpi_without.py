@@ -25,7 +25,7 @@ def test(bed):
     slow_links(fabric)
     program = "rings"
     rounds = PROGRAMS[program][1]
-    job = start(fabric, program)
+    job = start(fabric, program, rounds)
     wait_round(job, rounds * 3 // 10)
     reroute(fabric)
     at, since = job.rounds, time.monotonic()

@@ -107,11 +107,107 @@ GONE_NAK = f"""
     !vfabric -k /run/vfabric 'Fault "S2"[1] slow=100'
 """
 
+# Requests that each ask for an ACK are answered together when there was no room for the ACKs.
+ACKS = f"""
+    open a vhca1 1
+    open b vhca2 1
+    connect a b timeout=18
+    recv b 40
+    {HELD_UP}
+    send a 40 64
+    done b recv 40 success
+    !vfabric -k /run/vfabric 'Fault "S2"[1] slow=100'
+    done a send 40 success
+"""
+
+# No receive is there (without a shared queue the sender would know): it is told so until one is.
+NOT_READY = """
+    open a vhca1 1
+    open b vhca2 1 srq
+    connect a b
+    send a 3 3000
+    quiet a 100
+    recv b 3
+    done a send 3 success
+    done b recv 3 success
+"""
+
+# Or until it has had enough: told once more than it retries.
+NEVER_READY = """
+    open a vhca1 1
+    open b vhca2 1 srq
+    connect a b rnr=3 timeout=20
+    send a 1 64
+    done a send 1 rnr_retry_counter_exceeded
+    is a state err
+"""
+
+# Three queue pairs share a lane that is full. The link goes down, and with it what is there: each of them
+# comes to its end, datagrams that can not be sent being discarded.
+LINK_DOWN = """
+    open a vhca1 1 ud
+    open b vhca2 1 ud
+    open c vhca1 1 ud
+    open d vhca2 1 ud
+    open e vhca1 1 ud
+    open f vhca2 1 ud
+    connect a b
+    connect c d
+    connect e f
+    !vfabric -k /run/vfabric 'Fault "S1"[2] slow=1000000'
+    send a 1000 2000
+    send c 1000 2000
+    send e 1000 2000
+    !sleep 0.1
+    !vfabric -k /run/vfabric 'Unlink "H1"[1]'
+    done a send 1000 success
+    done c send 1000 success
+    done e send 1000 success
+    !vfabric -k /run/vfabric 'Fault "S1"[2] slow=100'
+    !vfabric -k /run/vfabric 'Relink "H1"[1]'
+"""
+
+DEPTH = 64      # VHCA_LANE_DEPTH
+
+
+def counter(fabric, hca, name):
+    return int(fabric.guest.run(f"cat /sys/class/infiniband/{hca}/ports/1/vhca/{name}"))
+
+
+def counted(fabric, script, *counters):
+    """By how much (HCA, name) have grown when it has run."""
+    before = [counter(fabric, *which) for which in counters]
+    fabric.play(script)
+    return [counter(fabric, *which) - was for which, was in zip(counters, before)]
+
+
+def acknowledgements(fabric):
+    wanted, acks = counted(fabric, ACKS, ("vhca2", "rc_ack_requests"), ("vhca2", "rc_acks"))
+    print(f"  {wanted} requests, {acks} ACKs", flush=True)
+    assert wanted >= 40, wanted
+    assert 1 <= acks <= wanted / 4, f"{acks} ACKs for {wanted} packets"
+
+    naks = ("vhca1", "rc_rnr_naks"), ("vhca2", "rc_rnr_naks_sent")
+    heard, sent = counted(fabric, NOT_READY, *naks)
+    assert 1 <= heard <= sent, f"not ready: told {sent} times, heard {heard}"
+    heard, sent = counted(fabric, NEVER_READY, *naks)
+    assert heard == sent == 4, f"not ready, three retries: told {sent} times, heard {heard}"
+
+
+def lanes(fabric):
+    return [counter(fabric, hca, "lane_most") for hca in fabric.hosts.values()]
+
 
 def test(bed):
-    fabric = bed.fabric("mesh:2")
+    fabric = bed.fabric("mesh:2", options="-i")
     for _ in range(5):
         for script in (REFUSED, BOTH, RESET):
             fabric.play(script)
+    acknowledgements(fabric)
+    fabric.play(LINK_DOWN)
+    fabric.wait_active()
+    # It was full, and never more than that, but for the last words of who went then.
+    assert max(lanes(fabric)) == DEPTH, lanes(fabric)
     for script in (GONE, GONE_NAK):
         fabric.play(script)
+    assert max(lanes(fabric)) <= DEPTH + 2, lanes(fabric)

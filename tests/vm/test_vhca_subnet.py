@@ -8,6 +8,7 @@ import re
 GUESTS = 2
 
 HOSTS = [f"H{n}" for n in range(1, 7)]
+DEPTH = 64      # VHCA_LANE_DEPTH
 
 
 def pair(a, server, client, timeout=60):
@@ -53,6 +54,17 @@ def counters(a, fabric):
     assert packets("-x") > before
     a.run(f"perfquery -R {at}")
     assert packets() < before + 4, "the reset reset nothing"
+
+    # All ports are the one that is asked; one that there is not has no counters, and the answer says so.
+    lid = fabric.lid("H4")
+    before = packets("-x")
+    said = a.run(f"perfquery -x -C vhca1 {lid} 255")
+    assert "PortSelect:......................255" in said, said
+    assert int(re.search(r"PortXmitPkts:\.*(\d+)", said)[1]) > before, said
+    for extended in ("", "-x"):
+        job = a.start(f"perfquery {extended} -C vhca1 {lid} 2")
+        job.wait(20, check=False)
+        assert job.status and "PortXmitPkts" not in job.output(), job.output()
 
 
 def programs(a):
@@ -108,6 +120,7 @@ def multicast(a):
 
 def test(bed):
     fabric = bed.fabric("mesh:3x2", opensm="-R lash", ipoib=True)
+    fabric.judged = True
     a = fabric.guest
     diagnostics(a, fabric)
     counters(a, fabric)
@@ -115,3 +128,6 @@ def test(bed):
     all_opcodes(a)
     ipoib(a)
     multicast(a)
+    # What waited for its turn in lanes, of all that: never more than there is room for.
+    most = a.run("cat /sys/class/infiniband/vhca*/ports/1/vhca/lane_most").split()
+    assert 0 < max(int(n) for n in most) <= DEPTH, f"packets in a lane: {most}"

@@ -39,7 +39,7 @@ def test(bed):
         pair.finish()
 
         mover.comm = "ib_write_bw"
-        jobs = start(a, b, "ib_write_bw -s 4096 -t 16 -D 15 -F -b")
+        jobs = start(a, b, "ib_write_bw -s 4096 -t 16 -D 40 -F -b")
         wait_traffic(a)
         replace(mover, b)
         wait_traffic(b)

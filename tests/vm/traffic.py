@@ -26,21 +26,41 @@ def json_lines(text, key):
     return [line for line in lines if key in line]
 
 
+def progress(job):
+    """(how many messages an rcheck or fdcheck has reported so far, how often all queue pairs had one)."""
+    lines = json_lines(job.output(), "msgs")
+    last = lines[-1] if lines else {}
+    return last.get("msgs", 0), last.get("rounds", 0)
+
+
 def messages(job):
     """How many messages an rcheck or fdcheck has reported so far."""
-    lines = json_lines(job.output(), "msgs")
-    return lines[-1].get("msgs", 0) if lines else 0
+    return progress(job)[0]
+
+
+class Standstill(AssertionError):
+    """Nothing went on at either end."""
 
 
 def wait_more(jobs, count, timeout=60):
-    """Wait until each of @jobs has reported @count messages more than now."""
-    goals = {job: messages(job) + count for job in jobs}
+    """Wait until each of @jobs has reported @count messages more than now, and on each of its links: the
+    round that is begun may be one that a link had its part in before it stopped, so the next is needed."""
+    before = {job: progress(job) for job in jobs}
     end = time.monotonic() + timeout
-    for job, goal in goals.items():
-        while messages(job) < goal:
+    for job in jobs:
+        by_link = any("rounds" in line for line in json_lines(job.output(), "msgs"))
+        while True:
+            (had, rounds), (has, now) = before[job], progress(job)
+            if has >= had + count and (not by_link or now >= rounds + 2):
+                break
             assert job.running, f"{job}: ended ({job.status}):\n{job.output()[-3000:]}"
             if time.monotonic() > end:
-                raise TimeoutError(f"no {count} messages more:\n{job.output()[-3000:]}")
+                text = job.output()[-3000:]
+                if len(before) > 1 and all(progress(each) == before[each] for each in before):
+                    raise Standstill(f"both ends stood still for {timeout} s:\n{text}")
+                assert has < had + count or now > rounds, \
+                    f"a queue pair stood still while others went on:\n{text}"
+                raise TimeoutError(f"no {count} messages more:\n{text}")
             time.sleep(0.1)
 
 

@@ -35,6 +35,7 @@ class Case:
     def __init__(self, a, b, number, who=None, point=None, options=OPTIONS, stall=60, env=""):
         self.number = number
         self.who = who
+        self.ending = "kill"
         self.point = point
         self.server_guest, self.client_guest = a, b
         self.pair = Pair(a, b, options, f"-i 0.3 --stall {stall} --alone --tail",
@@ -69,7 +70,9 @@ class Case:
         return self.pair.server if self.who == "mover" else self.pair.client
 
     def arm(self, what, point=None, guest=None):
-        """@what: "kill" or "stop"; its own point of the victim, or @point of the process in @guest."""
+        """@what: "kill", "stop" or "exit"; its own point of the victim, or @point of the process in @guest."""
+        if what != "stop":
+            self.ending = what
         when, kind, names = (point or self.point).split()
         numbers = sum(1 << (STAGES if kind == "reply" else MESSAGES)[name]
                       for name in names.split("/"))
@@ -88,11 +91,11 @@ class Case:
         return guest.run(f"cat {self.log}", check=False)
 
     def check_dead(self, open_gate=False):
-        """The victim was killed at its point; the survivor got the error that verbs define.
+        """The victim was killed, or exited, at its point; the survivor got the error that verbs define.
         @open_gate: its queue pair was not suspended then, so it learns of it as without us: from
         a request that is not answered, if it has one; the module knows in any case."""
         self.victim.wait(30, check=False)
-        assert self.victim.status == 128 + 9, f"{self}: {self.victim.status}"
+        assert self.victim.status == (0 if self.ending == "exit" else 128 + 9), f"{self}: {self.victim.status}"
         assert self.guest.status(f"[ ! -e {self.trap} ]") == 0, f"{self}: not at its point"
         self.survivor.wait(60, check=False)
         text = self.survivor.output()
