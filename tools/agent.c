@@ -142,7 +142,7 @@ static void serve_once(struct agent *ag)
 	timeout = poll_timeout(ag, port_poll(&ag->port, &fds[0]));
 	fds[1] = (struct pollfd){ .fd = ag->door ? door_event_fd(ag->door) : -1,
 				  .events = POLLIN };
-	if (!ag->port.host) {
+	if (ag->port.empty) {
 		/* POLLHUP would come back at once, again and again. */
 		poll(&fds[1], 1, timeout);
 		poll(&fds[0], 1, 0);

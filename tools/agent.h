@@ -23,6 +23,7 @@ enum job_kind { JOB_NONE, JOB_OP, JOB_DEVICE, JOB_HOOK };
  * @state: JOB_OP: as told last
  * @dev: JOB_DEVICE
  * @pid: JOB_HOOK
+ * @late: JOB_HOOK: was killed and the request answered; the process is still there
  * @pipe: JOB_HOOK: what it says
  * @output: JOB_HOOK: the first of that
  * @len: bytes of it
@@ -35,6 +36,7 @@ struct job {
 	char state[24];
 	char dev[DEV_NAME_LEN];
 	pid_t pid;
+	bool late;
 	int pipe;
 	char output[HOOK_OUTPUT];
 	size_t len;

@@ -82,27 +82,16 @@ static void read_output(struct job *job)
 	}
 }
 
-void agent_hook_look(struct agent *ag, struct job *job)
+static void answer(struct agent *ag, struct job *job, int status)
 {
 	struct json_object *o;
-	bool late = false;
-	int status;
 
-	read_output(job);
-	if (job->deadline && agent_now() >= job->deadline) {
-		late = true;
-		kill(-job->pid, SIGKILL);
-		kill(job->pid, SIGKILL);	/* before it had its own group */
-	}
-	if (waitpid(job->pid, &status, late ? 0 : WNOHANG) != job->pid)
-		return;
-	read_output(job);
 	job->output[job->len] = 0;
 	while (job->len && job->output[job->len - 1] == '\n')
 		job->output[--job->len] = 0;
-	o = agent_answer(job->id, !late && WIFEXITED(status) && !WEXITSTATUS(status));
+	o = agent_answer(job->id, !job->late && WIFEXITED(status) && !WEXITSTATUS(status));
 	out_flag(o, "hook", true);
-	if (late)
+	if (job->late)
 		out_text(o, "error", "the hook took too long and was killed");
 	else if (WIFSIGNALED(status))
 		out_text(o, "error", "the hook was killed by a signal");
@@ -110,5 +99,27 @@ void agent_hook_look(struct agent *ag, struct job *job)
 		out_text(o, "error", job->len ? job->output : "the hook failed without a word");
 	out_text(o, "output", job->output);
 	port_send(&ag->port, o);
+}
+
+/* One that a driver holds in the kernel does not even die when it is killed: nobody waits for that. */
+void agent_hook_look(struct agent *ag, struct job *job)
+{
+	bool ended;
+	int status = 0;
+
+	read_output(job);
+	ended = waitpid(job->pid, &status, WNOHANG) == job->pid;
+	if (ended)
+		read_output(job);
+	if (!job->late && !ended && job->deadline && agent_now() >= job->deadline) {
+		kill(-job->pid, SIGKILL);
+		kill(job->pid, SIGKILL);	/* before it had its own group */
+		job->late = true;
+		answer(ag, job, status);
+	}
+	if (!ended)
+		return;
+	if (!job->late)
+		answer(ag, job, status);
 	agent_job_end(job);
 }

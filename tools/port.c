@@ -10,6 +10,7 @@
 #include "port.h"
 
 #define NO_HOST_MS	50	/* POLLHUP stays for as long as no host is there */
+#define PORT_FLAGS	(O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)
 
 static bool read_name(const char *port, char *name, size_t size)
 {
@@ -55,7 +56,7 @@ bool port_open(struct port *p, const char *path)
 {
 	char found[512];
 
-	*p = (struct port){ .fd = -1 };
+	*p = (struct port){ .fd = -1, .path = path, .empty = true };
 	if (!path) {
 		if (!find_port(found, sizeof(found))) {
 			fprintf(stderr,
@@ -65,7 +66,7 @@ bool port_open(struct port *p, const char *path)
 		}
 		path = found;
 	}
-	p->fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	p->fd = open(path, PORT_FLAGS);
 	if (p->fd < 0) {
 		fprintf(stderr, "repath: agent: %s: %s\n", path,
 			errno == EBUSY ? "another agent has it open" : strerror(errno));
@@ -79,16 +80,19 @@ int port_poll(const struct port *p, struct pollfd *fd)
 	*fd = (struct pollfd){ .fd = p->fd, .events = POLLIN };
 	if (p->pending)
 		fd->events |= POLLOUT;
-	return p->host ? -1 : NO_HOST_MS;
+	return p->empty ? NO_HOST_MS : -1;
 }
 
-/* Another host will not know what the last one had begun to say, or was still to hear. */
-static void host_left(struct port *p)
+/* The port itself was taken away: another one of its name may come. */
+static void port_again(struct port *p)
 {
-	p->host = false;
-	p->have = 0;
-	p->skip = false;
-	p->pending = 0;
+	char found[512];
+
+	if (p->fd >= 0)
+		close(p->fd);
+	p->fd = -1;
+	if (p->path || find_port(found, sizeof(found)))
+		p->fd = open(p->path ? p->path : found, PORT_FLAGS);
 }
 
 static void take_lines(struct port *p, port_line_fn fn, void *arg)
@@ -123,18 +127,43 @@ static void flush(struct port *p)
 	}
 }
 
+/*
+ * Another host will not know what the last one was still to hear, nor, if it has not @spoken by now, what
+ * that one had begun to say.
+ */
+static void host_left(struct port *p, bool spoken)
+{
+	p->host = false;
+	p->pending = 0;
+	if (!spoken) {
+		p->have = 0;
+		p->skip = false;
+	}
+}
+
+/*
+ * What a new host says comes by another way than the news that it is there, and can be first: POLLHUP with
+ * something to read is a host too. Its answers wait: only a POLLHUP that begins tells that a host has left.
+ */
 void port_serve(struct port *p, short revents, port_line_fn fn, void *arg)
 {
+	bool empty = revents & POLLHUP || p->fd < 0;
 	ssize_t n = -1;
 
-	if (revents & POLLIN)
+	if (p->fd < 0)
+		port_again(p);
+	errno = 0;
+	if (revents & (POLLIN | POLLHUP))
 		n = read(p->fd, p->in + p->have, sizeof(p->in) - p->have);
-	/* A port without a host is readable too, and there is nothing in it. */
-	if (n <= 0 && revents & POLLHUP) {
-		host_left(p);
-		return;
+	if (n < 0 && errno == ENODEV) {
+		empty = true;
+		port_again(p);
 	}
-	p->host = true;
+	if (empty && !p->empty)
+		host_left(p, n > 0);
+	p->empty = empty;
+	if (n > 0 || !empty)
+		p->host = true;
 	if (n > 0) {
 		p->have += n;
 		take_lines(p, fn, arg);

@@ -14,8 +14,10 @@
 
 /**
  * struct port - the port and what is half done on it
- * @fd: non-blocking
- * @host: somebody is at the other end, as far as is known
+ * @fd: non-blocking; -1 while there is no port
+ * @path: what it was opened by, or NULL: by PORT_NAME
+ * @empty: poll said last that nobody is at the other end
+ * @host: somebody is, or has just said something: answers are kept for it
  * @in: a line that is not complete
  * @have: bytes of it
  * @skip: the line was too long: its rest is thrown away
@@ -24,6 +26,8 @@
  */
 struct port {
 	int fd;
+	const char *path;
+	bool empty;
 	bool host;
 	char in[PORT_LINE];
 	size_t have;
@@ -36,8 +40,8 @@ struct port {
 typedef void (*port_line_fn)(void *arg, const char *line, size_t len);
 
 /*
- * Opens @path, or, when it is NULL, the port called PORT_NAME wherever it is. Says on stderr
- * what is wrong and returns false if it can not.
+ * Opens @path, which stays the caller's and must live as long, or, when it is NULL, the port called
+ * PORT_NAME wherever it is. Says on stderr what is wrong and returns false if it can not.
  */
 bool port_open(struct port *p, const char *path);
 
