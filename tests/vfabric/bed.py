@@ -2,7 +2,7 @@
 """A fabric for tests in one line:
 
     with Fabric("mesh:3x2", opensm="-R lash") as fabric:
-        fabric.command('Unlink "S2"[3]')
+        fabric.command('Unlink "S2"[4]')
         print(fabric.run("H2", "ibnetdiscover"))
 
 Everything lives in a temporary directory and ends with the block. Sockets are unix sockets whose

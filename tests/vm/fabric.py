@@ -6,7 +6,7 @@ each host of the topology, and OpenSM.
         fabric = bed.fabric("mesh:3x2")         # ports ACTIVE when this returns
         a = fabric.guest                        # one guest with vhca1 .. vhca6, at H1 .. H6
         a.run("ibnetdiscover -C vhca1")
-        fabric.command('Unlink "S2"[3]')        # vfabric's console
+        fabric.command('Unlink "S2"[4]')        # vfabric's console
 
 Everything runs inside the guest: vfabric and the HCAs talk over its own lo. With several guests
 
