@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -159,6 +160,51 @@ class Fabric:
         dump = self.command("Dump")
         states = re.findall(r" (\w+)/LinkUp", dump)
         return bool(states) and set(states) == {"Active"}
+
+
+class Client:
+    """A program at a host, as libumad2sim.so tells of it: one socket for words, one for MADs."""
+
+    CONNECT, DISCONNECT, SET_ISSM = 1, 2, 9
+
+    def __init__(self, fabric, host, ident, is_sm=False):
+        self.fabric, self.ident, self.number = fabric, ident, 0
+        self.control = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.control.bind(f"\0{fabric.name}:test{ident}")
+        self.control.connect(f"\0{fabric.name}:ctl\0")
+        self.control.settimeout(30)
+        self.mads = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.mads.bind(f"\0{fabric.name}:in{ident}\0")
+        self.number = self.ask(self.CONNECT, struct.pack("=III32s", ident, 0, is_sm, host.encode()))
+        self.mads.connect(f"\0{fabric.name}:out{self.number}\0")
+
+    def ask(self, kind, body=b""):
+        self.control.send(struct.pack("=IIII64s", 0xdeadbeef, self.number, kind, 64, body))
+        answer = self.control.recv(100)
+        expect(struct.unpack_from("=8xI", answer)[0] == kind, "done:", kind)
+        return struct.unpack_from("=I", answer, 16)[0]
+
+    def get(self, tid, attribute, *route):
+        """Send a SubnGet by a directed route."""
+        mad = struct.pack(">BBBBHBBQHHI", 1, 0x81, 1, 1, 0, 0, len(route), tid, attribute, 0, 0)
+        mad += struct.pack(">8xHH28x", 0xffff, 0xffff) + bytes(64) + bytes((0, *route))
+        self.mads.send(struct.pack(">5I4xQ256s", 0xffff, 0xffff, 0, 0, 0, 256, mad))
+
+    def hear(self, seconds):
+        """(status, transaction ID without what marks the client, MAD), or None if nothing comes."""
+        self.mads.settimeout(seconds)
+        try:
+            message = self.mads.recv(400)
+        except socket.timeout:
+            return None
+        mad = message[32:]
+        return (*struct.unpack_from(">16xI", message), int.from_bytes(mad[10:16], "big"), mad)
+
+    def close(self, goodbye=True):
+        if goodbye:
+            self.ask(self.DISCONNECT)
+        self.control.close()
+        self.mads.close()
 
 
 def expect(condition, *what):

@@ -83,6 +83,7 @@ static void drop(struct fabric *f, struct client *c)
 		return;
 	close(c->fd);
 	free(c->queue);
+	pending_drop(f->manager, c - f->manager->clients);
 	memset(c, 0, sizeof(*c));
 	c->fd = -1;
 	if (f->port_sma[port].is_sm && !clients_have_sm(f, port)) {
@@ -474,6 +475,8 @@ static void serve_mads(struct fabric *f, uint32_t number)
 		lost = f->manager->lost;
 		gone = f->manager->gone;
 		faults = f->manager->faults;
+		if (!(copy[3] & 0x80))
+			pending_asked(f->manager, copy);
 		mad_send(f, c->port, &to, r.mad);
 		if (!wants_answer(copy))
 			continue;

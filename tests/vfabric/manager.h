@@ -126,6 +126,10 @@ void pending_expect(struct fabric *f, uint32_t client, const uint8_t *mad);
 /* A fault has met the request or its answer: if none comes it is sent again. */
 void pending_resend(struct fabric *f, uint32_t client, const struct mad_address *to,
 		    const uint8_t *mad);
+/* A program asks, perhaps with a transaction ID that it has used before: that answer was of another request. */
+void pending_asked(struct manager *m, const uint8_t *mad);
+/* Whoever comes to have the client's number does not hear of what that one has asked. */
+void pending_drop(struct manager *m, uint32_t client);
 /* An answer has come. Return: 0 if it had one before. */
 int pending_came(struct manager *m, const uint8_t *mad);
 /* Sends again, or tells who has waited too long. Return: ms to the next look, or -1. */

@@ -45,6 +45,23 @@ void pending_resend(struct fabric *f, uint32_t client, const struct mad_address 
 	p->tries = RESENDS;
 }
 
+void pending_asked(struct manager *m, const uint8_t *mad)
+{
+	uint64_t tid = be64_at(mad + 8);
+
+	for (uint32_t i = 0; i < ANSWERED && m->nanswered; i++)
+		if (m->answered_tids[i] == tid)
+			m->answered_tids[i] = 0;
+}
+
+/* What has been answered needs no care: who comes asks before it is answered. */
+void pending_drop(struct manager *m, uint32_t client)
+{
+	for (uint32_t i = m->npending; i-- > 0;)
+		if (m->pending[i].client == client)
+			m->pending[i] = m->pending[--m->npending];
+}
+
 int pending_came(struct manager *m, const uint8_t *mad)
 {
 	uint64_t tid = be64_at(mad + 8);
@@ -88,6 +105,7 @@ int pending_expire(struct fabric *f)
 		m->pending[i] = m->pending[--m->npending];
 		if (p.client < m->nclients && m->clients[p.client].fd >= 0)
 			client_give_up(f, p.client, p.mad);
+		wait = 0;	/* a client that is gone takes its own along: not all have been looked at */
 	}
 	return wait;
 }

@@ -6,16 +6,14 @@ silent, is in test_wire.py.)
 """
 
 import re
-import socket
 import struct
 import sys
 import time
 
-from bed import PATIENCE, Fabric, expect
+from bed import PATIENCE, Client, Fabric, expect
 
 RESENT = 5                          # times a second, until somebody represses it
 IS_SM = 2                           # in the CapabilityMask
-SET_ISSM, DISCONNECT = 9, 2
 
 
 def heard(fabric, mark, number, provoke):
@@ -54,29 +52,16 @@ def main():
         until_name(fabric, lid, "another name")
         expect("another name" in fabric.run("H1", "smpquery", "nodedesc", lid), "the node says so, too")
 
-        client = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        client.bind("\0" + fabric.name + ":test")
-        client.connect("\0" + fabric.name + ":ctl\0")
-        client.settimeout(30)
-        inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        inbox.bind("\0" + f"{fabric.name}:in77" + "\0")
-
-        def ask(kind, number, body):
-            client.send(struct.pack("=IIII64s", 0xdeadbeef, number, kind, 64, body))
-            answer = client.recv(100)
-            expect(struct.unpack_from("=8xI", answer)[0] == kind, "done:", kind)
-            return struct.unpack_from("=I", answer, 16)[0]
-
-        number = ask(1, 0, struct.pack("=III32s", 77, 0, 0, b"H2"))
+        client = Client(fabric, "H2", 77)
         expect(not capabilities(fabric, lid) & IS_SM, "no subnet manager at H2")
-        repressed(fabric, 144, lambda: ask(SET_ISSM, number, struct.pack("=I", 1)), 4)
+        repressed(fabric, 144, lambda: client.ask(Client.SET_ISSM, struct.pack("=I", 1)), 4)
         expect(capabilities(fabric, lid) & IS_SM, "now there is one")
-        repressed(fabric, 144, lambda: ask(DISCONNECT, number, b""), 4)
+        repressed(fabric, 144, client.close, 4)
         expect(not capabilities(fabric, lid) & IS_SM, "and now not")
-        repressed(fabric, 144, lambda: ask(1, 0, struct.pack("=III32s", 77, 0, 1, b"H2")), 4)
+        clients = []
+        repressed(fabric, 144, lambda: clients.append(Client(fabric, "H2", 78, is_sm=True)), 4)
         expect(capabilities(fabric, lid) & IS_SM, "one that says so when it comes")
-        client.close()
-        inbox.close()
+        clients.pop().close(goodbye=False)
         repressed(fabric, 128, lambda: fabric.command('Unlink "S1"[2]'), 6)
     return 0
 
