@@ -351,24 +351,6 @@ static int cmd_node(struct fabric *f, const char *rest, FILE *out,
 	return act(f, node);
 }
 
-static int cmd_baselid(struct fabric *f, const char *rest, FILE *out)
-{
-	unsigned int num, lid, lmc = 0;
-	uint32_t node, port;
-
-	if (console_port(f, &rest, &node, &num, out))
-		return -1;
-	if (sscanf(rest, "%u %u", &lid, &lmc) < 1 || lid >= UCAST_LIDS || lmc > 7) {
-		fprintf(out, "# change baselid: bad lid\n");
-		return -1;
-	}
-	port = f->nodes[node].first + num;
-	f->ports[port].lid = lid;
-	f->ports[port].lmc = lmc;
-	journal_lid(f, port);
-	return 0;
-}
-
 void console_help(FILE *out)
 {
 	fputs("Dump [\"node\"]                  state, tables\n"
@@ -385,6 +367,7 @@ void console_help(FILE *out)
 	      "PerformanceSet \"node\"[p] PortCounters.Field=value\n"
 	      "Baselid \"node\"[p] LID [LMC]    change a LID behind the SM's back\n"
 	      "Describe \"node\" \"text\"         another NodeDescription, and trap 144\n"
+	      "Enable \"node\"[p] width= speed=  another LinkWidthEnabled, LinkSpeedEnabled (bits), and trap 144\n"
 	      "Trap \"node\"[p] 128|131|144\n"
 	      "Attached, X CLIENT             programs and real HCAs, and what they have not read; drop one\n"
 	      "Do FILE, !FILE                 the lines of a file\n", out);
@@ -392,48 +375,9 @@ void console_help(FILE *out)
 	fputs("Quit\n", out);
 }
 
-static int cmd_trap(struct fabric *f, const char *rest, FILE *out)
-{
-	unsigned int num, number;
-	uint32_t node, port;
-
-	if (console_port(f, &rest, &node, &num, out))
-		return -1;
-	port = f->nodes[node].first + num;
-	number = strtoul(rest, NULL, 10);
-	if (number == 128)
-		trap_link_state(f, node);
-	else if (number == 131)
-		trap_flow_control(f, port);
-	else if (number == 144)
-		trap_capabilities(f, port);
-	else {
-		fprintf(out, "# no trap %u\n", number);
-		return -1;
-	}
-	return 0;
-}
-
 static int is(const char *word, const char *command)
 {
 	return *word && !strncasecmp(word, command, strlen(word)) && strlen(word) >= 2;
-}
-
-/* Describe "node" "what it is called from now on" */
-static int cmd_describe(struct fabric *f, const char *rest, FILE *out)
-{
-	unsigned int num;
-	uint32_t node;
-	char text[65];
-
-	if (console_port(f, &rest, &node, &num, out))
-		return -1;
-	if (num || sscanf(rest, " \"%64[^\"]\"", text) != 1) {
-		fprintf(out, "# want \"node\" \"description\"\n");
-		return -1;
-	}
-	sma_describe(f, node, text);
-	return 0;
 }
 
 static int cmd_file(struct fabric *f, const char *rest, FILE *out)
@@ -500,11 +444,13 @@ int console_line(struct fabric *f, const char *line, FILE *out)
 	if (is(word, "route"))
 		return cmd_route(f, rest, out);
 	if (is(word, "describe"))
-		return cmd_describe(f, rest, out);
+		return console_describe(f, rest, out);
+	if (is(word, "enable"))
+		return console_enable(f, rest, out);
 	if (is(word, "baselid"))
-		return cmd_baselid(f, rest, out);
+		return console_baselid(f, rest, out);
 	if (is(word, "trap"))
-		return cmd_trap(f, rest, out);
+		return console_trap(f, rest, out);
 	/* "At" is the traffic's. */
 	if (is(word, "attached") && strlen(word) > 2) {
 		if (f->manager)

@@ -20,6 +20,11 @@ int console_todo(struct fabric *f, FILE *out);
 /* How the console lets the server work while it waits for an answer. */
 extern int (*console_wait)(struct fabric *f);
 
+/* console_local.c */
+int console_baselid(struct fabric *f, const char *rest, FILE *out);
+int console_describe(struct fabric *f, const char *rest, FILE *out);
+int console_enable(struct fabric *f, const char *rest, FILE *out);
+int console_trap(struct fabric *f, const char *rest, FILE *out);
 /* console_traffic.c */
 int console_traffic(struct fabric *f, const char *word, const char *rest, FILE *out);
 void console_traffic_help(FILE *out);

@@ -101,6 +101,8 @@ void trap_link_state(struct fabric *f, uint32_t node);				/* 128 */
 void trap_flow_control(struct fabric *f, uint32_t port);			/* 131 */
 void trap_capabilities(struct fabric *f, uint32_t port);			/* 144 */
 void trap_description(struct fabric *f, uint32_t node);				/* 144 */
+/* LinkWidthEnabled, LinkSpeedEnabled or both have changed at the port. */
+void trap_enabled(struct fabric *f, uint32_t port, int width, int speed);	/* 144 */
 void trap_repress(struct fabric *f, uint32_t node, const uint8_t *mad);
 /* Sends again what no SM has repressed; now in ms. Return: ms to the next, or -1. */
 int trap_resend(struct fabric *f, uint64_t now);

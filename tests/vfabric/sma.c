@@ -38,8 +38,8 @@ static void init_port(struct fabric *f, uint32_t at)
 	const struct net_port *np = &node->net->ports[port->num];
 	struct port_sma *ps = &f->port_sma[at];
 	uint8_t *info = ps->info, cap = vl_cap(f->config.vls), width = all_up_to(np->width);
-	/* Notices, traps, SLtoVL, CapabilityMask notice, client reregistration. */
-	uint32_t mask = 1u << 2 | 1u << 3 | 1u << 6 | 1u << 22 | 1u << 25;
+	/* Notices, traps, SLtoVL, CapabilityMask notice, client reregistration, other local changes' notice. */
+	uint32_t mask = 1u << 2 | 1u << 3 | 1u << 6 | 1u << 22 | 1u << 25 | 1u << 26;
 
 	ps->pkeys = calloc(PKEYS, sizeof(*ps->pkeys));
 	if (ps->pkeys)
@@ -154,6 +154,26 @@ void sma_describe(struct fabric *f, uint32_t node, const char *text)
 	memset(f->nodes[node].sma->desc, 0, 64);
 	memcpy(f->nodes[node].sma->desc, text, strnlen(text, 64));
 	trap_description(f, node);
+}
+
+/*
+ * As somebody at the node would, not the subnet manager, who knows what he sets (IBA 1.4 vol 1, 14.3.13). As
+ * with a Set, it would count when the link trains again; the model's links are as fast as their cable.
+ */
+int sma_enable(struct fabric *f, uint32_t port, unsigned int width, unsigned int speed)
+{
+	uint8_t *info = f->port_sma[port].info;
+	unsigned int was_width = info[29], was_speed = info[35] & 15;
+
+	if (width & ~(unsigned int)info[30] || speed & ~(unsigned int)(info[32] >> 4))
+		return -1;
+	if (width)
+		info[29] = width;
+	if (speed)
+		info[35] = (info[35] & 0xf0) | speed;
+	if (info[29] != was_width || (info[35] & 15u) != was_speed)
+		trap_enabled(f, port, info[29] != was_width, (info[35] & 15u) != was_speed);
+	return 0;
 }
 
 static unsigned int node_info(struct fabric *f, uint32_t at, unsigned int local, uint8_t *data)

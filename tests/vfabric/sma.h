@@ -39,6 +39,8 @@ void sma_free(struct fabric *f);
 int sma_has_pkey(const struct fabric *f, uint32_t port, uint16_t pkey);
 /* Another NodeDescription, as if somebody had changed it at the node: the SM is told. */
 void sma_describe(struct fabric *f, uint32_t node, const char *text);
+/* Another LinkWidthEnabled and LinkSpeedEnabled, 0: as it is. Return: -1 for what the port does not support. */
+int sma_enable(struct fabric *f, uint32_t port, unsigned int width, unsigned int speed);
 void sma_state_changed(struct fabric *f, uint32_t port, enum port_state old);
 
 /**

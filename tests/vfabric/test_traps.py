@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Traps by what raises them, to stock OpenSM, which represses them: 128 by a cable, 144 by a program that
-turns into a subnet manager or ends, and by another NodeDescription. (131, by an HCA that is
-silent, is in test_wire.py.)
+turns into a subnet manager or ends, and by another NodeDescription, LinkWidthEnabled or LinkSpeedEnabled.
+(131, by an HCA that is silent, is in test_wire.py.)
 """
 
 import re
@@ -45,12 +45,29 @@ def until_name(fabric, lid, name):
         time.sleep(0.2)
 
 
+def enabled(fabric, lid):
+    """What is enabled at a host's and a switch's port changes: OpenSM is told what, by the switch's LID. (It sets
+    the speeds that it wants at once, so of them there is nothing else to see.)"""
+    text = fabric.run("H1", "smpquery", "portinfo", lid, "1")
+    expect(re.search(r"LinkWidthEnabled:\.*1X or 4X\n", text), "both to begin with", text)
+    switch = re.search(r'Switch \d+ "S1".*\n#\tlid (\d+)', fabric.command("Dump"))[1]
+    for port, at, what, flags in (('"H2"[1]', (lid, "1"), "width=1", 2), ('"H2"[1]', (lid, "1"), "speed=1", 4),
+                                  ('"S1"[2]', (switch, "2"), "width=1 speed=3", 6)):
+        mark = fabric.sm_mark()
+        repressed(fabric, 144, lambda: fabric.command(f"Enable {port} {what}"), 4)
+        said = fabric.sm_log()[mark:]
+        expect(re.search(rf"from LID {at[0]},.*ChangeFlags 0x{flags:04x}", said), port, what, said)
+        text = fabric.run("H1", "smpquery", "portinfo", *at)
+        expect(re.search(r"LinkWidthEnabled:\.*1X\n", text), "the port says so, too", text)
+
+
 def main():
     with Fabric("mesh:2", opensm="-R minhop -s 0") as fabric:
         lid = re.search(r'Hca 1 "H2".*\n\[1\]\t.*?lid (\d+)', fabric.command("Dump"))[1]
         repressed(fabric, 144, lambda: fabric.command('Describe "H2" "another name"'), 4)
         until_name(fabric, lid, "another name")
         expect("another name" in fabric.run("H1", "smpquery", "nodedesc", lid), "the node says so, too")
+        enabled(fabric, lid)
 
         client = Client(fabric, "H2", 77)
         expect(not capabilities(fabric, lid) & IS_SM, "no subnet manager at H2")

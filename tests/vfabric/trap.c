@@ -99,9 +99,13 @@ void trap_flow_control(struct fabric *f, uint32_t port)
 /* IBA 1.2.1 vol 1, 14.2.5.1: the CapabilityMask goes with it in any case. */
 static void local_change(struct fabric *f, uint32_t port, unsigned int flags)
 {
-	const struct port *p = &f->ports[port];
+	const struct port *p;
 	uint8_t notice[64], info[64];
 
+	/* A switch's LID and capabilities are its port 0's; nothing names the port. */
+	if (f->ports[port].is_switch)
+		port = f->nodes[f->ports[port].node].first;
+	p = &f->ports[port];
 	sma_port_info_now(f, port, p->num, info);
 	start(notice, 4, f->nodes[p->node].type, 144);
 	put_be16(notice + 12, p->lid);
@@ -119,6 +123,11 @@ void trap_capabilities(struct fabric *f, uint32_t port)
 void trap_description(struct fabric *f, uint32_t node)
 {
 	local_change(f, f->nodes[node].first + (f->nodes[node].type != NET_SWITCH), 1);
+}
+
+void trap_enabled(struct fabric *f, uint32_t port, int width, int speed)
+{
+	local_change(f, port, (width ? 2 : 0) | (speed ? 4 : 0));
 }
 
 /* The upper half of a transaction ID belongs to who sends the MAD on (IBA 1.2.1, 13.4.6.4). */

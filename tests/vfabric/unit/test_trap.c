@@ -70,11 +70,29 @@ static void test_notices(void)
 	CHECK_EQ(number(&manager.traps[3]), 144);
 	CHECK_EQ(manager.traps[3].notice[15], 1);
 	CHECK_EQ(be16_at(manager.traps[3].notice + 20), 1);
+	/* Nobody is told of what is as it was, or can not be. */
+	CHECK_EQ(sma_enable(&f, at("S1", 2), 3, 7), 0);
+	CHECK_EQ(sma_enable(&f, at("S1", 2), 4, 0), -1);
+	CHECK_EQ(sma_enable(&f, at("S1", 2), 1, 8), -1);
+	CHECK_EQ(manager.ntraps, 4);
+	CHECK_EQ(sma_enable(&f, at("S1", 2), 1, 0), 0);
+	CHECK_EQ(sma_enable(&f, at("S1", 2), 1, 3), 0);
+	CHECK_EQ(sma_enable(&f, at("H1", 1), 1, 1), 0);
+	CHECK_EQ(manager.ntraps, 7);
+	for (int i = 0; i < 3; i++) {
+		const uint8_t *notice = manager.traps[4 + i].notice;
+
+		CHECK_EQ(number(&manager.traps[4 + i]), 144);
+		CHECK_EQ(be16_at(notice + 12), i < 2 ? lid : f.ports[at("H1", 1)].lid);
+		CHECK_EQ(notice[15], 1);
+		CHECK(be32_at(notice + 16));
+		CHECK_EQ(be16_at(notice + 20), 2 * (i + 1));
+	}
 	/* News of the same kind takes the place of what is not answered yet, and its answer is another. */
 	trap_link_state(&f, node);
-	CHECK_EQ(manager.ntraps, 4);
+	CHECK_EQ(manager.ntraps, 7);
 	repress(node, 1);
-	CHECK_EQ(manager.ntraps, 4);
+	CHECK_EQ(manager.ntraps, 7);
 	while (manager.ntraps)
 		repress(manager.traps[0].node, manager.traps[0].tid);
 }
