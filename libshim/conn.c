@@ -257,6 +257,8 @@ static void conn_bury(struct rp_conn *c)
 	 */
 	if (c->stuck || c->reset)
 		rp_conn_reset(c);
+	if (!c->was_error && !atomic_load(&qp->failed))
+		atomic_store(&qp->buried, true);
 	if (rp_qp_to_error(qp))
 		rp_log(RP_LOG_ERR, "QP 0x%x does not go to ERR", qp->qp.qp_num);
 	if (c->reset)

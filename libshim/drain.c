@@ -244,8 +244,10 @@ void rp_drain_fail_all(struct rp_qp *qp, enum ibv_wc_status first)
 
 	rp_lock(&scq->lock);
 	rp_lock(&qp->lock);
-	for (i = atomic_load(&qp->sq.retired); i < qp->sq.head; i++, first = IBV_WC_WR_FLUSH_ERR)
+	for (i = atomic_load(&qp->sq.retired); i < qp->sq.head; i++, first = IBV_WC_WR_FLUSH_ERR) {
 		rp_qp_settle_send(qp, i, first);
+		atomic_store(&qp->buried, false);
+	}
 	qp->sq.submitted = qp->sq.head;
 	rp_cq_soft_notify(scq, false);
 	rp_unlock(&qp->lock);

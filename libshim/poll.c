@@ -48,7 +48,7 @@ static void swallow(struct rp_qp *qp, const struct rp_slot *s)
 
 /* false: it is hidden, and has told how far the device had come. */
 static __attribute__((noinline)) bool failed(struct rp_qp *qp, const struct rp_slot *s,
-					     const struct ibv_wc *wc)
+					     struct ibv_wc *wc)
 {
 	/* The peer's end may be flushed before ours, and answer no more. */
 	if ((wc->status == IBV_WC_WR_FLUSH_ERR || wc->status == IBV_WC_RETRY_EXC_ERR) &&
@@ -57,6 +57,9 @@ static __attribute__((noinline)) bool failed(struct rp_qp *qp, const struct rp_s
 		return false;
 	}
 	atomic_store(&qp->failed, true);
+	if (s->kind == RP_SLOT_SEND && atomic_exchange(&qp->buried, false) &&
+	    wc->status == IBV_WC_WR_FLUSH_ERR)
+		wc->status = IBV_WC_RETRY_EXC_ERR;
 	return true;
 }
 

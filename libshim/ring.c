@@ -51,6 +51,7 @@ void rp_qp_reset_rings(struct rp_qp *qp)
 	}
 	atomic_store(&qp->recvs_done, 0);
 	atomic_store(&qp->failed, false);
+	atomic_store(&qp->buried, false);
 	rp_keys_reset(qp);
 }
 

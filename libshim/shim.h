@@ -328,6 +328,7 @@ static inline struct rp_slot *rp_ring_slot(const struct rp_ring *r, uint64_t ind
  * @recv_gate: the same for the receive queue
  * @swallow: flushed completions are hidden: they only say how far the device had come
  * @failed: a completion has said that the device has it in ERR
+ * @buried: we have put it there, as its peer has vanished: its first send that fails is to say so
  * @rkeys: the peer's keys, virtual to real; NULL while the peer has not moved
  * @init: as asked for at creation, with our pd, CQs and SRQ
  * @attr, @attr_mask: everything set by ibv_modify_qp since RESET, virtual values
@@ -359,6 +360,7 @@ struct rp_qp {
 	atomic_bool swallow;
 	atomic_bool flushed;		/* while swallowing: the first flushed send was seen */
 	atomic_bool failed;
+	atomic_bool buried;
 	struct rp_keymap *rkeys;
 	struct rp_keyset *keyset;	/* that @rkeys is of (keys.c) */
 	uint64_t keys_held;		/* since when requests wait for @rkeys; 0: none does */

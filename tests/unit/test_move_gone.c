@@ -87,6 +87,43 @@ static void stuck(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/* The mover dies when its peer has drained, and nothing waits: the first request that is posted then tells. */
+static void drained(void)
+{
+	const char *why = "";
+	struct end e[2];
+	int i, ret;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	CHECK_EQ(post_recv(&e[0], 100, 0, 8), 0);
+	CHECK_EQ(post_recv(&e[1], 101, 0, 8), 0);
+	CHECK_EQ(post(&e[1], &e[0], IBV_WR_SEND, 0, 0, 0, 8), 0);
+	expect(&e[0], 100, IBV_WC_SUCCESS);
+	fake_faults_set(&(struct fake_faults){
+		.seed = 1, .slow = REPATH_MSG_READY, .slow_us = 2000000 });
+	ret = fake_check("mock0", &why);
+	CHECK(!ret, "check: %d, %s", ret, why);
+	fake_suspend_start("mock0");
+	usleep(300000);		/* longer than it takes to drain */
+	fake_gone("mock1");
+	fake_gone("mock0");
+	expect(&e[1], 101, IBV_WC_WR_FLUSH_ERR);
+	for (i = 1; i < 4; i++)
+		CHECK_EQ(post(&e[1], &e[0], IBV_WR_SEND, i, i & 1 ? 0 : IBV_SEND_SIGNALED, 0, 8), 0);
+	expect(&e[1], 1, IBV_WC_RETRY_EXC_ERR);
+	expect(&e[1], 2, IBV_WC_WR_FLUSH_ERR);
+	expect(&e[1], 3, IBV_WC_WR_FLUSH_ERR);
+	expect_none(&e[1], 10);
+	CHECK_EQ(fake_wait(REPATH_STAGE_RELEASE), 0);
+	fake_faults_set(&(struct fake_faults){ .seed = 1 });
+	CHECK_EQ(mock_unplug("mock0"), 0);
+	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = "mock0" }), 0);
+	ret = fake_resume("mock0", &why);
+	CHECK(!ret, "%d, %s", ret, why);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 /* The peer dies before it has answered that the move is given up: nobody waits for it any more. */
 static void given_up(void)
 {
@@ -105,7 +142,7 @@ static void given_up(void)
 	fake_abort_start();
 	fake_gone("mock0");
 	CHECK_EQ(fake_wait(REPATH_STAGE_ABORT), 0);
-	CHECK(poll_one(&e[0]).status != IBV_WC_SUCCESS, "sent to nobody");
+	expect(&e[0], 0, IBV_WC_RETRY_EXC_ERR);
 	CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, 1, 0, 0, 8), 0);
 	expect(&e[0], 1, IBV_WC_WR_FLUSH_ERR);
 	expect_none(&e[0], 10);
@@ -119,6 +156,7 @@ int main(void)
 	alarm(60);
 	given_up();
 	stuck();
+	drained();
 	go(true, true);
 	go(true, false);
 	go(false, true);
