@@ -40,7 +40,7 @@ void congestion_free(struct fabric *f)
 }
 
 /* Blocks in one input port's buffers that will leave by a port and VL. */
-static uint32_t blocks_of(const struct fabric *f, const struct node *node, unsigned int in,
+static uint32_t blocks_of(const struct fabric *f, struct node *node, unsigned int in,
 			  unsigned int out, unsigned int vl)
 {
 	uint32_t blocks = 0;
@@ -52,7 +52,7 @@ static uint32_t blocks_of(const struct fabric *f, const struct node *node, unsig
 		for (uint32_t at = q->head; at != NONE; at = p->next) {
 			p = &f->packets[at];
 			if (p->dlid <= node->lft_top && node->lft[p->dlid] == out &&
-			    node->sl2vl[(in * (node->nports + 1) + out) * f->config.sls + p->sl] == vl)
+			    relay_vl(f, node, in, out, p->sl) == vl)
 				blocks += packet_blocks(p);
 		}
 	}
@@ -63,7 +63,7 @@ void congestion_mark(struct fabric *f, uint32_t port, const struct queue *q, str
 {
 	struct congestion *c = f->congestion;
 	const struct port *out = &f->ports[port];
-	const struct node *node = &f->nodes[out->node];
+	struct node *node = &f->nodes[out->node];
 	int host = out->peer < f->nports && !f->ports[out->peer].is_switch;
 	uint32_t waiting = 0;
 

@@ -64,7 +64,7 @@ static int reset_port(struct fabric *f, uint32_t port)
 {
 	if (f->ports[port].peer != NONE && link_unplug(f, port))
 		return -1;
-	memset(&f->counters[port], 0, sizeof(f->counters[port]));
+	memset(&f->ports[port].counters, 0, sizeof(f->ports[port].counters));
 	fault_clear(f, port);
 	return 0;
 }
@@ -194,8 +194,8 @@ static void dump_node(struct fabric *f, uint32_t at, FILE *out)
 		fprintf(out, "[%u]\t%s\tlid %u lmc %u smlid %u %s/%s xmit %llu discards %llu\n", p,
 			port->peer == EXTERNAL ? "real HCA" : port_name(f, port->peer), port->lid,
 			port->lmc, port->smlid, state_name[state], phys_name[port->phys],
-			(unsigned long long)f->counters[node->first + p].xmit_pkts,
-			(unsigned long long)f->counters[node->first + p].xmit_discards);
+			(unsigned long long)f->ports[node->first + p].counters.xmit_pkts,
+			(unsigned long long)f->ports[node->first + p].counters.xmit_discards);
 	}
 }
 

@@ -6,11 +6,11 @@
 #include <stdint.h>
 
 struct counters {
-	/* What each packet counts is one line of the cache. */
-	uint64_t xmit_bytes, rcv_bytes, xmit_pkts, rcv_pkts;
-	uint64_t uni_xmit, uni_rcv;
+	uint64_t xmit_bytes, rcv_bytes, xmit_pkts, rcv_pkts;	/* what each packet counts */
 	uint64_t xmit_wait;		/* ps */
-
+	uint64_t blocked_since;		/* not yet in it; if the port is blocked */
+	/* Unicast packets are all but these; less than none of them if the others alone have been cleared */
+	uint64_t xmit_other, rcv_other;
 	uint64_t symbol_errors, link_recovers, link_downed;
 	uint64_t rcv_errors, rcv_remote_phys, rcv_relay_errors;
 	uint64_t xmit_discards, xmit_constraint, rcv_constraint;
@@ -18,6 +18,6 @@ struct counters {
 	uint64_t multi_xmit, multi_rcv;
 	uint64_t discard_inactive, discard_mtu, discard_lifetime, discard_hoq;
 	uint64_t dlid_mapping, vl_mapping, looping;
-} __attribute__((aligned(64)));
+};
 
 #endif

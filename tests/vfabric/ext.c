@@ -129,7 +129,7 @@ static void detach(struct fabric *f, struct cable *c)
 {
 	set_down(f, c);
 	ext_backlog_free(&c->late);
-	f->ports[c->port].peer = NONE;
+	port_join(f, c->port, NONE);
 	c->used = 0;
 }
 
@@ -209,8 +209,8 @@ static void hello(struct fabric *f, const struct vhca_header *h, const uint8_t *
 		shared_pf(f, port, 0);
 	}
 	if (!h->function)
-		f->ports[host].peer = NONE;
-	f->ports[port].peer = EXTERNAL;
+		port_join(f, host, NONE);
+	port_join(f, port, EXTERNAL);
 	if (may_train(f, c))
 		set_up(f, c);
 	ext_tell(f, c, VHCA_WELCOME, 0, NULL, 0);

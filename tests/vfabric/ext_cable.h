@@ -43,7 +43,7 @@ void ext_data(struct fabric *f, struct cable *c, unsigned int vl, uint8_t *body,
 /* Blocks of the room of a VL's input buffer that are not to be promised. */
 static inline uint32_t ext_taken(const struct fabric *f, const struct cable *c, unsigned int vl)
 {
-	return f->queues[c->port * f->config.vls + vl].held + c->coming[vl];
+	return queue_held(f, c->port * f->config.vls + vl) + c->coming[vl];
 }
 
 #endif

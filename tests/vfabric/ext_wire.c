@@ -230,7 +230,7 @@ void ext_data(struct fabric *f, struct cable *c, unsigned int vl, uint8_t *body,
 		return;
 	packet = ext_packet_from(f, body, length);
 	if (packet == NONE) {
-		f->counters[c->port].rcv_errors++;
+		f->ports[c->port].counters.rcv_errors++;
 		return;
 	}
 	/* It was sent within the room we told of; who lies is dropped, not stored. */
@@ -238,7 +238,7 @@ void ext_data(struct fabric *f, struct cable *c, unsigned int vl, uint8_t *body,
 	if (!taken)
 		c->doubled[vl] = 0;
 	if (taken + packet_blocks(&f->packets[packet]) > f->capacity + c->doubled[vl]) {
-		f->counters[c->port].buffer_overruns++;
+		f->ports[c->port].counters.buffer_overruns++;
 		packet_put(f, packet);
 		return;
 	}

@@ -115,9 +115,9 @@ static int init_node(struct fabric *f, uint32_t i)
 		port->phys = PHYS_POLLING;
 		port->mtu = 4096;
 		port->op_vls = f->config.vls;
-		port->delay = net->ports[p].length ? net->ports[p].length * 50ull :
-			f->config.cable_delay;	/* 5 ns a metre */
-		port->hoq = CLOCK_NEVER;
+		f->wires[node->first + p] = (struct wire){ NONE, net->ports[p].length ?
+			net->ports[p].length * 50u : f->config.cable_delay };	/* 5 ns a metre */
+		port_set_hoq(port, CLOCK_NEVER);
 		port->arbiter = malloc(sizeof(*port->arbiter));
 		if (!port->arbiter)
 			return -1;
@@ -163,28 +163,30 @@ int fabric_init(struct fabric *f, const struct net *net, const struct fabric_con
 	f->nqueues = f->nports * vls;
 	f->queue_room = f->nqueues + 64;
 	f->ports = lines(f->nports + 1, sizeof(*f->ports));
-	f->counters = lines(f->nports + 1, sizeof(*f->counters));
+	f->wires = lines(f->nports + 1, sizeof(*f->wires));
 	f->queues = lines(f->queue_room, sizeof(*f->queues));
 	f->lanes = lines(f->nqueues + 1, sizeof(*f->lanes));
 	f->lids = malloc(UCAST_LIDS * sizeof(*f->lids));
-	if (!f->ports || !f->counters || !f->queues || !f->lanes || !f->lids)
+	if (!f->ports || !f->wires || !f->queues || !f->lanes || !f->lids)
 		return -1;
 	memset(f->lids, 0xff, UCAST_LIDS * sizeof(*f->lids));
-	for (uint32_t i = 0; i < f->nqueues; i++) {
-		f->queues[i] = (struct queue){ .head = NONE, .next = NONE, .port = i / vls,
-			.vl = i % vls, .flow = NONE, .origin = NONE };
-		f->lanes[i] = (struct lane){ .first = NONE, .last = NONE };
-	}
 	for (uint32_t i = 0; i < net->n; i++)
 		if (init_node(f, i))
 			return -1;
+	for (uint32_t i = 0; i < f->nqueues; i++) {
+		f->queues[i] = (struct queue){ .head = NONE, .next = NONE, .port = i / vls,
+			.node = f->ports[i / vls].node, .in = f->ports[i / vls].num, .vl = i % vls,
+			.flow = NONE, .origin = NONE };
+		f->lanes[i] = (struct lane){ .first = NONE, .last = NONE };
+	}
 	for (uint32_t i = 0; i < net->n; i++)
 		for (unsigned int p = 1; p <= net->nodes[i].nports; p++) {
 			const struct net_port *np = &net->nodes[i].ports[p];
 			struct port *port = &f->ports[f->nodes[i].first + p];
 
 			if (np->peer != NET_NONE) {
-				port->peer = f->nodes[np->peer].first + np->peer_port;
+				port_join(f, f->nodes[i].first + p,
+					  f->nodes[np->peer].first + np->peer_port);
 				port->was_peer = port->peer;
 			}
 		}
@@ -213,7 +215,7 @@ void fabric_free(struct fabric *f)
 	free(f->packets);
 	free(f->nodes);
 	free(f->ports);
-	free(f->counters);
+	free(f->wires);
 	free(f->queues);
 	free(f->lanes);
 	free(f->lids);
@@ -282,8 +284,8 @@ uint32_t queue_new(struct fabric *f, uint32_t port, uint32_t flow)
 		}
 		at = f->nqueues++;
 	}
-	f->queues[at] = (struct queue){ .head = NONE, .next = NONE, .port = port, .flow = flow,
-		.origin = NONE };
+	f->queues[at] = (struct queue){ .head = NONE, .next = NONE, .port = port,
+		.node = f->ports[port].node, .in = f->ports[port].num, .flow = flow, .origin = NONE };
 	return at;
 }
 
@@ -292,6 +294,26 @@ void queue_put(struct fabric *f, uint32_t queue)
 	f->queues[queue].port = NONE;
 	f->queues[queue].next = f->free_queue;
 	f->free_queue = queue;
+}
+
+uint32_t queue_held(const struct fabric *f, uint32_t queue)
+{
+	uint32_t vls = f->config.vls, peer = f->wires[queue / vls].peer, came = f->queues[queue].came;
+
+	return peer < f->nports ? came - f->lanes[peer * vls + queue % vls].given : came;
+}
+
+void port_join(struct fabric *f, uint32_t at, uint32_t peer)
+{
+	uint32_t vls = f->config.vls;
+
+	/* From now on it is the new one's lanes that know what has been given back. */
+	for (uint32_t vl = 0; vl < vls; vl++)
+		f->queues[at * vls + vl].came = queue_held(f, at * vls + vl) +
+			(peer < f->nports ? f->lanes[peer * vls + vl].given : 0);
+	f->ports[at].peer = peer;
+	f->ports[at].to_host = peer < f->nports && !f->ports[peer].is_switch;
+	f->wires[at].peer = peer;
 }
 
 void node_lft_set(struct fabric *f, uint32_t at, unsigned int lid, uint8_t port)
@@ -319,6 +341,7 @@ void node_lft_set(struct fabric *f, uint32_t at, unsigned int lid, uint8_t port)
 static inline void fetch(const struct fabric *f, const struct event *e, int near)
 {
 	const struct packet *p;
+	uint32_t peer;
 
 	switch (e->type) {
 	case EV_ARRIVE:
@@ -326,8 +349,7 @@ static inline void fetch(const struct fabric *f, const struct event *e, int near
 		__builtin_prefetch(p);
 		__builtin_prefetch(&f->ports[e->arg]);
 		__builtin_prefetch(&f->queues[e->arg * f->config.vls]);
-		__builtin_prefetch(&f->counters[e->arg]);
-		if (near && f->ports[e->arg].is_switch) {
+		if (near) {
 			const struct node *node = &f->nodes[f->ports[e->arg].node];
 
 			if (node->lft && p->dlid < node->lft_room)
@@ -337,22 +359,17 @@ static inline void fetch(const struct fabric *f, const struct event *e, int near
 	case EV_SENT:
 		__builtin_prefetch(&f->ports[e->arg]);
 		__builtin_prefetch(&f->lanes[e->arg * f->config.vls]);
-		__builtin_prefetch(&f->counters[e->arg]);
 		if (e->arg2 != NONE)
 			__builtin_prefetch(&f->queues[e->arg2]);
 		if (near && e->arg2 != NONE && f->queues[e->arg2].head != NONE)
 			__builtin_prefetch(&f->packets[f->queues[e->arg2].head]);
 		break;
 	case EV_CREDIT:
-		__builtin_prefetch(&f->queues[e->arg]);
-		if (near) {
-			uint32_t peer = f->ports[f->queues[e->arg].port].peer;
-
-			__builtin_prefetch(&f->ports[peer < f->nports ? peer : 0]);
-			__builtin_prefetch(&f->lanes[peer < f->nports ? peer * f->config.vls : 0]);
-		} else {
-			__builtin_prefetch(&f->ports[e->arg / f->config.vls]);
-		}
+		peer = f->wires[e->arg / f->config.vls].peer;
+		if (peer < f->nports)
+			__builtin_prefetch(&f->lanes[peer * f->config.vls + e->arg % f->config.vls]);
+		if (near && peer < f->nports)
+			__builtin_prefetch(&f->ports[peer]);
 		break;
 	}
 }

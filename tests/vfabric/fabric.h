@@ -67,14 +67,16 @@ enum queue_state { QUEUE_EMPTY, QUEUE_WAITS, QUEUE_LEAVES, QUEUE_SPLIT };
 struct queue {
 	uint32_t head, tail;
 	uint32_t blocks;	/* in packets that wait here */
-	uint32_t held;		/* those, and what is leaving: not yet credited to the sender */
+	uint32_t came;		/* in all, modulo 2^32; less what nobody was there to be credited with */
 	uint32_t next;		/* in the line at the lane */
 	uint32_t lane;		/* where it waits */
 	uint32_t port;
+	uint32_t node;		/* the port's */
 	uint32_t flow;		/* a source's, else NONE */
 	uint32_t origin;	/* a copy's: the queue whose buffer holds it, else NONE */
 	uint64_t since;		/* its head waits */
 	uint8_t vl, state;
+	uint8_t in;		/* the port's number */
 	uint8_t out;		/* a copy's port */
 } OF_LINES;
 _Static_assert(sizeof(struct queue) == CACHE_LINE, "a queue is a line");
@@ -83,9 +85,10 @@ _Static_assert(sizeof(struct queue) == CACHE_LINE, "a queue is a line");
 struct lane {
 	uint32_t credits;	/* blocks the other end has room for */
 	uint32_t first, last;	/* queues that wait */
-	uint32_t stalls;	/* packets in a row that outlived HOQLife */
+	uint32_t given;		/* blocks that the other end has credited it with, modulo 2^32 */
 	uint64_t stalled_until;
-	uint64_t sent;		/* packets */
+	uint64_t sent : 56;	/* packets */
+	uint64_t stalls : 8;	/* packets in a row that outlived HOQLife */
 } __attribute__((aligned(CACHE_LINE / 2)));
 _Static_assert(sizeof(struct lane) == CACHE_LINE / 2, "a lane is half a line");
 
@@ -112,35 +115,53 @@ struct link_fault {
 };
 
 struct port {
-	uint64_t delay;			/* of the cable, ps */
+	uint32_t node, peer;		/* peer: port index, NONE or EXTERNAL; set by port_join() */
+	uint32_t fs_per_byte;		/* femtoseconds: fast links take no whole ps */
+	uint16_t waiting;		/* lanes with a line, one bit each */
+	uint16_t mtu;			/* NeighborMTU, bytes */
+	uint16_t lid;
+	uint8_t num, state, epoch, lmc, op_vls;
+	uint8_t busy : 1, blocked : 1, timer : 1;
+	uint8_t up : 1;			/* the cable is plugged and both ends powered */
+	uint8_t is_switch : 1, to_host : 1;	/* to_host: what the peer is */
+	uint8_t enforce_in : 1, enforce_out : 1;
+	uint8_t weighted : 1;		/* the arbiter's high table is in use */
+	uint8_t timed : 1;		/* HOQLife is not for ever */
+	uint8_t disturbed : 1;		/* there is a fault, or it is slow */
+
+	struct counters counters;	/* of which the first fit the line of the port */
+
+	/* Seldom */
 	uint64_t hoq;			/* HOQLife, ps; CLOCK_NEVER */
 	struct arbiter *arbiter;
 	struct link_fault *fault;
-	uint32_t node, peer;		/* peer: port index, NONE or EXTERNAL */
-	uint32_t fs_per_byte;		/* femtoseconds: fast links take no whole ps */
-	uint32_t slow;			/* percent of the link's time a byte takes; 0: 100 */
-	uint16_t waiting;		/* lanes with a line, one bit each */
-	uint16_t mtu;			/* NeighborMTU, bytes */
-	uint8_t num, state, epoch;
-	uint8_t busy, blocked, timer, up;	/* up: the cable is plugged and both ends powered */
-	uint8_t op_vls;
-	uint8_t enforce_in, enforce_out;
-	uint8_t is_switch;
-	uint8_t weighted;		/* the arbiter's high table is in use */
-
-	/* Seldom */
-	uint64_t blocked_since;
 	uint64_t drained;		/* when a host has taken what it got */
+	uint32_t slow;			/* percent of the link's time a byte takes; 0: 100 */
 	uint32_t drain;			/* of a host: as slow, for taking it; 0: it takes all at once */
 	uint32_t was_peer;		/* ReLink's memory */
-	uint16_t lid, smlid;
-	uint8_t lmc, phys, stall_count;
+	uint16_t smlid;
+	uint8_t phys, stall_count;
 } OF_LINES;
-_Static_assert(__builtin_offsetof(struct port, blocked_since) == CACHE_LINE, "a line of a port");
+_Static_assert(__builtin_offsetof(struct port, counters.xmit_wait) == CACHE_LINE, "a line of a port");
+
+static inline void port_set_hoq(struct port *port, uint64_t hoq)
+{
+	port->hoq = hoq;
+	port->timed = hoq != CLOCK_NEVER;
+}
+
+/* Of each port what others ask for: so short that a cache has all of them. */
+struct wire {
+	uint32_t peer;			/* as the port's */
+	uint32_t delay;			/* of the cable, ps */
+};
 
 struct sma;	/* what management has set: sma.h */
 struct port_sma;
 struct hca;	/* shared.h */
+
+/* A switch of 36 ports has 20 KiB of SLtoVL, of which most fabrics need 16 bytes. */
+enum turns { TURNS_SET, TURNS_ALIKE, TURNS_DIFFER };
 
 struct node {
 	const struct net_node *net;
@@ -148,12 +169,15 @@ struct node {
 	uint8_t type, nports, dead;
 	uint8_t shared;			/* no switch to management: functions share a port */
 	uint8_t *lft;			/* switch; lft_top + 1 entries */
-	uint32_t lft_room, lft_top;
+	uint32_t lft_room;
+	uint16_t lft_top;
+	uint8_t turns;			/* whether all of sl2vl is the same: enum turns */
 	union {
 		uint16_t *mft;		/* [(lid - 0xc000) * 16 + position] */
 		struct hca *hca;	/* if shared */
 	};
-	uint8_t *sl2vl;			/* [(in * (nports + 1) + out) * sls + sl]; HCA: in = out = 0 */
+	/* [(in * (nports + 1) + out) * sls + sl]; HCA: in = out = 0. Who has set it says so in turns. */
+	uint8_t *sl2vl;
 	uint64_t lifetime;		/* LifeTimeValue, ps */
 	struct sma *sma;
 };
@@ -181,8 +205,8 @@ struct fabric {
 	const struct net *net;
 	struct node *nodes;
 	struct port *ports;
+	struct wire *wires;
 	struct port_sma *port_sma;
-	struct counters *counters;
 	struct queue *queues;		/* [port * vls + vl], then sources and copies */
 	struct lane *lanes;		/* [port * vls + vl] */
 	struct packet *packets;
@@ -214,11 +238,18 @@ uint32_t packet_new(struct fabric *f);
 void packet_put(struct fabric *f, uint32_t packet);
 uint32_t queue_new(struct fabric *f, uint32_t port, uint32_t flow);
 void queue_put(struct fabric *f, uint32_t queue);
+/* The other end of the port's cable; what the queues hold stays what they hold. */
+void port_join(struct fabric *f, uint32_t port, uint32_t peer);
+/* Blocks in an input queue that have not been credited to the sender: those that wait, and what is leaving. */
+uint32_t queue_held(const struct fabric *f, uint32_t queue);
 void node_lft_set(struct fabric *f, uint32_t node, unsigned int lid, uint8_t port);
 uint64_t life_time(unsigned int value);	/* 4.096 us * 2^value in ps; above 19 never */
 uint32_t link_fs_per_byte(unsigned int width, unsigned int speed, unsigned int ext);
 
 /* relay.c */
+/* The VL by which a packet of that SL that came in by a switch's port leaves by another. */
+unsigned int relay_vl(const struct fabric *f, struct node *node, unsigned int in, unsigned int out,
+		      unsigned int sl);
 void relay_arrive(struct fabric *f, uint32_t port, uint32_t packet);
 void relay_sent(struct fabric *f, uint32_t port, uint32_t queue);
 void relay_credit(struct fabric *f, uint32_t queue, uint32_t blocks);

@@ -32,6 +32,7 @@ int fault_set(struct fabric *f, uint32_t at, const char *word, double value)
 		if (value < 1 || value > 1e9)
 			return -1;
 		port->slow = value;
+		port->disturbed = 1;
 		return 0;
 	}
 	if (!strcmp(word, "drain")) {
@@ -46,6 +47,7 @@ int fault_set(struct fabric *f, uint32_t at, const char *word, double value)
 			return -1;
 		fault->reorder_by = 10000000;
 		port->fault = fault;
+		port->disturbed = 1;
 	}
 	if (!strcmp(word, "loss") && chance)
 		fault->loss = value;
@@ -71,6 +73,7 @@ void fault_clear(struct fabric *f, uint32_t port)
 	free(f->ports[port].fault);
 	f->ports[port].fault = NULL;
 	f->ports[port].slow = 0;
+	f->ports[port].disturbed = 0;
 	f->ports[port].drain = 0;
 }
 
@@ -161,9 +164,9 @@ uint32_t fault_on_wire(struct fabric *f, uint32_t port, uint32_t packet, uint32_
 /* LinkDownedCounter: a link that fails, not one that an SM trains again. */
 static void fail_link(struct fabric *f, uint32_t at)
 {
-	f->counters[at].link_downed++;
+	f->ports[at].counters.link_downed++;
 	if (f->ports[at].peer < f->nports)
-		f->counters[f->ports[at].peer].link_downed++;
+		f->ports[f->ports[at].peer].counters.link_downed++;
 	link_down(f, at);
 }
 
@@ -186,7 +189,7 @@ int link_unplug(struct fabric *f, uint32_t at)
 	at = cable_end(f, at);
 	port = &f->ports[at];
 	if (port->peer == EXTERNAL) {
-		f->counters[at].link_downed++;
+		f->ports[at].counters.link_downed++;
 		return ext_plug(f, at, 0);
 	}
 	if (port->peer == NONE || port->peer == EXTERNAL)
@@ -196,8 +199,8 @@ int link_unplug(struct fabric *f, uint32_t at)
 		fail_link(f, at);
 	port->was_peer = port->peer;
 	peer->was_peer = at;
-	port->peer = NONE;
-	peer->peer = NONE;
+	port_join(f, port->peer, NONE);
+	port_join(f, at, NONE);
 	return 0;
 }
 
@@ -212,8 +215,8 @@ int link_replug(struct fabric *f, uint32_t at)
 	if (port->peer != NONE || port->was_peer == NONE ||
 	    f->ports[port->was_peer].peer != NONE)
 		return -1;
-	port->peer = port->was_peer;
-	f->ports[port->peer].peer = at;
+	port_join(f, at, port->was_peer);
+	port_join(f, port->peer, at);
 	link_up(f, at);
 	return 0;
 }

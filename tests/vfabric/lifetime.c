@@ -25,7 +25,7 @@ void lifetime_arm(struct fabric *f, uint32_t port)
 	uint64_t first = CLOCK_NEVER;
 
 	if (out->timer || !out->is_switch ||
-	    (out->hoq == CLOCK_NEVER && f->nodes[out->node].lifetime == CLOCK_NEVER))
+	    (!out->timed && f->nodes[out->node].lifetime == CLOCK_NEVER))
 		return;
 	for (unsigned int bits = out->waiting; bits; bits &= bits - 1) {
 		uint32_t lane = port * f->config.vls + __builtin_ctz(bits);

@@ -26,7 +26,7 @@ static void empty_lines(struct fabric *f, uint32_t port)
 	}
 	if (p->blocked) {
 		p->blocked = 0;
-		f->counters[port].xmit_wait += f->clock.now - p->blocked_since;
+		f->ports[port].counters.xmit_wait += f->clock.now - p->counters.blocked_since;
 	}
 }
 
@@ -95,7 +95,7 @@ void link_up(struct fabric *f, uint32_t at)
 			struct lane *lane = &f->lanes[ends[i] * f->config.vls + vl];
 
 			lane->credits = f->capacity -
-				f->queues[ends[!i] * f->config.vls + vl].held;
+				queue_held(f, ends[!i] * f->config.vls + vl);
 			lane->stalls = 0;
 			lane->stalled_until = 0;
 		}

@@ -29,8 +29,8 @@ void multicast_head(struct fabric *f, uint32_t queue)
 	f->queues[queue].head = f->packets[original].next;
 	f->queues[queue].blocks -= packet_blocks(&f->packets[original]);
 	if (!copies) {
-		f->counters[in].rcv_relay_errors++;
-		f->counters[in].dlid_mapping++;
+		f->ports[in].counters.rcv_relay_errors++;
+		f->ports[in].counters.dlid_mapping++;
 		f->drops[DROP_LFT]++;
 	}
 	for (unsigned int i = 0; i < copies; i++) {

@@ -18,7 +18,7 @@ static uint64_t wait_ticks(const struct fabric *f, uint32_t port, const struct c
 	uint64_t ps = c->xmit_wait, tick = 4ull * p->fs_per_byte;
 
 	if (p->blocked)
-		ps += f->clock.now - p->blocked_since;
+		ps += f->clock.now - p->counters.blocked_since;
 	return ps / tick * 1000 + ps % tick * 1000 / tick;
 }
 
@@ -60,9 +60,19 @@ static uint64_t *member(struct counters *c, const struct field *field)
 	return (uint64_t *)((char *)c + field->offset);
 }
 
+/* Unicast packets are what no other counter counts: they stay as they are when those change. */
+static void set_member(struct counters *c, size_t offset, uint64_t value)
+{
+	uint64_t xmit = c->xmit_pkts - c->xmit_other, rcv = c->rcv_pkts - c->rcv_other;
+
+	*(uint64_t *)((char *)c + offset) = value;
+	c->xmit_other = c->xmit_pkts - xmit;
+	c->rcv_other = c->rcv_pkts - rcv;
+}
+
 static uint64_t shown(struct fabric *f, uint32_t port, const struct field *field)
 {
-	struct counters *c = &f->counters[port];
+	struct counters *c = &f->ports[port].counters;
 
 	if (field->offset == OFFSET(xmit_wait))
 		return wait_ticks(f, port, c);
@@ -86,9 +96,9 @@ static void port_counters(struct fabric *f, uint32_t port, int set, uint8_t *dat
 	for (uint32_t p = first; p <= last; p++)
 		for (unsigned int i = 0; i < NFIELDS; i++) {
 			if (set && select >> fields[i].select & 1) {
-				*member(&f->counters[p], &fields[i]) = 0;
+				set_member(&f->ports[p].counters, fields[i].offset, 0);
 				if (fields[i].offset == OFFSET(xmit_wait))
-					f->ports[p].blocked_since = f->clock.now;
+					f->ports[p].counters.blocked_since = f->clock.now;
 			}
 			sum[i] += shown(f, p, &fields[i]);
 		}
@@ -109,20 +119,31 @@ static void port_counters(struct fabric *f, uint32_t port, int set, uint8_t *dat
 
 static void port_counters_ext(struct fabric *f, uint32_t port, int set, uint8_t *data)
 {
-	static const size_t order[8] = { OFFSET(xmit_bytes), OFFSET(rcv_bytes), OFFSET(xmit_pkts),
-		OFFSET(rcv_pkts), OFFSET(uni_xmit), OFFSET(uni_rcv), OFFSET(multi_xmit),
-		OFFSET(multi_rcv) };
+	static const size_t order[4] = { OFFSET(xmit_bytes), OFFSET(rcv_bytes), OFFSET(xmit_pkts),
+		OFFSET(rcv_pkts) };
 	uint16_t select = be16_at(data + 2);
-	struct counters *c = &f->counters[port];
+	struct counters *c = &f->ports[port].counters;
 
 	memset(data + 4, 0, 68);
-	for (unsigned int i = 0; i < 8; i++) {
-		uint64_t *value = (uint64_t *)((char *)c + order[i]);
-
-		if (set && select >> i & 1)
-			*value = 0;
-		put_be64(data + 8 + 8 * i, i < 2 ? *value / 4 : *value);
-	}
+	for (unsigned int i = 0; set && i < 4; i++)
+		if (select >> i & 1)
+			set_member(c, order[i], 0);
+	if (set && select >> 4 & 1)
+		c->xmit_other = c->xmit_pkts;
+	if (set && select >> 5 & 1)
+		c->rcv_other = c->rcv_pkts;
+	if (set && select >> 6 & 1)
+		c->multi_xmit = 0;
+	if (set && select >> 7 & 1)
+		c->multi_rcv = 0;
+	put_be64(data + 8, c->xmit_bytes / 4);
+	put_be64(data + 16, c->rcv_bytes / 4);
+	put_be64(data + 24, c->xmit_pkts);
+	put_be64(data + 32, c->rcv_pkts);
+	put_be64(data + 40, c->xmit_pkts - c->xmit_other);
+	put_be64(data + 48, c->rcv_pkts - c->rcv_other);
+	put_be64(data + 56, c->multi_xmit);
+	put_be64(data + 64, c->multi_rcv);
 }
 
 unsigned int pma_process(struct fabric *f, uint32_t port, uint8_t *mad)
@@ -169,7 +190,7 @@ int pma_set(struct fabric *f, uint32_t port, const char *name, uint64_t value)
 		else if (fields[i].offset == OFFSET(xmit_bytes) ||
 			 fields[i].offset == OFFSET(rcv_bytes))
 			value *= 4;
-		*member(&f->counters[port], &fields[i]) = value;
+		set_member(&f->ports[port].counters, fields[i].offset, value);
 		return 0;
 	}
 	return -1;

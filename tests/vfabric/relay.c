@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The way of a packet through a switch: arrive, be routed, wait, be sent, give the room back. */
+#include <string.h>
+
 #include "congestion.h"
 #include "ext.h"
 #include "fabric.h"
@@ -23,7 +25,7 @@ const char *const drop_name[NDROPS] = {
 /* IBA 1.2.1 vol 1, 16.1.3.5 and 16.1.4: which counter of the port a discard belongs to. */
 void relay_drop(struct fabric *f, uint32_t port, uint32_t packet, enum drop why)
 {
-	struct counters *c = &f->counters[port];
+	struct counters *c = &f->ports[port].counters;
 
 	f->drops[why]++;
 	switch (why) {
@@ -77,9 +79,7 @@ void relay_drop(struct fabric *f, uint32_t port, uint32_t packet, enum drop why)
 /* Blocks of an input queue are free: tell the sender, who hears it a cable later. */
 static void give_back(struct fabric *f, uint32_t queue, uint32_t blocks, uint64_t when)
 {
-	struct port *port = &f->ports[f->queues[queue].port];
-
-	clock_at(&f->clock, when + port->delay, EV_CREDIT, queue, blocks);
+	clock_at(&f->clock, when + f->wires[f->queues[queue].port].delay, EV_CREDIT, queue, blocks);
 }
 
 void relay_copy_gone(struct fabric *f, uint32_t origin, uint32_t original, uint64_t when)
@@ -157,12 +157,39 @@ static uint32_t pop(struct fabric *f, uint32_t queue)
 	return packet;
 }
 
+static uint8_t *turn(const struct fabric *f, const struct node *node, unsigned int in, unsigned int out)
+{
+	return &node->sl2vl[(in * (node->nports + 1u) + out) * f->config.sls];
+}
+
+/* Looks at what packets can take: not from a port to itself, nor by the management port. */
+static enum turns look_at_turns(const struct fabric *f, const struct node *node)
+{
+	for (unsigned int in = 1; in <= node->nports; in++)
+		for (unsigned int out = 1; out <= node->nports; out++)
+			if (in != out && memcmp(turn(f, node, in, out), turn(f, node, 1, 2), f->config.sls))
+				return TURNS_DIFFER;
+	return TURNS_ALIKE;
+}
+
+unsigned int relay_vl(const struct fabric *f, struct node *node, unsigned int in, unsigned int out,
+		      unsigned int sl)
+{
+	if (node->turns == TURNS_SET)
+		node->turns = look_at_turns(f, node);
+	if (node->turns == TURNS_ALIKE && in != out) {
+		in = 1;
+		out = 2;
+	}
+	return turn(f, node, in, out)[sl];
+}
+
 /* The lane of a packet that a switch sends by port num, or NONE, why, and the port that counts. */
 static uint32_t route(struct fabric *f, const struct queue *q, const struct packet *p,
 		      unsigned int num, enum drop *why, uint32_t *counts)
 {
-	struct port *in = &f->ports[q->port], *out;
-	struct node *node = &f->nodes[in->node];
+	struct node *node = &f->nodes[q->node];
+	struct port *out;
 	unsigned int vl;
 	uint32_t lane;
 
@@ -171,13 +198,12 @@ static uint32_t route(struct fabric *f, const struct queue *q, const struct pack
 		*why = DROP_LFT;
 		return NONE;
 	}
-	if (num == in->num && !node->shared) {
+	if (num == q->in && !node->shared) {
 		*why = DROP_LOOP;
 		return NONE;
 	}
 	out = &f->ports[node->first + num];
-	vl = node->shared ? p->vl :
-		node->sl2vl[(in->num * (node->nports + 1) + num) * f->config.sls + p->sl];
+	vl = node->shared ? p->vl : relay_vl(f, node, q->in, num, p->sl);
 	if (vl >= out->op_vls || vl >= f->config.vls) {
 		*why = DROP_VL;
 		return NONE;
@@ -265,7 +291,7 @@ void relay_head(struct fabric *f, uint32_t queue)
 		multicast_head(f, queue);
 		return;
 	} else {
-		const struct node *node = &f->nodes[f->ports[q->port].node];
+		const struct node *node = &f->nodes[q->node];
 		unsigned int num = node->shared ? shared_route(f, q->port, p) : lookup(node, p);
 
 		if (!num && p->kind == PACKET_REAL) {
@@ -311,8 +337,9 @@ static void transmit(struct fabric *f, uint32_t port, uint32_t queue)
 	struct lane *l = &f->lanes[q->lane];
 	uint32_t packet, peer = out->peer;
 	struct packet *p;
-	uint64_t fs = out->slow ? (uint64_t)out->fs_per_byte * out->slow / 100 : out->fs_per_byte;
-	uint64_t now = f->clock.now, delay = out->delay, end;
+	uint64_t fs = out->disturbed && out->slow ? (uint64_t)out->fs_per_byte * out->slow / 100 :
+		out->fs_per_byte;
+	uint64_t now = f->clock.now, delay = f->wires[port].delay, end;
 	uint32_t flow = q->flow, vl = q->lane % f->config.vls;
 
 	relay_leave_line(f, queue);
@@ -331,12 +358,12 @@ static void transmit(struct fabric *f, uint32_t port, uint32_t queue)
 		congestion_mark(f, port, q, p);
 	p->vl = vl;
 	p->epoch = out->epoch;
-	f->counters[port].xmit_bytes += p->len;
-	f->counters[port].xmit_pkts++;
-	if (p->dlid >= MCAST_LID)
-		f->counters[port].multi_xmit++;
-	else
-		f->counters[port].uni_xmit++;
+	out->counters.xmit_bytes += p->len;
+	out->counters.xmit_pkts++;
+	if (p->dlid >= MCAST_LID) {
+		out->counters.multi_xmit++;
+		out->counters.xmit_other++;
+	}
 	if (flow == NONE && q->origin == NONE) {
 		q->state = QUEUE_LEAVES;
 		clock_at(&f->clock, end, EV_SENT, port, queue);
@@ -350,11 +377,10 @@ static void transmit(struct fabric *f, uint32_t port, uint32_t queue)
 	if (peer == EXTERNAL) {
 		f->deliver(f, port, packet);
 	} else {
-		int host = !f->ports[peer].is_switch;
-		uint64_t when = host ? p->tail : now + delay + f->config.switch_delay;
+		uint64_t when = out->to_host ? p->tail : now + delay + f->config.switch_delay;
 		uint32_t twin = NONE;
 
-		if (out->fault)
+		if (out->disturbed && out->fault)
 			twin = fault_on_wire(f, port, packet, l->credits, &when);
 		if (twin != NONE) {
 			l->credits -= packet_blocks(&f->packets[twin]);
@@ -378,13 +404,13 @@ void relay_send(struct fabric *f, uint32_t port)
 	if (!ready) {
 		if (!out->blocked) {
 			out->blocked = 1;
-			out->blocked_since = f->clock.now;
+			out->counters.blocked_since = f->clock.now;
 		}
 		return;
 	}
 	if (out->blocked) {
 		out->blocked = 0;
-		f->counters[port].xmit_wait += f->clock.now - out->blocked_since;
+		f->ports[port].counters.xmit_wait += f->clock.now - out->counters.blocked_since;
 	}
 	vl = arbiter_pick(out, ready, bytes);
 	transmit(f, port, f->lanes[port * f->config.vls + vl].first);
@@ -403,21 +429,21 @@ void relay_sent(struct fabric *f, uint32_t port, uint32_t queue)
 
 void relay_credit(struct fabric *f, uint32_t queue, uint32_t blocks)
 {
-	struct queue *q = &f->queues[queue];
-	struct port *port = &f->ports[q->port];
-	uint32_t lane;
+	uint32_t vls = f->config.vls, port = queue / vls, peer = f->wires[port].peer;
+	struct lane *lane;
 
-	q->held -= blocks;
-	if (port->peer == EXTERNAL)
-		ext_room(f, q->port);
-	if (port->peer == EXTERNAL || port->peer == NONE)
+	if (peer >= f->nports) {
+		f->queues[queue].came -= blocks;
+		if (peer == EXTERNAL)
+			ext_room(f, port);
 		return;
-	lane = port->peer * f->config.vls + q->vl;
-	if (f->ports[port->peer].epoch != port->epoch || !port->up)
-		return;
-	f->lanes[lane].credits += blocks;
-	if (!f->ports[port->peer].busy && f->lanes[lane].first != NONE)
-		relay_send(f, port->peer);
+	}
+	lane = &f->lanes[peer * vls + queue % vls];
+	lane->given += blocks;
+	/* If the link is down they do not matter: link_up() counts anew. */
+	lane->credits += blocks;
+	if (lane->first != NONE && !f->ports[peer].busy)
+		relay_send(f, peer);
 }
 
 /* When a host has taken what came: one with a slow bus holds the room until then. */
@@ -442,24 +468,26 @@ void relay_arrive(struct fabric *f, uint32_t port, uint32_t packet)
 		relay_drop(f, port, packet, DROP_LINK);
 		return;
 	}
-	q->held += blocks;
-	f->counters[port].rcv_bytes += p->len;
-	f->counters[port].rcv_pkts++;
+	q->came += blocks;
+	in->counters.rcv_bytes += p->len;
+	in->counters.rcv_pkts++;
 	if (p->kind & FAULT_MARKS) {
 		enum drop why = p->kind & FAULT_CORRUPT ? DROP_CORRUPT : DROP_LOST;
 
 		if (why == DROP_LOST) {
-			f->counters[port].rcv_bytes -= p->len;
-			f->counters[port].rcv_pkts--;
+			in->counters.rcv_bytes -= p->len;
+			in->counters.rcv_pkts--;
+		} else {
+			in->counters.rcv_other++;
 		}
 		give_back(f, queue, blocks, f->clock.now);
 		relay_drop(f, port, packet, why);
 		return;
 	}
-	if (p->dlid >= MCAST_LID)
-		f->counters[port].multi_rcv++;
-	else
-		f->counters[port].uni_rcv++;
+	if (p->dlid >= MCAST_LID) {
+		in->counters.multi_rcv++;
+		in->counters.rcv_other++;
+	}
 	/* A port that waits for the SM's last word takes data as this word (IBA 1.2.1, 7.2.7). */
 	if (in->state == PORT_ARMED)
 		port_set_state(f, port, PORT_ACTIVE);

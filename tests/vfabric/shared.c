@@ -176,7 +176,7 @@ int shared_send(struct fabric *f, uint32_t port, unsigned int vl, uint8_t *bytes
 	if (!is_shared(f, port) || !function)
 		return 1;
 	if (vl == 15 || !ext_packet_qpn(bytes, length)) {
-		f->counters[port].xmit_discards++;
+		f->ports[port].counters.xmit_discards++;
 		f->drops[DROP_VF_QP0]++;
 		return 0;
 	}

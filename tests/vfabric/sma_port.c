@@ -149,7 +149,7 @@ static unsigned int set(struct fabric *f, uint32_t at, const uint8_t *data)
 	port->arbiter->limit = data[38];
 	info[42] = data[42];
 	port->stall_count = data[42] >> 5;
-	port->hoq = f->config.endless ? CLOCK_NEVER : life_time(data[42] & 31);
+	port_set_hoq(port, f->config.endless ? CLOCK_NEVER : life_time(data[42] & 31));
 	info[53] = data[53];
 	info[33] = (info[33] & 0xf0) | (data[33] & 15 ? data[33] & 15 : info[33] & 15);
 	return set_state(f, at, data[32] & 15, data[33] >> 4);

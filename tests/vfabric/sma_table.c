@@ -69,8 +69,10 @@ unsigned int sma_sl2vl(struct fabric *f, uint32_t at, unsigned int local, uint32
 		}
 		data[i] = table[2 * i] << 4 | table[2 * i + 1];
 	}
-	if (set)
+	if (set) {
+		node->turns = TURNS_SET;
 		journal_turn(f, at, in, out);
+	}
 	memset(data + 8, 0, 56);
 	return 0;
 }

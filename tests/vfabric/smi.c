@@ -94,17 +94,15 @@ static uint32_t leave(struct fabric *f, uint32_t out, const struct mad_address *
 		f->manager->lost++;
 		return NONE;
 	}
-	f->counters[out].xmit_pkts++;
-	f->counters[out].uni_xmit++;
-	f->counters[out].xmit_bytes += 256 + 30;
+	f->ports[out].counters.xmit_pkts++;
+	f->ports[out].counters.xmit_bytes += 256 + 30;
 	if (port->peer == EXTERNAL) {
 		f->manager->gone++;
 		ext_send_mad(f, out, address, mad);
 		return NONE;
 	}
-	f->counters[port->peer].rcv_pkts++;
-	f->counters[port->peer].uni_rcv++;
-	f->counters[port->peer].rcv_bytes += 256 + 30;
+	f->ports[port->peer].counters.rcv_pkts++;
+	f->ports[port->peer].counters.rcv_bytes += 256 + 30;
 	return through(f, port->peer, address, mad);
 }
 
@@ -244,8 +242,8 @@ static void lid_follow(struct fabric *f, uint32_t at, int came_in,
 			out = node->lft && a.dlid <= node->lft_top ? node->lft[a.dlid] : 255;
 			if (!out || out > node->nports) {
 				if (came_in) {
-					f->counters[at].rcv_relay_errors++;
-					f->counters[at].dlid_mapping++;
+					f->ports[at].counters.rcv_relay_errors++;
+					f->ports[at].counters.dlid_mapping++;
 				}
 				f->manager->lost++;
 				return;
@@ -259,8 +257,8 @@ static void lid_follow(struct fabric *f, uint32_t at, int came_in,
 		}
 		/* Before a port is active only SMPs pass. */
 		if (!is_smp(mad) && f->ports[node->first + out].state != PORT_ACTIVE) {
-			f->counters[node->first + out].xmit_discards++;
-			f->counters[node->first + out].discard_inactive++;
+			f->ports[node->first + out].counters.xmit_discards++;
+			f->ports[node->first + out].counters.discard_inactive++;
 			f->manager->lost++;
 			return;
 		}

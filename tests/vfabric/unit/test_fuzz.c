@@ -107,7 +107,7 @@ static void fuzz_packets(struct fabric *f)
 		packet = ext_packet_from(f, bytes, n);
 		if (packet == NONE)
 			continue;
-		if (f->queues[port * f->config.vls + vl].held + 64 > f->capacity) {
+		if (queue_held(f, port * f->config.vls + vl) + 64 > f->capacity) {
 			packet_put(f, packet);
 			continue;
 		}

@@ -26,6 +26,14 @@ static uint32_t at(const char *id, unsigned int num)
 	return fabric_port(&f, net_find(&net, id), num);
 }
 
+static void set_vl(uint32_t node, unsigned int in, unsigned int out, unsigned int sl, uint8_t vl)
+{
+	struct node *n = &f.nodes[node];
+
+	n->sl2vl[(in * (n->nports + 1) + out) * 16 + sl] = vl;
+	n->turns = TURNS_SET;
+}
+
 static struct flow *flow(const char *a, const char *b, double gbps, unsigned int sl)
 {
 	struct flow_spec s = { .from = at(a, 1), .to = at(b, 1), .gbps = gbps, .sl = sl };
@@ -51,7 +59,7 @@ static void check_quiet(void)
 	for (uint32_t q = 0; q < f.nports * f.config.vls; q++) {
 		uint32_t port = q / f.config.vls;
 
-		CHECK_EQ(f.queues[q].held, 0);
+		CHECK_EQ(queue_held(&f, q), 0);
 		CHECK_EQ(f.queues[q].blocks, 0);
 		if (f.ports[port].up)
 			CHECK_EQ(f.lanes[q].credits, f.capacity);
@@ -175,8 +183,8 @@ static void test_slow_host(void)
 	fabric_run(&f, 1000 * US);
 	CHECK(a->bytes * 8000.0 / (1000 * US) > 0.98 * 32 / 1.25);
 	CHECK(a->bytes * 8000.0 / (1000 * US) < 1.01 * 32 / 1.25);
-	CHECK(f.counters[last].xmit_wait > 190 * US);	/* a fifth of the time */
-	CHECK(f.counters[last].xmit_wait < 210 * US);
+	CHECK(f.ports[last].counters.xmit_wait > 190 * US);	/* a fifth of the time */
+	CHECK(f.ports[last].counters.xmit_wait < 210 * US);
 	CHECK_EQ(dropped(), 0);
 	traffic_stop(&f);
 	check_quiet();
@@ -196,39 +204,39 @@ static void test_drops(void)
 	node_lft_set(&f, net_find(&net, "S1"), f.ports[at("H2", 1)].lid, 255);
 	fabric_run(&f, 100 * US);
 	CHECK(f.drops[DROP_LFT] > 1);
-	CHECK_EQ(f.counters[in].rcv_relay_errors, f.drops[DROP_LFT]);
+	CHECK_EQ(f.ports[in].counters.rcv_relay_errors, f.drops[DROP_LFT]);
 	node_lft_set(&f, net_find(&net, "S1"), f.ports[at("H2", 1)].lid, 3);
 	fabric_run(&f, 200 * US);
 	CHECK(f.drops[DROP_LOOP] > 1);
-	CHECK_EQ(f.counters[in].looping, f.drops[DROP_LOOP]);
+	CHECK_EQ(f.ports[in].counters.looping, f.drops[DROP_LOOP]);
 	node_lft_set(&f, net_find(&net, "S1"), f.ports[at("H2", 1)].lid, 2);
-	f.nodes[net_find(&net, "S1")].sl2vl[(3 * 4 + 2) * 16 + 3] = 15;
+	set_vl(net_find(&net, "S1"), 3, 2, 3, 15);
 	fabric_run(&f, 300 * US);
 	CHECK(f.drops[DROP_VL] > 1);
-	CHECK_EQ(f.counters[in].vl_mapping, f.drops[DROP_VL]);
-	f.nodes[net_find(&net, "S1")].sl2vl[(3 * 4 + 2) * 16 + 3] = 1;
+	CHECK_EQ(f.ports[in].counters.vl_mapping, f.drops[DROP_VL]);
+	set_vl(net_find(&net, "S1"), 3, 2, 3, 1);
 	f.ports[out].mtu = 1024;
 	fabric_run(&f, 400 * US);
 	CHECK(f.drops[DROP_MTU] > 1);
-	CHECK_EQ(f.counters[out].discard_mtu, f.drops[DROP_MTU]);
+	CHECK_EQ(f.ports[out].counters.discard_mtu, f.drops[DROP_MTU]);
 	f.ports[out].mtu = 2048;
 	f.ports[out].enforce_out = 1;
 	memset(f.port_sma[out].pkeys, 0, 64);
 	fabric_run(&f, 500 * US);
 	CHECK(f.drops[DROP_PKEY_OUT] > 1);
-	CHECK_EQ(f.counters[out].xmit_constraint, f.drops[DROP_PKEY_OUT]);
+	CHECK_EQ(f.ports[out].counters.xmit_constraint, f.drops[DROP_PKEY_OUT]);
 	f.ports[out].enforce_out = 0;
 	f.ports[in].enforce_in = 1;
 	memset(f.port_sma[in].pkeys, 0, 64);
 	fabric_run(&f, 600 * US);
 	CHECK(f.drops[DROP_PKEY_IN] > 1);
-	CHECK_EQ(f.counters[in].rcv_constraint, f.drops[DROP_PKEY_IN]);
+	CHECK_EQ(f.ports[in].counters.rcv_constraint, f.drops[DROP_PKEY_IN]);
 	f.ports[in].enforce_in = 0;
 	port_set_state(&f, out, PORT_INIT);
 	fabric_run(&f, 700 * US);
 	CHECK(f.drops[DROP_INACTIVE] > 1);
-	CHECK_EQ(f.counters[out].discard_inactive, f.drops[DROP_INACTIVE]);
-	CHECK_EQ(f.counters[out].xmit_discards,
+	CHECK_EQ(f.ports[out].counters.discard_inactive, f.drops[DROP_INACTIVE]);
+	CHECK_EQ(f.ports[out].counters.xmit_discards,
 		 f.drops[DROP_INACTIVE] + f.drops[DROP_MTU]);
 	traffic_stop(&f);
 	check_quiet();
@@ -243,24 +251,24 @@ static void test_lifetimes(void)
 	up("mesh:2", 8);
 	out = at("S1", 2);
 	lane = out * f.config.vls;
-	f.ports[out].hoq = life_time(4);	/* 65 us */
+	port_set_hoq(&f.ports[out], life_time(4));	/* 65 us */
 	f.lanes[lane].credits = 0;
 	flow("H1", "H2", 8, 0);
 	fabric_run(&f, 60 * US);
 	CHECK_EQ(dropped(), 0);
 	fabric_run(&f, 1000 * US);
 	CHECK(f.drops[DROP_HOQ] >= 3 && f.drops[DROP_HOQ] <= 16);
-	CHECK_EQ(f.counters[out].discard_hoq, f.drops[DROP_HOQ]);
-	CHECK(f.counters[out].xmit_wait + f.clock.now - f.ports[out].blocked_since > 500 * US);
+	CHECK_EQ(f.ports[out].counters.discard_hoq, f.drops[DROP_HOQ]);
+	CHECK(f.ports[out].counters.xmit_wait + f.clock.now - f.ports[out].counters.blocked_since > 500 * US);
 	f.ports[out].stall_count = 2;
 	fabric_run(&f, 1500 * US);
 	CHECK(f.drops[DROP_STALL] > 20);
-	f.ports[out].hoq = CLOCK_NEVER;
+	port_set_hoq(&f.ports[out], CLOCK_NEVER);
 	f.ports[out].stall_count = 0;
 	f.nodes[f.ports[out].node].lifetime = life_time(3);
 	fabric_run(&f, 4000 * US);
 	CHECK(f.drops[DROP_LIFETIME] > 10);
-	CHECK_EQ(f.counters[out].discard_lifetime, f.drops[DROP_LIFETIME]);
+	CHECK_EQ(f.ports[out].counters.discard_lifetime, f.drops[DROP_LIFETIME]);
 	down();
 }
 
@@ -314,7 +322,7 @@ static void test_acks(void)
 	CHECK(traffic_add(&f, &s) != NONE);
 	fabric_run(&f, 1000 * US);
 	packets = f.traffic->flows[0].received;
-	acks = f.counters[s.to].xmit_pkts;
+	acks = f.ports[s.to].counters.xmit_pkts;
 	CHECK(packets > 1000);
 	CHECK_EQ(f.traffic->flows[0].resent, 0);
 	CHECK(acks >= packets / 10 - 2 && acks <= packets / 10 + 2);
@@ -343,7 +351,7 @@ static void test_faults(void)
 	a = f.traffic->flows;
 	fabric_run(&f, 10000 * US);
 	CHECK(f.drops[DROP_LOST] > 0 && f.drops[DROP_CORRUPT] > 0);
-	CHECK_EQ(f.counters[f.ports[out].peer].symbol_errors, f.drops[DROP_CORRUPT]);
+	CHECK_EQ(f.ports[f.ports[out].peer].counters.symbol_errors, f.drops[DROP_CORRUPT]);
 	CHECK(a->resent > 0 && a->received > 500);
 	for (int i = 0; i < 5; i++) {
 		CHECK_EQ(link_unplug(&f, out), 0);
@@ -352,7 +360,7 @@ static void test_faults(void)
 		port_activate_all(&f);
 		fabric_run(&f, f.clock.now + 450 * US);
 	}
-	CHECK_EQ(f.counters[out].link_downed, 5);
+	CHECK_EQ(f.ports[out].counters.link_downed, 5);
 	fault_clear(&f, out);
 	check_quiet();
 	CHECK_EQ(a->acked, a->next);
@@ -381,9 +389,9 @@ static void test_multicast(void)
 		fabric_run(&f, f.clock.now + 10 * US);
 	}
 	CHECK_EQ(f.traffic->received, 200);
-	CHECK_EQ(f.counters[at("S2", 3)].multi_xmit, 100);
-	CHECK_EQ(f.counters[at("H3", 1)].multi_rcv, 100);
-	CHECK_EQ(f.counters[at("H3", 1)].uni_rcv, 0);
+	CHECK_EQ(f.ports[at("S2", 3)].counters.multi_xmit, 100);
+	CHECK_EQ(f.ports[at("H3", 1)].counters.multi_rcv, 100);
+	CHECK_EQ(f.ports[at("H3", 1)].counters.rcv_pkts, f.ports[at("H3", 1)].counters.rcv_other);
 	CHECK_EQ(dropped(), 0);
 	check_quiet();
 	down();
