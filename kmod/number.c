@@ -404,7 +404,7 @@ static bool is_unsure(const struct search *s, const struct repath_device *dev, c
 	else
 		unsure = repath_op_keeps_at(dev, ask->dst_gid, ask->qp_type, be32_to_cpu(ask->qpn),
 					    be64_to_cpu(ask->dst_cookie), proc,
-					    s->named ? s->best->dev : NULL);
+					    s->named ? s->best : NULL);
 	repath_proc_put(proc);
 	return unsure;
 }

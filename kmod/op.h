@@ -18,6 +18,7 @@ struct pid_namespace;
 struct repath_device;
 struct repath_kept;
 struct repath_proc;
+struct repath_qp;
 struct sk_buff;
 
 /*
@@ -181,7 +182,7 @@ void repath_op_unkeep(struct repath_op_proc *p);
 bool repath_op_keeps(const struct repath_device *dev, u32 qpn, const struct repath_proc *asker);
 bool repath_op_keeps_at(const struct repath_device *dev, const u8 gid[16], u8 type, u32 qpn,
 			u64 cookie, const struct repath_proc *owner,
-			const struct repath_device *named);
+			const struct repath_qp *named);
 
 /* Its state (op_state.c). */
 bool repath_op_is_final(const struct repath_op *op);

@@ -162,9 +162,19 @@ struct query {
 	u32 qpn;
 	u64 cookie;
 	const struct repath_proc *but;
-	const struct repath_device *named;	/* where the one of @but is that has said its number */
+	const struct repath_qp *named;	/* the one of @but, if that has said its number */
 	bool kept;
 };
+
+/*
+ * Was a queue pair made anew for this resume, on the device that it goes to? Another one of the process may have come
+ * there before it, from a third device, and be known by the same number. Of one that was adopted nobody knows.
+ */
+static bool is_anew(const struct repath_qp *rqp, const struct repath_op *op, const struct repath_op_proc *p)
+{
+	return rqp && rqp->dev == op->new_dev &&
+	       (!rqp->created_ns || rqp->created_ns >= op->started_ns + p->stage_ns[REPATH_STAGE_NONE]);
+}
 
 static bool matches(const struct query *q, const struct repath_op *op,
 		    const struct repath_op_proc *p)
@@ -173,8 +183,7 @@ static bool matches(const struct query *q, const struct repath_op *op,
 		return false;
 	/* Its own is the one that is meant, when it has said so of one on the device that it comes to. */
 	if (p->proc == q->but && (p->stage >= REPATH_STAGE_RECREATE ||
-				  (op->state == REPATH_OP_RESUMING && q->named &&
-				   q->named == op->new_dev)))
+				  (op->state == REPATH_OP_RESUMING && is_anew(q->named, op, p))))
 		return false;
 	return has(p->kept, q->type, q->qpn) && is_at(op, p->kept, q->dev, q->gid);
 }
@@ -195,7 +204,7 @@ struct wish {
 	u32 qpn;
 	const struct repath_proc *asker;
 	bool kept;
-	bool away;	/* is the asker itself */
+	bool away;	/* is the asker itself, from this device or on its way to it */
 };
 
 static void look_for_wish(struct repath_op *op, void *arg)
@@ -211,7 +220,7 @@ static void look_for_wish(struct repath_op *op, void *arg)
 		if (!p->kept)
 			continue;
 		if (p->proc == w->asker)
-			w->away = true;
+			w->away |= op->dev == w->dev || op->new_dev == w->dev;
 		else
 			w->kept |= has(p->kept, IB_QPT_RC, w->qpn) ||
 				   has(p->kept, IB_QPT_UC, w->qpn) ||
@@ -225,7 +234,7 @@ static void look_for_wish(struct repath_op *op, void *arg)
  * @qpn: the number
  * @asker: the process; NULL: one that is not registered
  *
- * One that comes back itself may: its queue pairs are meant by the numbers that they had.
+ * One that comes back itself to this device may: its queue pairs are meant by the numbers that they had.
  *
  * Context: repath_op_mutex held.
  */
@@ -245,13 +254,13 @@ bool repath_op_keeps(const struct repath_device *dev, u32 qpn, const struct repa
  * @qpn: the number
  * @cookie: of the process that is meant; 0: not known
  * @owner: whose queue pair bears the number now; NULL: of no process with a shim
- * @named: where that queue pair is, if @owner has said that it is known by the number; NULL: it has not
+ * @named: that queue pair, if @owner has said that it is known by the number; NULL: it has not
  *
  * Context: repath_op_mutex held.
  */
 bool repath_op_keeps_at(const struct repath_device *dev, const u8 gid[16], u8 type, u32 qpn,
 			u64 cookie, const struct repath_proc *owner,
-			const struct repath_device *named)
+			const struct repath_qp *named)
 {
 	struct query q = {
 		.dev = dev, .gid = gid, .type = type, .qpn = qpn, .cookie = cookie, .but = owner,

@@ -39,7 +39,7 @@
  * @token: the sender's
  * @cookie: the sender
  * @tries: 0: it has heard all; else how often it was told
- * @round: counts its MOVEDs
+ * @round: which MOVED was sent last, of all watches: one that is dropped and asked for anew has the same token
  * @busy: a MOVED is under way
  * @news: it has moved again since that was sent
  */
@@ -68,6 +68,7 @@ static LIST_HEAD(watches);
 static DEFINE_HASHTABLE(by_qp, 8);
 static DEFINE_HASHTABLE(by_token, 8);
 static u32 count;
+static u32 rounds;
 
 static struct workqueue_struct *watch_wq;
 static struct delayed_work again_work;
@@ -249,7 +250,7 @@ static int send(struct watch *w, struct repath_moved *moved)
 		return -ENOMEM;
 	}
 	t->token = w->token;
-	t->round = ++w->round;
+	t->round = w->round = ++rounds;
 	err = repath_xprt_send(w->dev, &w->back, 0, REPATH_MSG_MOVED, moved, sizeof(*moved), told,
 			       t);
 	if (err)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 9 */
+/* kunit-cases: 11 */
 /* kunit-objs: ../number.o ../op_kept.o ../op_list.o ../op_state.o ../stat.o ../trace.o */
 /* What becomes of the numbers of queue pairs while their process is away from its device. */
 #include <kunit/test.h>
@@ -509,6 +509,91 @@ static void t_others_are_told(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.told[1], 0u);
 }
 
+/* A second operation, of process @proc on device @dev; it is suspended, or failed to be. */
+static struct repath_op *suspend_too(struct kunit *test, int proc, int dev)
+{
+	struct repath_op_proc *p = NULL;
+	struct repath_op *op;
+
+	mutex_lock(&repath_op_mutex);
+	op = repath_op_new(&of(test)->dev[dev], &init_net, &init_pid_ns);
+	if (op)
+		p = repath_op_proc_add(op, &fake.proc[proc]);
+	if (p) {
+		p->stage = REPATH_STAGE_DRAIN;
+		repath_op_set_state(op, REPATH_OP_SUSPENDING);
+		repath_op_keep(op, p);
+		p->stage = REPATH_STAGE_RELEASE;
+		repath_op_set_state(op, REPATH_OP_SUSPENDED);
+	}
+	mutex_unlock(&repath_op_mutex);
+	KUNIT_EXPECT_NOT_NULL(test, p);
+	return p ? op : NULL;
+}
+
+static void end(struct repath_op *op)
+{
+	mutex_lock(&repath_op_mutex);
+	repath_op_set_state(op, REPATH_OP_FAILED);
+	mutex_unlock(&repath_op_mutex);
+}
+
+/* Who is away from one device makes new queue pairs on another: there it is as everybody else. */
+static void t_on_its_other_device(struct kunit *test)
+{
+	struct repath_op *op;
+
+	suspend(test);
+	op = suspend_too(test, 1, 1);
+	if (!op)
+		return;
+	KUNIT_EXPECT_TRUE(test, may_not_have(test, 17, 1, 2));
+	KUNIT_EXPECT_FALSE(test, may_not_have(test, 17, 1, 1));
+	/* The first one comes to a device: where the other one was, and may come back to. */
+	reach(test, REPATH_OP_RESUMING, REPATH_STAGE_OPEN);
+	KUNIT_EXPECT_FALSE(test, may_not_have(test, 17, 1, 1));
+	KUNIT_EXPECT_TRUE(test, may_not_have(test, 17, 1, 0));
+	end(op);
+	KUNIT_EXPECT_TRUE(test, may_not_have(test, 17, 1, 1));
+}
+
+/* Both devices of a process are suspended, and resumed on one: what has come first is not what is still to come. */
+static void t_second_resume(struct kunit *test)
+{
+	struct ctx *c = of(test);
+	struct repath_op *op;
+
+	appears(test, 3, 0, 1, IB_QPT_RC, 17);
+	op = suspend_too(test, 0, 1);
+	if (!op)
+		return;
+	goes(test, 3);
+	suspend(test);
+	/* The second device's first: its queue pair has another number now. */
+	mutex_lock(&repath_op_mutex);
+	op->new_dev = repath_device_get(&c->dev[1]);
+	repath_op_set_state(op, REPATH_OP_RESUMING);
+	mutex_unlock(&repath_op_mutex);
+	c->qp[3].created_ns = ktime_get_boottime_ns();
+	appears(test, 3, 0, 1, IB_QPT_RC, 41);
+	known_as(test, 3, 17);
+	end(op);
+	EXPECT_OK(1, GID_TWO, RC, 17, 41);
+	EXPECT_BUSY(1, GID, RC, 17);
+	/* The first device's are on their way there as well. */
+	mutex_lock(&repath_op_mutex);
+	c->p->stage_ns[REPATH_STAGE_NONE] = ktime_get_boottime_ns() + 1 - c->op->started_ns;
+	mutex_unlock(&repath_op_mutex);
+	reach(test, REPATH_OP_RESUMING, REPATH_STAGE_OPEN);
+	EXPECT_BUSY(1, GID, RC, 17);
+	/* The one that is meant */
+	goes(test, 3);
+	c->qp[0].created_ns = c->op->started_ns + c->p->stage_ns[REPATH_STAGE_NONE];
+	appears(test, 0, 0, 1, IB_QPT_RC, 42);
+	known_as(test, 0, 17);
+	EXPECT_OK(1, GID, RC, 17, 42);
+}
+
 static struct kunit_case kept_cases[] = {
 	KUNIT_CASE(t_taken),
 	KUNIT_CASE(t_taken_elsewhere),
@@ -519,6 +604,8 @@ static struct kunit_case kept_cases[] = {
 	KUNIT_CASE(t_ends),
 	KUNIT_CASE(t_unknown),
 	KUNIT_CASE(t_others_are_told),
+	KUNIT_CASE(t_on_its_other_device),
+	KUNIT_CASE(t_second_resume),
 	{}
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 22 */
+/* kunit-cases: 23 */
 /* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../silent.o ../watch.o ../stat.o */
 /*
  * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
@@ -84,7 +84,7 @@ bool repath_op_between(const struct net *net, const struct repath_device *dev, u
 /* Those that are away are kept_test's. */
 bool repath_op_keeps_at(const struct repath_device *dev, const u8 gid[16], u8 type, u32 qpn,
 			u64 cookie, const struct repath_proc *owner,
-			const struct repath_device *named)
+			const struct repath_qp *named)
 {
 	return false;
 }
@@ -981,6 +981,33 @@ static void watch_sender_moved(struct kunit *test)
 	answer(2, 0, REPATH_PEER_OK, 0, 0, 0);
 }
 
+/* A sender asks again while it is told: the answer to what it was told before is not the one to the new word. */
+static void watch_asked_again(struct kunit *test)
+{
+	struct repath_number row = { .qpn = 103, .known_as = 101 };
+	struct repath_gid_change gid = { .old = { 0xfe, [15] = 1 }, .now = { 0xfe, [15] = 2 },
+					 .port = 1 };
+	struct ctx *c = of(test);
+	struct repath_resolved out;
+	int i;
+
+	c->qp[1].type = c->qp[3].type = IB_QPT_UD;
+	c->qp[3].user = c->qp[1].user;
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
+		mutex_lock(&repath_conn_mutex);
+		repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
+		mutex_unlock(&repath_conn_mutex);
+		KUNIT_ASSERT_EQ(test, fake.nsent, i + 1);
+	}
+	answer(0, 0, REPATH_PEER_OK, 0, 0, 0);
+	/* Lost: again a second later */
+	answer(1, -ETIMEDOUT, 0, 0, 0, 0);
+	msleep(1500);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 3);
+	answer(2, 0, REPATH_PEER_OK, 0, 0, 0);
+}
+
 /* Questions and news with bytes turned. */
 static void fuzz(struct kunit *test)
 {
@@ -1042,6 +1069,7 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(resolve_ud_stays),
 	KUNIT_CASE(watch_tells),
 	KUNIT_CASE(watch_sender_moved),
+	KUNIT_CASE(watch_asked_again),
 	KUNIT_CASE(fuzz),
 	{}
 };
