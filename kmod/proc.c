@@ -273,7 +273,8 @@ static int reply_registered(struct genl_info *info)
 		return -ENOMEM;
 	if (nla_put_string(skb, REPATH_A_VERSION, REPATH_VERSION) ||
 	    nla_put_u32(skb, REPATH_A_ABI_VERSION, REPATH_ABI_VERSION) ||
-	    nla_put_u32(skb, REPATH_A_COUNT, repath_number_count())) {
+	    nla_put_u32(skb, REPATH_A_COUNT, repath_number_count()) ||
+	    nla_put_u32(skb, REPATH_A_KNOWS, REPATH_KNOWS_ROUND)) {
 		nlmsg_free(skb);
 		return -EMSGSIZE;
 	}

@@ -54,6 +54,7 @@ static struct nl_sock *open_socket(bool nonblock)
 static void unregister(void)
 {
 	rp_ctl.family = 0;
+	rp_ctl.knows = 0;
 	if (rp_ctl.events)
 		nl_socket_free(rp_ctl.events);
 	if (rp_ctl.requests)
@@ -66,8 +67,12 @@ static int register_answer(struct nl_msg *msg, void *arg)
 	struct nlattr *tb[REPATH_A_MAX + 1];
 
 	(void)arg;
-	if (genlmsg_parse(nlmsg_hdr(msg), 0, tb, REPATH_A_MAX, NULL) >= 0 && tb[REPATH_A_COUNT])
+	if (genlmsg_parse(nlmsg_hdr(msg), 0, tb, REPATH_A_MAX, NULL) < 0)
+		return NL_OK;
+	if (tb[REPATH_A_COUNT])
 		rp_numbers_about(nla_get_u32(tb[REPATH_A_COUNT]));
+	if (tb[REPATH_A_KNOWS])
+		rp_ctl.knows = nla_get_u32(tb[REPATH_A_KNOWS]);
 	return NL_OK;
 }
 

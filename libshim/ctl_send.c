@@ -234,7 +234,9 @@ int rp_ctl_rests(uint32_t conn_id, uint16_t peer_round)
 
 	if (!msg)
 		return -ENOTCONN;
-	nla_put_u32(msg, REPATH_A_COUNT, peer_round);
+	/* To an older module it says: whatever its peer has said so far. */
+	if (rp_ctl.knows & REPATH_KNOWS_ROUND)
+		nla_put_u32(msg, REPATH_A_COUNT, peer_round);
 	return send_msg(msg);
 }
 

@@ -20,6 +20,7 @@
  * @requests: dumps and questions that are waited for
  * @families: nlctrl's notifications: the module comes and goes
  * @family: 0: no module
+ * @knows: bits of enum repath_knows that the module has said
  *
  * All but what @lock protects is the control thread's own.
  */
@@ -34,6 +35,7 @@ struct rp_ctl {
 	struct nl_sock *requests;
 	struct nl_sock *families;
 	int family;
+	uint32_t knows;
 };
 
 extern struct rp_ctl rp_ctl;

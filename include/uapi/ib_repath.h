@@ -62,7 +62,9 @@
  *        OP_PROC* { PID COMM OP_STAGE ERRNO? REASON? COUNTERS? STAGE_NS* } }
  *
  * THE SHIM (one socket a process; closing it is leaving)
- *   REGISTER ABI_VERSION [COMM]  -> VERSION ABI_VERSION COUNT   (COUNT as in EV_NUMBERS)
+ *   REGISTER ABI_VERSION [COMM]  -> VERSION ABI_VERSION COUNT KNOWS?   (COUNT as in EV_NUMBERS)
+ *                                        a module refuses what it does not know; KNOWS tells a newer
+ *                                        shim what it has to leave out
  *   REPLY    OP_ID OP_STAGE ERRNO [REASON COUNTERS]
  *   PEER_SEND PEER_ID MSG_TYPE MSG_ID CONNS [DEV_INDEX PORT SGID_INDEX BLOB]
  *   NUMBERS   DEV_INDEX [NUMBERS GIDS]   own queue pairs on DEV that others know by another number
@@ -72,8 +74,8 @@
  *                                        where is the queue pair that was at this address?
  *   UNRESOLVE MSG_ID                     a UD address is not used any more
  *   CYCLED    CONN_ID ERRNO [COUNT]      the answer to EV_CYCLE; ECANCELED: no answer: it is on no
- *                                        move, whatever its peer has said up to its round COUNT, or
- *                                        has not answered
+ *                                        move, whatever its peer has said up to its round COUNT
+ *                                        (if the module has KNOWS_ROUND), or has not answered
  *
  *   Events, unicast to the registered socket:
  *   EV_CHECK   OP_ID DEV_INDEX DEV_NAME TIMEOUT_MS FORCE?
@@ -298,10 +300,16 @@ enum repath_attr {
 	REPATH_A_SM_LISTEN,	/* u8: 1: the subnet manager is listened to; 0: not */
 	REPATH_A_NOTICE,	/* binary, REPATH_NOTICE_SIZE: struct repath_sm_report of repath_sm.h */
 	REPATH_A_RELAYED,	/* flag: the hypervisor has told it */
+	REPATH_A_KNOWS,		/* u32: bits of enum repath_knows; absent: none */
 
 	__REPATH_A_MAX
 };
 #define REPATH_A_MAX (__REPATH_A_MAX - 1)
+
+/* What shims may say to this module that others of the same ABI version refuse. */
+enum repath_knows {
+	REPATH_KNOWS_ROUND	= 1 << 0,	/* COUNT in CYCLED */
+};
 
 /* What the module knows of the other end of an RC or UC connection. */
 enum repath_conn_state {

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* What the shim says to modules of the same interface that know more or less than it does. */
+#include <fcntl.h>
+#include <netlink/genl/ctrl.h>
+#include <netlink/genl/genl.h>
+#include <netlink/netlink.h>
+
+#include "../../libshim/ctl_socket.h"
+#include "../../libshim/shim.h"
+#include "check.h"
+
+#define FAMILY	42
+#define ROUND	7
+#define CONN	9
+
+/* The module: what it says that it knows; -1: it is older than that word. */
+static struct {
+	int64_t knows;
+	int registered;
+	bool asked, cycled, has_round;
+	uint32_t conn_id, err, round;
+	nl_recvmsg_msg_cb_t answer, done, families;
+	void *done_arg;
+} module;
+
+/* --- in place of libnl's --- */
+
+int genl_connect(struct nl_sock *sk)
+{
+	(void)sk;
+	return 0;
+}
+
+int genl_ctrl_resolve(struct nl_sock *sk, const char *name)
+{
+	(void)sk;
+	CHECK(!strcmp(name, REPATH_GENL_NAME));
+	return FAMILY;
+}
+
+int genl_ctrl_resolve_grp(struct nl_sock *sk, const char *family, const char *group)
+{
+	(void)sk;
+	(void)family;
+	(void)group;
+	return 1;
+}
+
+int nl_socket_add_membership(struct nl_sock *sk, int group)
+{
+	(void)sk;
+	(void)group;
+	return 0;
+}
+
+/* Nothing comes by itself. */
+int nl_socket_get_fd(const struct nl_sock *sk)
+{
+	(void)sk;
+	return -1;
+}
+
+int nl_socket_set_nonblocking(const struct nl_sock *sk)
+{
+	(void)sk;
+	return 0;
+}
+
+int nl_socket_set_buffer_size(struct nl_sock *sk, int rxbuf, int txbuf)
+{
+	(void)sk;
+	(void)rxbuf;
+	(void)txbuf;
+	return 0;
+}
+
+int nl_cb_set(struct nl_cb *cb, enum nl_cb_type type, enum nl_cb_kind kind, nl_recvmsg_msg_cb_t fn, void *arg)
+{
+	(void)cb;
+	(void)kind;
+	if (type == NL_CB_VALID)
+		module.answer = fn;
+	if (type == NL_CB_ACK) {
+		module.done = fn;
+		module.done_arg = arg;
+	}
+	return 0;
+}
+
+int nl_socket_modify_cb(struct nl_sock *sk, enum nl_cb_type type, enum nl_cb_kind kind, nl_recvmsg_msg_cb_t fn,
+			void *arg)
+{
+	(void)type;
+	(void)kind;
+	(void)arg;
+	if (sk == rp_ctl.families)
+		module.families = fn;
+	return 0;
+}
+
+int nl_send_auto(struct nl_sock *sk, struct nl_msg *msg)
+{
+	struct genlmsghdr *g = nlmsg_data(nlmsg_hdr(msg));
+	struct nlattr *tb[REPATH_A_MAX + 1];
+
+	CHECK(sk == rp_ctl.events);
+	CHECK(genlmsg_parse(nlmsg_hdr(msg), 0, tb, REPATH_A_MAX, NULL) >= 0);
+	if (g->cmd == REPATH_CMD_REGISTER) {
+		module.asked = true;
+		return 0;
+	}
+	CHECK_EQ(g->cmd, REPATH_CMD_CYCLED);
+	module.cycled = true;
+	module.conn_id = nla_get_u32(tb[REPATH_A_CONN_ID]);
+	module.err = nla_get_u32(tb[REPATH_A_ERRNO]);
+	module.has_round = tb[REPATH_A_COUNT];
+	module.round = module.has_round ? nla_get_u32(tb[REPATH_A_COUNT]) : 0;
+	return 0;
+}
+
+int nl_recvmsgs(struct nl_sock *sk, struct nl_cb *cb)
+{
+	struct nl_msg *msg = nlmsg_alloc();
+
+	(void)sk;
+	(void)cb;
+	CHECK(msg && module.asked && module.answer && module.done);
+	module.asked = false;
+	module.registered++;
+	genlmsg_put(msg, 0, 0, FAMILY, 0, 0, REPATH_CMD_REGISTER, REPATH_GENL_VERSION);
+	nla_put_u32(msg, REPATH_A_ABI_VERSION, REPATH_ABI_VERSION);
+	nla_put_u32(msg, REPATH_A_COUNT, 0);
+	if (module.knows >= 0)
+		nla_put_u32(msg, REPATH_A_KNOWS, module.knows);
+	module.answer(msg, NULL);
+	module.done(msg, module.done_arg);
+	nlmsg_free(msg);
+	return 0;
+}
+
+/* --- in place of the rest of the shim --- */
+
+void rp_log(enum rp_log_level level, const char *format, ...)
+{
+	(void)level;
+	(void)format;
+}
+
+int rp_move_tick(void) { return -1; }
+void rp_move_forked(void) { }
+void rp_move_lost_module(void) { }
+void rp_numbers_about(uint32_t count) { CHECK_EQ(count, 0); }
+void rp_numbers_again(void) { }
+void rp_peer_resend(void) { }
+void rp_peer_sent(uint64_t msg_id, int err) { (void)msg_id; (void)err; }
+void rp_peer_msg_in(const struct rp_ctl_peer_msg *m) { (void)m; }
+void rp_resolved(uint32_t id, int err, const struct rp_place *place) { (void)id; (void)err; (void)place; }
+void rp_conn_ready(const struct rp_ctl_conn *row) { (void)row; }
+void rp_cycle_event(uint32_t conn_id, const struct rp_ctl_path *to) { (void)conn_id; (void)to; }
+
+void rp_ahs_repath(uint32_t dev_index, uint32_t port, const uint8_t *gid, const struct rp_ctl_path *to)
+{
+	(void)dev_index;
+	(void)port;
+	(void)gid;
+	(void)to;
+}
+
+void rp_move_event(int cmd, uint32_t op, uint32_t dev_index, const char *dev_name, uint32_t timeout_ms, bool force)
+{
+	(void)cmd;
+	(void)op;
+	(void)dev_index;
+	(void)dev_name;
+	(void)timeout_ms;
+	(void)force;
+}
+
+/* --- */
+
+static void rests(void *arg)
+{
+	(void)arg;
+	CHECK_EQ(rp_ctl_rests(CONN, ROUND), 0);
+}
+
+static void family(void *arg)
+{
+	struct nl_msg *msg = nlmsg_alloc();
+
+	CHECK(msg);
+	genlmsg_put(msg, 0, 0, GENL_ID_CTRL, 0, 0, *(uint8_t *)arg, 1);
+	nla_put_string(msg, CTRL_ATTR_FAMILY_NAME, REPATH_GENL_NAME);
+	module.families(msg, NULL);
+	nlmsg_free(msg);
+}
+
+/* The module that is there now goes, and one comes that knows @knows. */
+static void load(int64_t knows)
+{
+	uint8_t gone = CTRL_CMD_DELFAMILY, new = CTRL_CMD_NEWFAMILY;
+	int before = module.registered;
+
+	CHECK(rp_ctl_call(family, &gone));
+	module.knows = knows;
+	CHECK(rp_ctl_call(family, &new));
+	CHECK_EQ(module.registered, before + 1);
+}
+
+static void says(bool round)
+{
+	module.cycled = false;
+	CHECK(rp_ctl_call(rests, NULL));
+	CHECK(module.cycled, "an older module, too, has to hear that it rests");
+	CHECK_EQ(module.conn_id, CONN);
+	CHECK_EQ(module.err, ECANCELED);
+	CHECK_EQ(module.has_round, round);
+	CHECK_EQ(module.round, round ? ROUND : 0);
+}
+
+int main(void)
+{
+	alarm(60);
+	module.knows = -1;
+	rp_ctl_start();
+	CHECK_EQ(module.registered, 1);
+	says(false);
+	load(REPATH_KNOWS_ROUND);
+	says(true);
+	/* Something else that a later one knows, which this shim does not */
+	load(~REPATH_KNOWS_ROUND & 0xffffffffu);
+	says(false);
+	load(0xffffffffu);
+	says(true);
+	load(-1);
+	says(false);
+	return 0;
+}
