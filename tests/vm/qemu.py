@@ -73,7 +73,7 @@ class Qemu:
             "-chardev", f"socket,id=shell,path={self.shell_path},{unix}",
             "-device", "virtserialport,chardev=shell,name=bed.0",
             "-chardev", f"socket,id=agent,path={self.agent_path},{unix}",
-            "-device", "virtserialport,chardev=agent,name=repath.0",
+            "-device", "virtserialport,id=agent-port,chardev=agent,name=repath.0",
         ]
         if icount:
             command += ["-icount", "shift=0"]

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The agent answers on its port whatever comes: garbage, half lines, hosts that leave and come,
-and a migration in between. It needs no module for that."""
+a migration in between, a port that is plugged anew. It needs no module for that."""
 
 import agent as agents
+
+PORT_NAMES = "/sys/class/virtio-ports/*/name"
 
 
 def refuses(agent, cmd, **members):
@@ -75,5 +77,12 @@ def test(bed):
     assert "10.0.0.1/24" in guest.run("ip -4 address show dev rdma0")
     assert guest.gid().endswith("ffff:0a00:0001"), guest.gid()
     there.ask("device-new", dev="rxe0")     # as it is there already
+
+    # The port itself is taken away and comes again.
+    guest.qemu.qmp("device_del", id="agent-port")
+    guest.wait_until(f"! grep -qx repath.0 {PORT_NAMES}")
+    assert cpu_seconds(guest) < 0.3, "it spins without a port"
+    guest.qemu.qmp("device_add", driver="virtserialport", id="agent-port", chardev="agent", name="repath.0")
+    there.wait_for_it(10)
     assert job.running, job.output()
     assert "owned" not in guest.run("ls /tmp")
