@@ -13,6 +13,7 @@ const char *const msg_op_names[MSG_OPS] = {
 	[MSG_CMP_SWP] = "cmp_swp",
 	[MSG_CREDIT] = "credit",
 	[MSG_STATIC] = "static",
+	[MSG_PROBE] = "probe",
 };
 
 static uint64_t word_at(const unsigned char *at, size_t bytes)

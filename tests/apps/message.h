@@ -17,6 +17,7 @@ enum msg_op {
 	MSG_CMP_SWP,
 	MSG_CREDIT,	/* a SEND that only carries credits */
 	MSG_STATIC,	/* never sent: what a READ finds in the responder's fixed slots */
+	MSG_PROBE,	/* a WRITE of nothing: is the other end there? */
 	MSG_OPS
 };
 

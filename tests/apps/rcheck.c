@@ -253,12 +253,16 @@ static void run(struct check *c)
 		first = false;
 		for (i = 0; i < c->traffic.qps && c->hold_until <= c->now; i++)
 			link_post_recvs(c, &c->links[i]);
+		for (i = 0; i < c->traffic.qps && !c->failure[0]; i++)
+			link_probe_if_still(c, &c->links[i]);
 		tick(c);
 		if (!c->failure[0])
 			go_on(c);
 	}
 	if (leave_wanted)
 		return;
+	if (c->failure[0] && c->opt.probe)
+		prove_dead(c);
 	if (c->failure[0] && !c->verdict_sent)
 		say(c, OOB_VERDICT, c->failure, strlen(c->failure));
 }
@@ -326,5 +330,6 @@ int main(int argc, char **argv)
 	if (c.oob >= 0)
 		close(c.oob);
 	report_end(&c);
+	free(c.links);
 	return c.failure[0] ? 1 : 0;
 }

@@ -29,8 +29,10 @@
 #define MAX_CQS		64
 #define CREDIT_ROOM	4	/* send requests beyond the depth, for CREDITs */
 #define CREDIT_RECVS	8	/* receives beyond the depth, for the peer's CREDITs */
+#define PROBE_ROOM	2	/* and beyond those: one that is under way, and one after a failure */
 #define STATIC_SLOTS	8
 #define TICK_MS		50
+#define WC_STATUSES	32
 
 enum wait_mode { WAIT_BLOCK, WAIT_EPOLL, WAIT_POLL, WAIT_SELECT, WAIT_NONBLOCK, WAIT_BUSY };
 
@@ -91,6 +93,7 @@ struct options {
 	double seconds;
 	double interval;
 	double stall;
+	double probe;		/* seconds, 0: no probes */
 	uint32_t no_recv_ms;
 	uint32_t pause_ms;
 	enum plant plant;
@@ -158,6 +161,12 @@ struct link {
 	double missing_since;
 	struct totals theirs;
 	bool finished;
+
+	uint64_t probe;			/* the request after the last probe; 0: none yet */
+	double probed;			/* when that was */
+	bool alive;			/* it has answered after another link had failed */
+	uint64_t send_errors[WC_STATUSES], recv_errors[WC_STATUSES];
+	enum ibv_wc_status first_error;	/* of a send */
 };
 
 enum phase { RUNNING, STOPPING, SETTLING, DONE };
@@ -177,6 +186,7 @@ struct check {
 	struct link *links;
 	uint32_t slot;		/* bytes of a slot */
 	uint32_t nsend, nrecv, nwrite;
+	uint32_t room;		/* sends under way at most, but for probes */
 	uint32_t from;		/* 0 client, 1 server */
 	bool sender;		/* this end originates data */
 
@@ -185,6 +195,7 @@ struct check {
 	bool totals_sent, totals_got, verdict_sent, verdict_got;
 	bool planted;
 	char failure[256];
+	char aftermath[160];	/* what was wrong with completions that came after the first error */
 
 	double started, now, last_progress, max_gap, interval_gap, settle_from;
 	double hold_until, pause_until;
@@ -192,7 +203,7 @@ struct check {
 	uint64_t rounds;	/* how often all links had a completion */
 	uint32_t in_round;	/* links that had one in this round */
 	uint32_t turn;		/* the link that may send first */
-	uint64_t sent[MSG_OPS], received[MSG_OPS], cqes, async_events, events;
+	uint64_t sent[MSG_OPS], received[MSG_OPS], cqes, async_events, events, probes;
 };
 
 /* rcheck_options.c */
@@ -214,9 +225,17 @@ void link_post_recvs(struct check *c, struct link *l);
 void recv_completed(struct check *c, struct link *l, const struct ibv_wc *wc);
 bool link_verify_end(struct check *c, struct link *l);
 
+/* rcheck_probe.c */
+void link_probe_if_still(struct check *c, struct link *l);
+bool is_probe(const struct check *c, const struct link *l, const struct ibv_wc *wc);
+void completed_after_failure(struct check *c, const struct ibv_wc *wc);
+void prove_dead(struct check *c);	/* some link has failed: what of the rest of it, and of the others? */
+void report_dead(const struct check *c);
+
 /* rcheck_wait.c */
 void wait_set_up(struct check *c);
 void wait_and_poll(struct check *c, bool poll_anyway);
+void poll_all(struct check *c);
 
 /* rcheck_still.c */
 void link_progressed(struct check *c, struct link *l);

@@ -158,7 +158,8 @@ void links_create(struct check *c)
 	uint32_t i;
 
 	c->slot = (c->traffic.size + 63) & ~63u;
-	c->nsend = c->traffic.depth + CREDIT_ROOM;
+	c->room = c->traffic.depth + CREDIT_ROOM;
+	c->nsend = c->room + (c->opt.probe ? PROBE_ROOM : 0);
 	c->nrecv = c->traffic.depth + CREDIT_RECVS;
 	c->nwrite = c->traffic.depth * 2 < 8 ? 8 : c->traffic.depth * 2;
 	endpoint_open(&c->ep, c->opt.device, c->opt.gid_index);
@@ -262,5 +263,4 @@ void links_destroy(struct check *c, bool look)
 	rc = ibv_close_device(c->ep.ctx);
 	if (rc)
 		fail(c, NULL, "close_device: %s", strerror(rc));
-	free(c->links);
 }

@@ -36,7 +36,7 @@ static const char usage[] =
 "      --split-cq         sends and receives complete on different queues\n"
 "      --cqs N            completion queues (1)\n"
 "      --sig-all          sq_sig_all queue pairs\n"
-"      --timeout N --retry N   of the queue pairs (16, 7)\n"
+"      --timeout N --retry N   of the queue pairs (16, 7; soft RoCE never ends 7 retries)\n"
 "      --ballast MB       register so much memory more, of no use (0)\n"
 " Disturbing\n"
 "      --no-recv-ms N     SIGUSR1: post no receives for N ms (2000), or until the next\n"
@@ -52,6 +52,8 @@ static const char usage[] =
 "  -i, --interval SEC     a line of JSON so often\n"
 "  -N, --numbers          QPNs, keys, GID at the start and at the end\n"
 "      --stall SEC        without progress, of all or of one queue pair, is a failure (90)\n"
+"      --probe SEC        ask after so long without progress if the other end is there; when a\n"
+"                         request fails, tell what became of all others, on each queue pair\n"
 "Exit status: 0 all was right, 1 something was not, 2 could not run.\n";
 
 static const char *const plant_names[PLANTS] = {
@@ -63,7 +65,7 @@ enum {
 	OPT_VARY = 256, OPT_SGES, OPT_EPOLL, OPT_POLL, OPT_SELECT, OPT_NONBLOCK, OPT_BUSY,
 	OPT_NEW_POST, OPT_EX_CQ, OPT_SPLIT_CQ, OPT_CQS, OPT_SIG_ALL, OPT_TIMEOUT, OPT_RETRY,
 	OPT_FORK, OPT_FORK_INIT, OPT_NO_RECV, OPT_PAUSE, OPT_PLANT, OPT_STALL, OPT_BALLAST, OPT_ALONE, OPT_OVERRUN,
-	OPT_TAIL,
+	OPT_TAIL, OPT_PROBE,
 };
 
 static const struct option longs[] = {
@@ -104,6 +106,7 @@ static const struct option longs[] = {
 	{ "interval", required_argument, NULL, 'i' },
 	{ "numbers", no_argument, NULL, 'N' },
 	{ "stall", required_argument, NULL, OPT_STALL },
+	{ "probe", required_argument, NULL, OPT_PROBE },
 	{ "alone", no_argument, NULL, OPT_ALONE },
 	{ "tail", no_argument, NULL, OPT_TAIL },
 	{ "overrun", no_argument, NULL, OPT_OVERRUN },
@@ -213,6 +216,7 @@ static bool parse_local(struct options *opt, int o, const char *arg)
 	case 'i': opt->interval = duration(arg); break;
 	case 'N': opt->numbers = true; break;
 	case OPT_STALL: opt->stall = duration(arg); break;
+	case OPT_PROBE: opt->probe = duration(arg); break;
 	case OPT_ALONE: opt->alone = true; break;
 	case OPT_TAIL: opt->tail = true; break;
 	case OPT_OVERRUN: opt->overrun = true; break;

@@ -122,9 +122,15 @@ void report_end(struct check *c)
 	       (unsigned long long)c->async_events);
 	print_counts("sent", c->sent);
 	print_counts("received", c->received);
+	if (c->opt.probe)
+		report_dead(c);
 	if (c->failure[0]) {
 		printf(",\"error\":");
 		print_quoted(c->failure);
+	}
+	if (c->aftermath[0]) {
+		printf(",\"aftermath\":");
+		print_quoted(c->aftermath);
 	}
 	printf("}\n");
 	fflush(stdout);

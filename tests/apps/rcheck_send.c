@@ -357,9 +357,9 @@ bool link_send(struct check *c, struct link *l)
 		if (b.n >= c->traffic.list)
 			post(c, l, &b);
 	}
-	if (c->phase == RUNNING && credit_is_due(c, l) && outstanding(l) < c->nsend)
+	if (c->phase == RUNNING && credit_is_due(c, l) && outstanding(l) < c->room)
 		build(c, l, &b, MSG_CREDIT);
-	if (c->phase == RUNNING && c->opt.tail && ends_signaled(c, l) && outstanding(l) < c->nsend)
+	if (c->phase == RUNNING && c->opt.tail && ends_signaled(c, l) && outstanding(l) < c->room)
 		build(c, l, &b, MSG_READ);
 	post(c, l, &b);
 	return n;
@@ -370,7 +370,7 @@ void link_flush(struct check *c, struct link *l)
 {
 	struct batch b = { .n = 0 };
 
-	if (outstanding(l) && !ends_signaled(c, l) && outstanding(l) < c->nsend) {
+	if (outstanding(l) && !ends_signaled(c, l) && outstanding(l) < c->room) {
 		build(c, l, &b, MSG_CREDIT);
 		post(c, l, &b);
 	}
@@ -419,6 +419,7 @@ static enum ibv_wc_opcode wc_opcode(enum msg_op op)
 	switch (op) {
 	case MSG_WRITE:
 	case MSG_WRITE_IMM:
+	case MSG_PROBE:
 		return IBV_WC_RDMA_WRITE;
 	case MSG_READ:
 		return IBV_WC_RDMA_READ;

@@ -128,6 +128,8 @@ static void completed(struct check *c, struct ibv_wc *wc)
 	if (c->opt.plant == PLANT_WRONG_QPN && c->cqes > 50)
 		wc->qp_num ^= 1;
 	if (wc->status != IBV_WC_SUCCESS) {
+		if (c->opt.probe)
+			completed_after_failure(c, wc);
 		fail(c, l, "%s of request %llu: %s (vendor error 0x%x)", recv ? "receive" : "send",
 		     (unsigned long long)(wc->wr_id & POST_MASK), ibv_wc_status_str(wc->status),
 		     wc->vendor_err);
@@ -145,7 +147,8 @@ static void completed(struct check *c, struct ibv_wc *wc)
 		if (c->last_progress && gap > c->interval_gap)
 			c->interval_gap = gap;
 	}
-	link_progressed(c, l);
+	if (!is_probe(c, l, wc))
+		link_progressed(c, l);
 	if (recv)
 		recv_completed(c, l, wc);
 	else
@@ -196,9 +199,21 @@ static void poll_queue(struct check *c, uint32_t i)
 		if (n < 0)
 			fail(c, NULL, "poll_cq returned %d", n);
 		c->now = seconds_now();
-		for (k = 0; k < n && !c->failure[0]; k++)
-			completed(c, &wc[k]);
-	} while (n == full && !c->failure[0]);
+		for (k = 0; k < n; k++) {
+			if (!c->failure[0])
+				completed(c, &wc[k]);
+			else if (c->opt.probe)
+				completed_after_failure(c, &wc[k]);
+		}
+	} while (n == full && (!c->failure[0] || c->opt.probe));
+}
+
+void poll_all(struct check *c)
+{
+	uint32_t i;
+
+	for (i = 0; i < c->ncqs; i++)
+		poll_queue(c, i);
 }
 
 /*

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """A mover or a peer is killed at each stage of a move: the operation comes to an end, the other
-process ends too instead of hanging, the device is free, and a new pair can be moved."""
+process gets the errors that verbs define on each connection, the device is free, and a new pair can be moved."""
 
 import time
 
 from move import SHIM, moving, repath
-from traffic import Pair
+from traffic import PROBING, Pair, check_all_dead
 
 TIMEOUT = 900
+QPS = 4
 FINAL = ("suspended", "resumed", "failed", "parked", "checked")
 
 
@@ -41,14 +42,17 @@ def wait_final(guest, op, timeout=60):
         time.sleep(0.05)
 
 
-def clean_up(mover_guest, op, pair):
-    """Nothing is left of the pair, and the devices are free: of processes, and of the operation."""
+def clean_up(mover_guest, op, pair, victim):
+    """The other end has got the verbs' errors. Nothing is left of the pair, and the devices are free: of
+    processes, and of the operation."""
     # First of all: what a survivor calls while it is suspended waits for the resume.
     if wait_final(mover_guest, op) in ("suspended", "parked"):
         start(mover_guest, f"resume {op} timeout 10")
         wait_final(mover_guest, op)
     for job in pair.jobs:
         job.wait(60, check=False)
+    survivor = pair.server if victim is pair.client_guest else pair.client
+    print(f"    {check_all_dead(survivor, QPS)}", flush=True)
     for guest in (pair.client_guest, pair.server_guest):
         guest.wait_until("! pidof rcheck")
         guest.rxe_del("rxe0")
@@ -62,7 +66,7 @@ def test(bed):
     def pair():
         nonlocal port
         port += 1
-        made = Pair(a, b, "-q 4 -n 8 -b -k 4", "-i 0.2 --stall 30", env=SHIM, port=port)
+        made = Pair(a, b, f"-q {QPS} -n 8 -b -k 4", f"-i 0.2 {PROBING}", env=SHIM, port=port)
         made.wait_running()
         return made
 
@@ -76,7 +80,7 @@ def test(bed):
             time.sleep(0.5)
             kill(victim)
             thaw(frozen)
-            clean_up(b, op, both)
+            clean_up(b, op, both, victim)
         # Killed a while after the beginning: gates, drain, reset, release.
         for victim in (b, a):
             for delay in (0, 0.03, 0.06, 0.1, 0.15, 0.25):
@@ -85,14 +89,14 @@ def test(bed):
                 op = start(b, "suspend rxe0 timeout 8")
                 time.sleep(delay)
                 kill(victim)
-                clean_up(b, op, both)
+                clean_up(b, op, both, victim)
         # Suspended.
         for victim in (b, a):
             print(f"  suspended: {victim} killed", flush=True)
             both = pair()
             op = mover.suspend(b)["op"]
             kill(victim)
-            clean_up(b, op, both)
+            clean_up(b, op, both, victim)
         # Resuming, the peer does not answer.
         for victim in (b, a):
             print(f"  resuming: {victim} killed, peer frozen", flush=True)
@@ -103,7 +107,7 @@ def test(bed):
             time.sleep(0.5)
             kill(victim)
             thaw(a)
-            clean_up(b, op, both)
+            clean_up(b, op, both, victim)
         for victim in (b, a):
             for delay in (0, 0.05, 0.1):
                 print(f"  resuming: {victim} killed after {delay} s", flush=True)
@@ -112,7 +116,7 @@ def test(bed):
                 start(b, f"resume {op} timeout 8")
                 time.sleep(delay)
                 kill(victim)
-                clean_up(b, op, both)
+                clean_up(b, op, both, victim)
 
         both = pair()
         mover.swap(b)

@@ -9,7 +9,7 @@ from trouble import Case
 GUESTS = 2
 PEERS = ["before msg PREPARED", "before msg GATE/READY", "before msg READY"]
 # It says that word while it leaves: the connection may be up again when its queue pair goes, and the
-# mover, who then has no request that waits for a completion, learns of it as without us.
+# mover learns of it as without us.
 CONNECTED = "before msg INFO"
 
 
@@ -17,7 +17,7 @@ def test(bed):
     a, b = bed.guests("a", "b")
     with moving(a, b) as mover:
         leavers = [Case(a, b, i, "peer", point) for i, point in enumerate(PEERS)]
-        connected = Case(a, b, 10, "peer", CONNECTED, stall=30)
+        connected = Case(a, b, 10, "peer", CONNECTED)
         parked = Case(a, b, 20, "peer", "before reply none")
         witness = Case(a, b, 30)
         for case in (*leavers, connected, parked, witness):

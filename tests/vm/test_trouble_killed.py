@@ -26,8 +26,7 @@ def is_open(case):
 
 def running(a, b, base, points):
     """Pairs that are to come to grief at @points, and one to which nothing happens."""
-    made = [Case(a, b, base + i, *point, stall=10 if point in GATE_OPEN else 60)
-            for i, point in enumerate(points)]
+    made = [Case(a, b, base + i, *point) for i, point in enumerate(points)]
     made.append(Case(a, b, base + len(points)))
     for case in made:
         case.pair.wait_running()

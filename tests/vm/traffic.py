@@ -38,6 +38,28 @@ def messages(job):
     return progress(job)[0]
 
 
+# As verbs number them.
+_WR_FLUSH_ERR, _RETRY_EXC_ERR = "5", "12"
+# For an rcheck that is to find a connection dead: soft RoCE takes 7 retries for any number of them, and for
+# 6 it needs 7 s.
+PROBING = "--alone --probe 3 --timeout 18 --retry 6"
+
+
+def check_all_dead(job, qps):
+    """@job, an rcheck with PROBING, has found each of its @qps queue pairs dead as verbs define it when a peer
+    has vanished: retries exceeded, then everything flushed. The first error that it has seen."""
+    text = job.output()
+    assert job.status == 1, f"{job}: status {job.status}\n{text[-3000:]}"
+    summary = last_json(text)
+    assert "aftermath" not in summary and len(summary["dead"]) == qps, text[-3000:]
+    for link in summary["dead"]:
+        sends, recvs = dict(link["sends"]), link["recvs"]
+        assert link["first"] == int(_RETRY_EXC_ERR), f"{job}: {link}"
+        assert sends.pop(_RETRY_EXC_ERR) == 1 and not sends.keys() - {_WR_FLUSH_ERR}, f"{job}: {link}"
+        assert recvs.keys() == {_WR_FLUSH_ERR}, f"{job}: {link}"
+    return summary["error"]
+
+
 class Standstill(AssertionError):
     """Nothing went on at either end."""
 
