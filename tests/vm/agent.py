@@ -16,10 +16,22 @@ from talk import Agent, Interrupt, Late, Refused        # noqa: E402,F401  offer
 
 def start(guest):
     """Start `repath agent` with the hooks for rxe in @guest: its job."""
-    guest.run(f"mkdir -p {HOOKS}")
+    job = serve(guest)
     for name in ("device-gone", "device-new"):
         guest.push(os.path.join(SCRIPTS, "hooks/rxe", name), f"{HOOKS}/{name}")
+    return job
+
+
+def serve(guest):
+    """The same without any; it looks for them when it is asked."""
+    guest.run(f"mkdir -p {HOOKS}")
     return guest.start(f"repath agent --hook {HOOKS}")
+
+
+def set_hook(guest, name, script):
+    """Make hook @name of a shell script."""
+    path = f"{HOOKS}/{name}"
+    guest.run(f"cat > {path} && chmod 755 {path}", stdin=f"#!/bin/sh\nset -e\n{script}\n".encode())
 
 
 def connect(path):

@@ -195,18 +195,36 @@ class Fabric:
     def add(self, host, ports=1, name=None, guest=None, guid=None):
         """Hot-add an HCA in a host's place: its name."""
         name = name or "vhca" + re.search(r"\d+(v\d+)?$", host)[0]
-        self.place[host] = guest or self.guest
-        self.guids[host] = guid or node_guid(host)
+        guest = guest or self.guest
+        guest.run(self.add_command(host, name, ports, guid))
+        return self.has_come(host, name, guest, guid)
+
+    def add_command(self, host, name, ports=1, guid=None):
+        """The shell command that adds it, in whatever guest."""
         at, functions = self._functions(host)
-        self.place[host].run(
-            f"echo {name} {at} udp:{self.address}:{PORT} guid={self.guids[host]:#x} "
-            f"ports={ports} {functions} > {SYSFS}/add")
+        return (f"echo {name} {at} udp:{self.address}:{PORT} guid={guid or node_guid(host):#x} "
+                f"ports={ports} {functions} > {SYSFS}/add")
+
+    def has_come(self, host, name, guest, guid=None):
+        """Somebody has run that command: its name."""
+        self.place[host] = guest
+        self.guids[host] = guid or node_guid(host)
         self.hosts[host] = name
         return name
 
     def remove(self, host):
         """Hot-remove a host's HCA, whoever uses it."""
-        self.place.pop(host).run(f"echo {self.hosts.pop(host)} > {SYSFS}/remove")
+        self.place[host].run(self.remove_command(self.hosts[host]))
+        self.has_gone(host)
+
+    @staticmethod
+    def remove_command(name):
+        """The shell command that removes it, in the guest that has it."""
+        return f"echo {name} > {SYSFS}/remove"
+
+    def has_gone(self, host):
+        """Somebody has run that command."""
+        del self.place[host], self.hosts[host]
 
     def move(self, host, to, guest=None):
         """Hot-remove a host's HCA, and add one with its GUID in another host's place, in the same

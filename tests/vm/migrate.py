@@ -16,7 +16,7 @@ class Migration:
     status, report (the JSON object), text (standard error) are there after wait().
     """
 
-    def __init__(self, guest, mode="early", uri=None, new_nic=None, options=()):
+    def __init__(self, guest, mode="early", uri=None, new_nic=None, options=(), dev="rxe0"):
         nic = guest.nics[0]
         self.guest = guest
         self.dst = guest.prepare_destination(with_nics=mode == "late")
@@ -26,7 +26,7 @@ class Migration:
                        f"mac={self.mac},bus=port{nic.port},romfile=")
         self.process = subprocess.Popen(
             [SCRIPT, "--mode", mode, "--src-agent", guest.agent_path,
-             "--dst-agent", self.dst.agent_path, "--uri", uri or self.dst.uri, "--dev", "rxe0",
+             "--dst-agent", self.dst.agent_path, "--uri", uri or self.dst.uri, "--dev", dev,
              "--nic", nic.id, "--new-nic", new_nic, *options, guest.qmp_path, self.dst.qmp_path],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Debian's own RDMA programs under the shim, moved while they run."""
 
+import re
+
 from move import SHIM
 
 
@@ -31,3 +33,12 @@ def move_in_full_run(mover, jobs, mover_guest, other, inflight=True):
     assert all(job.running for job in jobs), "ended before the move did: it proves nothing"
     for job in jobs:
         job.wait(120)
+
+
+def bandwidth_report(job):
+    """The line of figures that perftest ends with. Its iterations are looked at: bandwidth is 0 where a
+    busy machine keeps perftest from measuring the processor's clock."""
+    text = job.output()
+    report = re.search(r"^\s*\d+\s+(\d+)\s+[\d.]+\s+[\d.]+\s+[\d.]+\s*$", text, re.M)
+    assert report and int(report[1]) > 0, text
+    return report[0].strip()
