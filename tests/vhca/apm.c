@@ -11,7 +11,9 @@ static bool on_path(struct vhca_port *port, const struct rdma_ah_attr *path,
 {
 	const struct ib_global_route *route = rdma_ah_read_grh(path);
 
-	if (rdma_ah_get_port_num(path) != port->num || rdma_ah_get_dlid(path) != rx->slid)
+	/* Both LIDs, path bits included, are those of the path (9.6.1.5). */
+	if (rdma_ah_get_port_num(path) != port->num || rdma_ah_get_dlid(path) != rx->slid ||
+	    rx->dlid != vhca_path_lid(port, path))
 		return false;
 	if (!(rdma_ah_get_ah_flags(path) & IB_AH_GRH))
 		return !rx->grh;
@@ -36,10 +38,29 @@ static bool migrate(struct rvt_qp *qp)
 	qp->timeout = qp->alt_timeout;
 	qp->timeout_jiffies = rvt_timeout_to_jiffies(qp->timeout);
 	qp->s_mig_state = IB_MIG_MIGRATED;
+	vhca_apm_changed(qp);
 	/* No response is waited for that the old path holds up: its packets do not delay a resend. */
 	vhca_lane_moved(dev, to_vhca_qp(qp));
 	vhca_qp_event(qp, IB_EVENT_PATH_MIG);
 	return true;
+}
+
+/*
+ * The peer has migrated to where we do not follow: a path migration request error (11.6.3). It goes on with
+ * its packets until it gives up, and one event tells of them all.
+ */
+static void refuse(struct rvt_qp *qp)
+{
+	struct vhca_qp *vqp = to_vhca_qp(qp);
+
+	if (!vqp->mig_refused)
+		vhca_qp_event(qp, IB_EVENT_PATH_MIG_ERR);
+	vqp->mig_refused = true;
+}
+
+void vhca_apm_changed(struct rvt_qp *qp)
+{
+	to_vhca_qp(qp)->mig_refused = false;
 }
 
 void vhca_apm_prepare(struct rvt_qp *qp)
@@ -67,10 +88,23 @@ void vhca_apm_ordered(struct rvt_qp *qp)
 
 bool vhca_apm_arrived(struct vhca_port *port, struct rvt_qp *qp, const struct vhca_rx *rx)
 {
-	if (qp->s_mig_state == IB_MIG_ARMED && rx->bth.migreq)
-		return on_path(port, &qp->alt_ah_attr, rx) && migrate(qp);
-	if (!on_path(port, &qp->remote_ah_attr, rx))
+	bool alternate = rx->bth.migreq && on_path(port, &qp->alt_ah_attr, rx);
+
+	if (qp->s_mig_state == IB_MIG_ARMED && rx->bth.migreq) {
+		if (alternate)
+			return migrate(qp);
+		refuse(qp);
 		return false;
+	}
+	if (!on_path(port, &qp->remote_ah_attr, rx)) {
+		/*
+		 * MIGRATED is also what queue pairs are that have never heard of migration: only their
+		 * alternate path, if they have one, makes of a stranger's packet a request.
+		 */
+		if (alternate || (rx->bth.migreq && qp->s_mig_state == IB_MIG_REARM))
+			refuse(qp);
+		return false;
+	}
 	if (qp->s_mig_state == IB_MIG_REARM && !rx->bth.migreq)
 		qp->s_mig_state = IB_MIG_ARMED;
 	return true;

@@ -9,7 +9,8 @@
  * vhca_apm_arrived() - whether a connected queue pair may take a packet from where it came
  *
  * A packet on the primary path arms a queue pair in REARM; one on the alternate path whose sender
- * has migrated makes us follow. Both locks held.
+ * has migrated makes us follow, if we are ARMED. A sender that has migrated and is not followed is told
+ * of once, by PATH_MIG_ERR. Both locks held.
  */
 bool vhca_apm_arrived(struct vhca_port *port, struct rvt_qp *qp, const struct vhca_rx *rx);
 
@@ -19,6 +20,9 @@ bool vhca_apm_arrived(struct vhca_port *port, struct rvt_qp *qp, const struct vh
  * Both locks held. Return: whether there is another one, which is the primary from now on.
  */
 bool vhca_apm_migrate(struct rvt_qp *qp);
+
+/* The paths or the state of migration were set: what was refused before is no news. All locks held. */
+void vhca_apm_changed(struct rvt_qp *qp);
 
 /*
  * rdmavt migrates by itself when it is told MIGRATED by modify, but copies the address with no

@@ -158,7 +158,7 @@ void vhca_address_of(struct vhca_port *port, const struct rdma_ah_attr *attr, bo
 	const struct ib_global_route *route = rdma_ah_read_grh(attr);
 
 	to->dlid = rdma_ah_get_dlid(attr);
-	to->slid = port->lid | (rdma_ah_get_path_bits(attr) & ((1 << port->lmc) - 1));
+	to->slid = vhca_path_lid(port, attr);
 	if (to->dlid == VHCA_LID_PERMISSIVE && !port->lid)
 		to->slid = VHCA_LID_PERMISSIVE;
 	to->sl = rdma_ah_get_sl(attr);
@@ -290,6 +290,9 @@ static void reset(struct rvt_qp *qp)
 	forget_receives(&qp->r_rq);
 	for (i = 0; qp->s_ack_queue && i < rvt_max_atomic(ib_to_rvt(qp->ibqp.device)); i++)
 		qp->s_ack_queue[i].opcode = 0;
+	/* rdmavt leaves it where it was; connected anew, the queue pair has none until one is loaded. */
+	rdma_ah_set_port_num(&qp->alt_ah_attr, 0);
+	vhca_apm_changed(qp);
 	vqp->events = 0;
 	vqp->next_new = 0;
 	vqp->sge_valid = false;
@@ -429,6 +432,8 @@ static void modify(struct rvt_qp *qp, struct ib_qp_attr *attr, int mask, struct 
 		qp->alt_timeout = attr->alt_timeout;
 		rdma_ah_set_port_num(&qp->alt_ah_attr, attr->alt_port_num);
 	}
+	if (mask & (IB_QP_AV | IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE))
+		vhca_apm_changed(qp);
 	if (mask & IB_QP_AV)
 		vhca_lane_moved(to_vhca(qp->ibqp.device), vqp);
 	if (mask & IB_QP_PATH_MIG_STATE && attr->path_mig_state == IB_MIG_MIGRATED)

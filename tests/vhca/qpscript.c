@@ -5,8 +5,9 @@
  * queue pair's name.
  *
  *	open Q DEVICE PORT [uc|ud] [srq] [pkey=INDEX]	a queue pair, and all it needs
- *	connect Q R [sl=N] [timeout=N] [retry=N] [alt=PORT] [altsl=N] [rnr=N]
- *					both to RTS; alt: the alternate path, port of both
+ *	connect Q R [sl=N] [timeout=N] [retry=N] [alt=PORT] [altsl=N] [rnr=N] [bits=N] [rbits=N]
+ *		    [from=N] [to=N]	both to RTS; alt: the alternate path, port of both; bits, rbits:
+ *					path bits of Q's and R's own LID; from, to: others that only Q uses
  *	recv Q COUNT			post receives
  *	send Q COUNT BYTES [badkey]	post sends; badkey: with another Q_Key
  *	read|write Q COUNT BYTES [badkey]	post them, to where the peer's memory is
@@ -15,7 +16,8 @@
  *	quiet Q MS			no completion comes
  *	event Q NAME [MS]		the next asynchronous event of the device
  *	noevent Q MS
- *	alt Q PORT SL			load an alternate path over that port (of both) and rearm
+ *	alt Q PORT SL [BITS]		load an alternate path over that port (of both) and rearm; BITS: path
+ *					bits of both ends' LIDs
  *	mig Q rearm|migrated
  *	sqd Q [notify]			drain the send queue
  *	drained Q MS			nothing is under way: what the peer has received, and no more, is
@@ -23,7 +25,8 @@
  *	rts Q				go on
  *	reset Q				take it to RESET; connect takes it on
  *	sl Q N				in SQD: another service level
- *	came Q SL			the last message has come by that service level
+ *	came Q SL [BITS]		the last message has come by that service level, from that LID of the
+ *					peer's port
  *	is Q mig|state|port|sl|draining VALUE [MS]	wait until ibv_query_qp says so
  *	fails COMMAND...		the command that follows must fail
  *	!COMMAND			a shell command
@@ -99,8 +102,10 @@ static int look(struct queue *q)
 		int receive = !wc.wr_id;
 
 		q->status[receive][q->seen[receive]++ % ROOM_STATUS] = wc.status;
-		if (receive)
+		if (receive) {
 			q->sl = wc.sl;
+			q->slid = wc.slid;
+		}
 		n++;
 	}
 	return n;
@@ -220,7 +225,9 @@ static int load_alternate(char **w)
 	struct ibv_qp_attr a = { .alt_port_num = port, .alt_timeout = 16,
 		.path_mig_state = IBV_MIG_REARM };
 
-	set_path(&a.alt_ah_attr, q->peer, port, number(w[2], 0));
+	if (w[2] && w[3])
+		q->from = q->to = number(w[3], 0);
+	set_path(&a.alt_ah_attr, q, port, number(w[2], 0));
 	return modify(q, &a, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE);
 }
 
@@ -253,7 +260,7 @@ static int set_sl(char **w)
 	struct queue *q = find(w[0]);
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_SQD };
 
-	set_path(&a.ah_attr, q->peer, q->peer->port, number(w[1], 0));
+	set_path(&a.ah_attr, q, q->peer->port, number(w[1], 0));
 	a.ah_attr.port_num = q->port;
 	return modify(q, &a, IBV_QP_STATE | IBV_QP_AV);
 }
@@ -294,11 +301,13 @@ static int is(char **w)
 
 static int came(char **w)
 {
-	int sl = find(w[0])->sl;
+	struct queue *q = find(w[0]);
+	int lid = w[2] ? port_of(q->peer, q->peer->port).lid + number(w[2], 0) : q->slid;
 
-	if (sl != number(w[1], 0))
-		fprintf(stderr, "it came by %d\n", sl);
-	return sl != number(w[1], 0);
+	if (q->sl == number(w[1], 0) && q->slid == lid)
+		return 0;
+	fprintf(stderr, "it came by %d from %d, not %d\n", q->sl, q->slid, lid);
+	return -1;
 }
 
 static int run(char **w)

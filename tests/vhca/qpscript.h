@@ -20,7 +20,9 @@ struct queue {
 	unsigned int seen[2], taken[2];	/* completions of sends and receives; those of done */
 	enum ibv_wc_status status[2][ROOM_STATUS];
 	int type, port, pkey;		/* pkey: its index */
-	int sl;				/* by which the last message has come */
+	int sl, slid;			/* by which, and from where, the last message has come */
+	int bits;			/* its path bits: which of its port's LIDs is its own */
+	int from, to;			/* path bits in what it sends */
 	char *memory;
 	struct ibv_srq *srq;
 	struct ibv_ah *ah;		/* to the peer: UD */
@@ -33,8 +35,9 @@ int open_queue(struct queue *q, char **w);
 int connect_queues(struct queue *q, struct queue *r, char **w);
 int post_recv(struct queue *q, int n);
 int post_send(struct queue *q, char **w, enum ibv_wr_opcode opcode);
-/* An address at the queue pair's side of a port. On RoCE a service level is a class of IP's. */
-void set_path(struct ibv_ah_attr *ah, const struct queue *to, int port, int sl);
+/* The way from a queue pair to its peer, to that port. On RoCE a service level is a class of IP's. */
+void set_path(struct ibv_ah_attr *ah, const struct queue *q, int port, int sl);
+struct ibv_port_attr port_of(const struct queue *q, int port);
 int service_level(const struct ibv_ah_attr *ah);
 
 #endif /* QPSCRIPT_H */

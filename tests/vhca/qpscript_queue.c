@@ -29,7 +29,7 @@ static bool has(char **words, const char *word)
 	return false;
 }
 
-static struct ibv_port_attr port_of(const struct queue *q, int port)
+struct ibv_port_attr port_of(const struct queue *q, int port)
 {
 	struct ibv_port_attr attr;
 
@@ -90,11 +90,13 @@ static void set_gid(struct ibv_ah_attr *ah, const struct queue *to, int port, in
 	ah->grh.hop_limit = 64;
 }
 
-void set_path(struct ibv_ah_attr *ah, const struct queue *to, int port, int sl)
+void set_path(struct ibv_ah_attr *ah, const struct queue *q, int port, int sl)
 {
+	const struct queue *to = q->peer;
 	struct ibv_port_attr attr = port_of(to, port);
 
-	ah->dlid = attr.lid;
+	ah->dlid = attr.lid + q->to;
+	ah->src_path_bits = q->from;
 	ah->sl = sl;
 	ah->port_num = port;
 	if (attr.link_layer != IBV_LINK_LAYER_ETHERNET)
@@ -122,7 +124,7 @@ static int datagrams_to_rts(struct queue *q, char **w)
 	a.qp_state = IBV_QPS_RTS;
 	if (ibv_modify_qp(q->qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN))
 		return -1;
-	set_path(&ah, q->peer, q->peer->port, option(w, "sl", 0));
+	set_path(&ah, q, q->peer->port, option(w, "sl", 0));
 	ah.port_num = q->port;
 	q->ah = ibv_create_ah(q->qp->pd, &ah);
 	return q->ah ? 0 : -1;
@@ -146,10 +148,10 @@ static int to_rts(struct queue *q, char **w)
 		.min_rnr_timer = 12, .alt_port_num = alt, .alt_timeout = option(w, "timeout", 14) };
 	if (own.link_layer == IBV_LINK_LAYER_ETHERNET)
 		a.path_mtu = own.active_mtu;
-	set_path(&a.ah_attr, q->peer, q->peer->port, option(w, "sl", 0));
+	set_path(&a.ah_attr, q, q->peer->port, option(w, "sl", 0));
 	a.ah_attr.port_num = q->port;
 	if (alt)
-		set_path(&a.alt_ah_attr, q->peer, alt, option(w, "altsl", 0));
+		set_path(&a.alt_ah_attr, q, alt, option(w, "altsl", 0));
 	if (ibv_modify_qp(q->qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 			  IBV_QP_RQ_PSN | (alt ? IBV_QP_ALT_PATH : 0) |
 			  (rc & (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))))
@@ -167,6 +169,12 @@ int connect_queues(struct queue *q, struct queue *r, char **w)
 {
 	q->peer = r;
 	r->peer = q;
+	q->bits = option(w, "bits", 0);
+	r->bits = option(w, "rbits", 0);
+	q->from = option(w, "from", q->bits);
+	q->to = option(w, "to", r->bits);
+	r->from = r->bits;
+	r->to = q->bits;
 	return to_rts(q, w) || to_rts(r, w);
 }
 

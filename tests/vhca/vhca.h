@@ -179,6 +179,7 @@ struct vhca_qp {
 
 	struct rdma_ah_attr before;	/* apm.c, within one modify */
 	bool ordered;
+	bool mig_refused;		/* the owner has been told */
 
 	/* Responder */
 	bool ack_pending, nak_sent;
@@ -215,6 +216,12 @@ static inline struct vhca_port *vhca_qp_port(struct rvt_qp *qp)
 static inline bool vhca_is_my_lid(const struct vhca_port *port, u16 lid)
 {
 	return port->lid && !((lid ^ port->lid) >> port->lmc);
+}
+
+/* Our end of a path: the port's LID with the path's bits, as far as LMC leaves them to us. */
+static inline u16 vhca_path_lid(const struct vhca_port *port, const struct rdma_ah_attr *path)
+{
+	return port->lid | (rdma_ah_get_path_bits(path) & ((1 << port->lmc) - 1));
 }
 
 /* Whether a packet to that LID stays here. On a shared port data may be for another function. */
