@@ -11,6 +11,8 @@
 
 #define VENDOR_ID 0x001175	/* what the stock user library of the driver id expects */
 #define PART_ID 0x7322
+#define LKEY_BITS 16
+#define NUMBERS_APART 4098	/* even: rdmavt's QPNs are all odd, or all even */
 
 static int modify_device(struct ib_device *device, int mask, struct ib_device_modify *modify)
 {
@@ -140,15 +142,22 @@ void vhca_dev_event(struct vhca_port *port, enum ib_event_type event)
 	vhca_wire_kick(port);
 }
 
+/*
+ * No two HCAs give out the same numbers, as is so with hardware: with each that comes queue pairs and keys
+ * begin elsewhere. So who goes from one to the next has other ones, and gets on only by translating them.
+ */
 static void set_parameters(struct vhca_dev *dev)
 {
 	struct rvt_driver_params *p = &dev->rdi.dparms;
+	static atomic_t come = ATOMIC_INIT(0);
+	u32 first = (u32)atomic_fetch_inc(&come) * NUMBERS_APART;
 
 	p->max_rdma_atomic = VHCA_MAX_RD_ATOMIC;
 	p->extra_rdma_atomic = VHCA_MAX_RD_ATOMIC;	/* kept for replay besides those under way */
-	p->lkey_table_size = 16;
+	p->lkey_table_size = LKEY_BITS;
+	dev->rdi.lkey_table.next = first % BIT(LKEY_BITS);
 	p->qp_table_size = 1024;
-	p->qpn_start = 1;
+	p->qpn_start = 1 + first % BIT(22);
 	p->qpn_inc = 1;
 	p->qos_shift = 1;
 	p->qpn_res_start = 0x00ff0000;

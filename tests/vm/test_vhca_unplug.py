@@ -22,8 +22,7 @@ def replace(mover, guest):
     mover.note_inflight(op)
     mover.add_elsewhere(guest)
     op = unplug.wait_state(guest, op["op"], "resumed")
-    after = mover.numbers(guest)
-    mover.check_numbers({kind: before[kind] for kind in ("lid", "gid")}, after)
+    mover.check_numbers(before, mover.numbers(guest))
     mover.suspended.append(op)
 
 
