@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 11 */
+/* kunit-cases: 12 */
 /* kunit-objs: sma.o sma_port.o */
 /*
  * The agents of a port, asked MAD by MAD: what the M_Key protects and for how long, LID and LMC, the
@@ -220,6 +220,39 @@ static void lease(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, protect(3, 0), 0);
 	/* No lease is for ever. */
 	KUNIT_EXPECT_EQ(test, get(&smp, IB_SMP_ATTR_PORT_INFO, 1), -1);
+	KUNIT_EXPECT_EQ(test, port->ibp.mkey_lease_timeout, 0ul);
+}
+
+static int set_with(__be64 key)
+{
+	struct ib_smp smp = set_port_info();
+
+	smp.mkey = key;
+	return ask(&smp);
+}
+
+/* What begins a lease, and that its end takes the protection of reading and leaves that of writing. */
+static void lease_edges(struct kunit *test)
+{
+	struct ib_smp smp = smp_of(IB_MGMT_METHOD_TRAP_REPRESS, IB_SMP_ATTR_NOTICE, 0);
+
+	KUNIT_ASSERT_EQ(test, protect(1, 15), 0);
+	KUNIT_EXPECT_EQ(test, ask(&smp), -1);
+	KUNIT_EXPECT_EQ(test, get(&smp, IB_SMP_ATTR_PORT_INFO, 1), 0);
+	KUNIT_EXPECT_EQ(test, port->ibp.mkey_lease_timeout, 0ul);	/* neither was a violation */
+	KUNIT_EXPECT_EQ(test, set_with(0), -1);
+	KUNIT_EXPECT_NE(test, port->ibp.mkey_lease_timeout, 0ul);
+	KUNIT_EXPECT_EQ(test, protect(2, 30), 0);
+	KUNIT_EXPECT_EQ(test, port->ibp.mkey_lease_timeout, 0ul);
+	/* It is over to the tick. */
+	KUNIT_EXPECT_EQ(test, get(&smp, IB_SMP_ATTR_PORT_INFO, 1), -1);
+	port->ibp.mkey_lease_timeout = jiffies;
+	KUNIT_EXPECT_EQ(test, set_with(0), -1);
+	KUNIT_EXPECT_EQ(test, get(&smp, IB_SMP_ATTR_PORT_INFO, 1), 0);
+	KUNIT_EXPECT_EQ(test, set_with(KEY), 0);
+	/* Without a key there is nothing to violate. */
+	port->ibp.mkey = 0;
+	KUNIT_EXPECT_EQ(test, set_with(KEY), 0);
 	KUNIT_EXPECT_EQ(test, port->ibp.mkey_lease_timeout, 0ul);
 }
 
@@ -452,6 +485,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(levels),
 	KUNIT_CASE(other_port),
 	KUNIT_CASE(lease),
+	KUNIT_CASE(lease_edges),
 	KUNIT_CASE(violations),
 	KUNIT_CASE(lids),
 	KUNIT_CASE(states),
