@@ -49,7 +49,7 @@ static uint32_t blocks_of(const struct fabric *f, struct node *node, unsigned in
 		const struct queue *q = &f->queues[(node->first + in) * f->config.vls + i];
 		const struct packet *p;
 
-		for (uint32_t at = q->head; at != NONE; at = p->next) {
+		for (uint32_t at = q->head; at != NONE; at = f->behind[at]) {
 			p = &f->packets[at];
 			if (p->dlid <= node->lft_top && node->lft[p->dlid] == out &&
 			    relay_vl(f, node, in, out, p->sl) == vl)

@@ -213,6 +213,7 @@ void fabric_free(struct fabric *f)
 	for (uint32_t i = 0; i < f->npackets; i++)
 		free(f->packets[i].bytes);
 	free(f->packets);
+	free(f->behind);
 	free(f->nodes);
 	free(f->ports);
 	free(f->wires);
@@ -249,15 +250,17 @@ uint32_t packet_new(struct fabric *f)
 		uint32_t n = f->npackets, size = n ? n * 2 : 1024;
 
 		f->packets = more_lines(f->packets, n, size, sizeof(*f->packets));
+		f->behind = grown(f->behind, size * sizeof(*f->behind));
 		f->npackets = size;
 		while (size-- > n) {
-			f->packets[size].next = f->free_packet;
+			f->behind[size] = f->free_packet;
 			f->free_packet = size;
 		}
 		at = f->free_packet;
 	}
-	f->free_packet = f->packets[at].next;
-	f->packets[at] = (struct packet){ .next = NONE, .flow = NONE, .copies = NONE,
+	f->free_packet = f->behind[at];
+	f->behind[at] = NONE;
+	f->packets[at] = (struct packet){ .flow = NONE, .copies = NONE,
 		.pkey = 0xffff };
 	return at;
 }
@@ -266,7 +269,7 @@ void packet_put(struct fabric *f, uint32_t packet)
 {
 	free(f->packets[packet].bytes);
 	f->packets[packet].bytes = NULL;
-	f->packets[packet].next = f->free_packet;
+	f->behind[packet] = f->free_packet;
 	f->free_packet = packet;
 }
 

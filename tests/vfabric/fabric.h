@@ -48,7 +48,6 @@ struct packet {
 	uint64_t born;		/* when its source had it */
 	uint64_t entered;	/* this switch */
 	uint64_t tail;		/* when its last byte is here */
-	uint32_t next;
 	uint32_t flow, seq;
 	uint32_t copies;	/* the packet that counts the copies of a multicast, or NONE */
 	uint16_t ncopies;
@@ -210,6 +209,7 @@ struct fabric {
 	struct queue *queues;		/* [port * vls + vl], then sources and copies */
 	struct lane *lanes;		/* [port * vls + vl] */
 	struct packet *packets;
+	uint32_t *behind;		/* by packet: the next in its queue, or of the free ones */
 	uint32_t nnodes, nports, nqueues, queue_room, free_queue, npackets, free_packet;
 	uint32_t capacity;		/* blocks of an input queue */
 	uint32_t *lids;			/* LID -> port index, for hosts; NONE */

@@ -102,7 +102,7 @@ static uint32_t duplicate(struct fabric *f, uint32_t packet)
 	uint32_t twin = packet_new(f);
 
 	f->packets[twin] = f->packets[packet];
-	f->packets[twin].next = NONE;
+	f->behind[twin] = NONE;
 	if (f->packets[packet].bytes) {
 		f->packets[twin].bytes = malloc(f->packets[packet].len);
 		if (!f->packets[twin].bytes) {

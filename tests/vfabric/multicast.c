@@ -26,7 +26,7 @@ void multicast_head(struct fabric *f, uint32_t queue)
 	f->queues[queue].state = QUEUE_SPLIT;
 	f->packets[original].ncopies = copies + 1;	/* ours, while we hand them out */
 	f->packets[original].copies = NONE;
-	f->queues[queue].head = f->packets[original].next;
+	f->queues[queue].head = f->behind[original];
 	f->queues[queue].blocks -= packet_blocks(&f->packets[original]);
 	if (!copies) {
 		f->ports[in].counters.rcv_relay_errors++;
@@ -38,7 +38,7 @@ void multicast_head(struct fabric *f, uint32_t queue)
 
 		f->packets[copy] = f->packets[original];
 		f->packets[copy].copies = original;
-		f->packets[copy].next = NONE;
+		f->behind[copy] = NONE;
 		if (f->packets[original].bytes) {
 			f->packets[copy].bytes = malloc(f->packets[copy].len);
 			if (f->packets[copy].bytes)

@@ -152,7 +152,7 @@ static uint32_t pop(struct fabric *f, uint32_t queue)
 	struct queue *q = &f->queues[queue];
 	uint32_t packet = q->head;
 
-	q->head = f->packets[packet].next;
+	q->head = f->behind[packet];
 	q->blocks -= packet_blocks(&f->packets[packet]);
 	return packet;
 }
@@ -510,7 +510,7 @@ void relay_arrive(struct fabric *f, uint32_t port, uint32_t packet)
 		return;
 	}
 	p->entered = f->clock.now;
-	p->next = NONE;
+	f->behind[packet] = NONE;
 	q->blocks += blocks;
 	if (q->head == NONE) {
 		q->head = packet;
@@ -518,7 +518,7 @@ void relay_arrive(struct fabric *f, uint32_t port, uint32_t packet)
 		if (q->state == QUEUE_EMPTY)
 			relay_head(f, queue);
 	} else {
-		f->packets[q->tail].next = packet;
+		f->behind[q->tail] = packet;
 		q->tail = packet;
 	}
 }

@@ -180,7 +180,8 @@ void flow_sent(struct fabric *f, uint32_t number)
 			acknowledge(f, number);
 		return;
 	}
-	congestion_sent(f, number);
+	if (f->congestion)
+		congestion_sent(f, number);
 	pump(f, number);
 }
 
