@@ -25,6 +25,13 @@ def service_level(fabric, a, b):
     return int(re.search(r"\bsl\.+(?:0x)?([0-9a-fA-F]+)", record)[1], 16)
 
 
+def under_way(span):
+    """Whether each flow's host has sent more between two counts of Flows.counted() than what acknowledges
+    others, a twentieth of a link."""
+    (start, _, before), (end, _, after) = span
+    return all(y - x > (end - start) * LINK / 20 for x, y in zip(before, after))
+
+
 class Flows:
     """Messages of @size bytes for each (from, to, service level), until stopped. What has come in all,
     about every second that was waited for, is added to @samples: (seconds, bytes)."""
@@ -32,8 +39,9 @@ class Flows:
     def __init__(self, fabric, flows, size=20000, samples=None, timeout=22, options=""):
         self.guest = fabric.guest
         self.samples = [] if samples is None else samples
-        self.counters = "/sys/class/infiniband/{}/ports/1/counters/port_rcv_data"
-        self.receivers = [fabric.hosts[b] for _, b, _ in flows]
+        counter = "/sys/class/infiniband/{}/ports/1/counters/port_{}_data"
+        self.counters = [counter.format(fabric.hosts[b], "rcv") for _, b, _ in flows] + \
+            [counter.format(fabric.hosts[a], "xmit") for a, _, _ in flows]
         self.jobs = []
         for number, (a, b, sl) in enumerate(flows):
             # By default with a timeout of 17 s: a queue pair that stands still shall stand still.
@@ -45,13 +53,18 @@ class Flows:
             self.guest.wait_until(f"netstat -ltn | grep -q :{PORT + number}", timeout=30)
             self.jobs.append(self.guest.start(f"{program} -d {fabric.hosts[a]} 127.0.0.1"))
 
+    def counted(self):
+        """(seconds, bytes that have come to each flow's receiver, bytes that each sender has sent), by the
+        guest's clock."""
+        up, *words = self.guest.run(f"cut -d' ' -f1 /proc/uptime; cat {' '.join(self.counters)}").split()
+        amounts = [4 * int(n) for n in words]
+        flows = len(amounts) // 2
+        self.samples.append((float(up), sum(amounts[:flows])))
+        return float(up), amounts[:flows], amounts[flows:]
+
     def received(self):
         """(seconds, bytes that have come to each flow's receiver), by the guest's clock."""
-        files = " ".join(self.counters.format(hca) for hca in self.receivers)
-        up, *words = self.guest.run(f"cut -d' ' -f1 /proc/uptime; cat {files}").split()
-        amounts = [4 * int(n) for n in words]
-        self.samples.append((float(up), sum(amounts)))
-        return float(up), amounts
+        return self.counted()[:2]
 
     def rates(self, seconds):
         """Bytes a second of each flow from now on, headers and others' acknowledgements included."""
@@ -60,6 +73,28 @@ class Flows:
             time.sleep(1)
             end, after = self.received()
         return [(y - x) / (end - start) for x, y in zip(before, after)]
+
+    def steady_rates(self, seconds, patience=120):
+        """As rates(), over so many seconds in which all flows were under way, not counting those in which one
+        of them waited. Where each host sends one flow, a flow that waits for its time-out sends next to
+        nothing, while the others get its part of the links: what they got then, and in the second
+        before and behind, says nothing of how they share."""
+        last, spans = self.counted(), []
+        while True:
+            time.sleep(1)
+            now = self.counted()
+            spans.append((last, now))
+            last = now
+            steady = [spans[i] for i in range(1, len(spans) - 1) if all(map(under_way, spans[i - 1:i + 2]))]
+            if len(steady) >= seconds:
+                break
+            if len(spans) >= patience:
+                raise TimeoutError(f"in {patience} s all flows were under way for {len(steady)} s")
+        if len(spans) > seconds + 2:
+            print(f"  a flow waited in {sum(not under_way(span) for span in spans)} s of {len(spans)}", flush=True)
+        time_taken = sum(end[0] - start[0] for start, end in steady)
+        return [sum(end[1][i] - start[1][i] for start, end in steady) / time_taken
+                for i in range(len(last[1]))]
 
     def stop(self):
         for job in self.jobs:
