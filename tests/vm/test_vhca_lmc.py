@@ -33,7 +33,7 @@ MISTAKEN = """
     recv b 1
     send a 1 64
     done a send 1 transport_retry_counter_exceeded
-    quiet b 0
+    fails done b recv 1 success 100
 """
 
 DATAGRAMS = """
