@@ -13,8 +13,10 @@ import time
 import tracking
 
 TIMEOUT = 7200
-# PATH_SET and PATH_ASK, which RoCE always refuses.
-INFINIBAND_ONLY = ("32", "36")
+# PATH_SET, PATH_ASK and RELAY, which RoCE always refuses.
+INFINIBAND_ONLY = ("32", "36", "39")
+# REPLY, PEER_SEND, UNRESOLVE: they answer or take back something that must be just under way.
+RARE = ("11", "12", "28")
 MESSAGES = int(os.environ.get("FUZZ_MESSAGES") or 60000)
 
 OTHERS = """
@@ -51,8 +53,8 @@ def test(bed):
         if command not in INFINIBAND_ONLY:
             done[command] = done.get(command, 0) + int(count)
     assert len(done) >= 12 and sum(map(bool, done.values())) >= 12, done
-    # What needs a state that chance seldom makes may be left out once.
-    assert MESSAGES < 50000 or sum(map(bool, done.values())) >= len(done) - 2, done
+    assert MESSAGES < 50000 or (all(count for command, count in done.items() if command not in RARE)
+                                and any(done[command] for command in RARE)), done
     tracking.wait_qps(a, 0)
     tracking.compare_with_kernel(a)
     device = tracking.device(a)
