@@ -13,12 +13,14 @@ def test(bed):
     with moving(a, b) as mover:
         pair = Pair(a, b, "-q 4 -n 8 -b -k 4", env=SHIM)
         pair.wait_running()
+        start = mover.numbers(b)
         for count in range(1, 21):
             if count % 4 == 0:
-                mover.migrate(b)
+                mover.migrate(b, look=False)
             else:
-                mover.swap(b, inflight=False)
+                mover.swap(b, inflight=False, look=False)
             if count < 15 or count == 20:
                 pair.wait_progress()
+        mover.check_numbers(start, mover.numbers(b))
         client, _ = pair.finish()
         print(f"  longest gap {client['max_gap_ms']} ms, {client['msgs']} messages")
