@@ -44,8 +44,9 @@ def repath(guest, arguments, timeout=60):
 
 def numbers(guest, comm, device="rxe0"):
     """The real numbers of all processes called @comm: {"qpn": {...}, "lkey":, "rkey":, "gid":}"""
-    texts = guest.run(f"for p in $(pidof {comm}); do ls /proc/$p/task; done; echo ,; rdma -j -dd resource show qp; echo ,;"
-                      f"rdma -j -dd resource show mr; echo ,; cat /sys/class/infiniband/{device}/ports/1/gids/[01]")
+    texts = guest.run(f"for p in $(pidof {comm}); do ls /proc/$p/task; done; echo ,;"
+                      "rdma -j -dd resource show qp; echo ,; rdma -j -dd resource show mr; echo ,;"
+                      f"cat /sys/class/infiniband/{device}/ports/1/gids/[01]")
     threads, qps, mrs, gids = (text.strip() for text in re.split("^,$", texts, flags=re.M))
     # The kernel notes the thread that made an object: after a move that is the shim's.
     qps, mrs = ([row for row in json.loads(rows or "[]") if str(row.get("pid")) in threads.split()]
