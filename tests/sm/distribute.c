@@ -55,6 +55,7 @@ static void set_turn(struct fabric *f, uint32_t node, const struct rsm_step *ste
 
 	for (unsigned int sl = 0; sl < 16; sl++)
 		table[sl] = step->kind == RSM_STEP_DISCARD ? RSM_VL_DISCARD : sl % f->config.vls;
+	n->turns = TURNS_SET;
 }
 
 static void set_port(struct fabric *f, uint32_t port, enum port_state state)
