@@ -50,12 +50,9 @@ struct run {
 
 static void set_turn(struct fabric *f, uint32_t node, const struct rsm_step *step)
 {
-	struct node *n = &f->nodes[node];
-	uint8_t *table = n->sl2vl + (step->in * (n->nports + 1) + step->out) * f->config.sls;
-
 	for (unsigned int sl = 0; sl < 16; sl++)
-		table[sl] = step->kind == RSM_STEP_DISCARD ? RSM_VL_DISCARD : sl % f->config.vls;
-	n->turns = TURNS_SET;
+		relay_set_vl(f, &f->nodes[node], step->in, step->out, sl,
+			     step->kind == RSM_STEP_DISCARD ? RSM_VL_DISCARD : sl % f->config.vls);
 }
 
 static void set_port(struct fabric *f, uint32_t port, enum port_state state)

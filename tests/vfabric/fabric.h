@@ -175,7 +175,7 @@ struct node {
 		uint16_t *mft;		/* [(lid - 0xc000) * 16 + position] */
 		struct hca *hca;	/* if shared */
 	};
-	/* [(in * (nports + 1) + out) * sls + sl]; HCA: in = out = 0. Who has set it says so in turns. */
+	/* [(in * (nports + 1) + out) * sls + sl]; HCA: in = out = 0. Set by relay_set_vl(). */
 	uint8_t *sl2vl;
 	uint64_t lifetime;		/* LifeTimeValue, ps */
 	struct sma *sma;
@@ -250,6 +250,9 @@ uint32_t link_fs_per_byte(unsigned int width, unsigned int speed, unsigned int e
 /* The VL by which a packet of that SL that came in by a switch's port leaves by another. */
 unsigned int relay_vl(const struct fabric *f, struct node *node, unsigned int in, unsigned int out,
 		      unsigned int sl);
+/* That VL from now on. HCA: in = out = 0 */
+void relay_set_vl(const struct fabric *f, struct node *node, unsigned int in, unsigned int out,
+		  unsigned int sl, uint8_t vl);
 void relay_arrive(struct fabric *f, uint32_t port, uint32_t packet);
 void relay_sent(struct fabric *f, uint32_t port, uint32_t queue);
 void relay_credit(struct fabric *f, uint32_t queue, uint32_t blocks);

@@ -162,6 +162,13 @@ static uint8_t *turn(const struct fabric *f, const struct node *node, unsigned i
 	return &node->sl2vl[(in * (node->nports + 1u) + out) * f->config.sls];
 }
 
+void relay_set_vl(const struct fabric *f, struct node *node, unsigned int in, unsigned int out,
+		  unsigned int sl, uint8_t vl)
+{
+	turn(f, node, in, out)[sl] = vl;
+	node->turns = TURNS_SET;
+}
+
 /* Looks at what packets can take: not from a port to itself, nor by the management port. */
 static enum turns look_at_turns(const struct fabric *f, const struct node *node)
 {

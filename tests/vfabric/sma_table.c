@@ -64,15 +64,13 @@ unsigned int sma_sl2vl(struct fabric *f, uint32_t at, unsigned int local, uint32
 	}
 	for (unsigned int i = 0; i < 8; i++) {
 		if (set) {
-			table[2 * i] = data[i] >> 4;
-			table[2 * i + 1] = data[i] & 15;
+			relay_set_vl(f, node, in, out, 2 * i, data[i] >> 4);
+			relay_set_vl(f, node, in, out, 2 * i + 1, data[i] & 15);
 		}
 		data[i] = table[2 * i] << 4 | table[2 * i + 1];
 	}
-	if (set) {
-		node->turns = TURNS_SET;
+	if (set)
 		journal_turn(f, at, in, out);
-	}
 	memset(data + 8, 0, 56);
 	return 0;
 }

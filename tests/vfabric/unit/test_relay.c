@@ -28,10 +28,7 @@ static uint32_t at(const char *id, unsigned int num)
 
 static void set_vl(uint32_t node, unsigned int in, unsigned int out, unsigned int sl, uint8_t vl)
 {
-	struct node *n = &f.nodes[node];
-
-	n->sl2vl[(in * (n->nports + 1) + out) * 16 + sl] = vl;
-	n->turns = TURNS_SET;
+	relay_set_vl(&f, &f.nodes[node], in, out, sl, vl);
 }
 
 static struct flow *flow(const char *a, const char *b, double gbps, unsigned int sl)
