@@ -53,30 +53,25 @@ static void go(bool dies, bool before)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
-/* The mover dies when its peer has taken back, unseen, what waited for receives. */
-static void stuck(void)
+/* mock0 is being suspended; its peer hears late that it is ready. */
+static void suspend_slowly(void)
 {
 	const char *why = "";
-	struct end e[2];
-	int i, ret;
+	int ret;
 
-	pair_open(e, &(struct pair_how){ 0 });
-	for (i = 0; i < 3; i++)
-		CHECK_EQ(post(&e[1], &e[0], IBV_WR_SEND, i, 0, 0, 8), 0);
-	CHECK_EQ(post_recv(&e[1], 100, 0, 8), 0);
 	fake_faults_set(&(struct fake_faults){
 		.seed = 1, .slow = REPATH_MSG_READY, .slow_us = 2000000 });
 	ret = fake_check("mock0", &why);
 	CHECK(!ret, "check: %d, %s", ret, why);
 	fake_suspend_start("mock0");
-	usleep(1000000);	/* longer than it takes to be stuck */
-	fake_gone("mock1");
-	fake_gone("mock0");
-	expect(&e[1], 0, IBV_WC_RETRY_EXC_ERR);
-	expect(&e[1], 1, IBV_WC_WR_FLUSH_ERR);
-	expect(&e[1], 2, IBV_WC_WR_FLUSH_ERR);
-	expect(&e[1], 100, IBV_WC_WR_FLUSH_ERR);
-	expect_none(&e[1], 10);
+}
+
+/* What is left of the pair when mock0 has been suspended after all goes to another device, and ends. */
+static void come_back(struct end e[2])
+{
+	const char *why = "";
+	int ret;
+
 	CHECK_EQ(fake_wait(REPATH_STAGE_RELEASE), 0);
 	fake_faults_set(&(struct fake_faults){ .seed = 1 });
 	CHECK_EQ(mock_unplug("mock0"), 0);
@@ -87,23 +82,40 @@ static void stuck(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/* The mover dies when its peer has taken back, unseen, what waited for receives. */
+static void stuck(void)
+{
+	struct end e[2];
+	int i;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	for (i = 0; i < 3; i++)
+		CHECK_EQ(post(&e[1], &e[0], IBV_WR_SEND, i, 0, 0, 8), 0);
+	CHECK_EQ(post_recv(&e[1], 100, 0, 8), 0);
+	suspend_slowly();
+	usleep(1000000);	/* longer than it takes to be stuck */
+	fake_gone("mock1");
+	fake_gone("mock0");
+	expect(&e[1], 0, IBV_WC_RETRY_EXC_ERR);
+	expect(&e[1], 1, IBV_WC_WR_FLUSH_ERR);
+	expect(&e[1], 2, IBV_WC_WR_FLUSH_ERR);
+	expect(&e[1], 100, IBV_WC_WR_FLUSH_ERR);
+	expect_none(&e[1], 10);
+	come_back(e);
+}
+
 /* The mover dies when its peer has drained, and nothing waits: the first request that is posted then tells. */
 static void drained(void)
 {
-	const char *why = "";
 	struct end e[2];
-	int i, ret;
+	int i;
 
 	pair_open(e, &(struct pair_how){ 0 });
 	CHECK_EQ(post_recv(&e[0], 100, 0, 8), 0);
 	CHECK_EQ(post_recv(&e[1], 101, 0, 8), 0);
 	CHECK_EQ(post(&e[1], &e[0], IBV_WR_SEND, 0, 0, 0, 8), 0);
 	expect(&e[0], 100, IBV_WC_SUCCESS);
-	fake_faults_set(&(struct fake_faults){
-		.seed = 1, .slow = REPATH_MSG_READY, .slow_us = 2000000 });
-	ret = fake_check("mock0", &why);
-	CHECK(!ret, "check: %d, %s", ret, why);
-	fake_suspend_start("mock0");
+	suspend_slowly();
 	usleep(300000);		/* longer than it takes to drain */
 	fake_gone("mock1");
 	fake_gone("mock0");
@@ -114,14 +126,7 @@ static void drained(void)
 	expect(&e[1], 2, IBV_WC_WR_FLUSH_ERR);
 	expect(&e[1], 3, IBV_WC_WR_FLUSH_ERR);
 	expect_none(&e[1], 10);
-	CHECK_EQ(fake_wait(REPATH_STAGE_RELEASE), 0);
-	fake_faults_set(&(struct fake_faults){ .seed = 1 });
-	CHECK_EQ(mock_unplug("mock0"), 0);
-	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = "mock0" }), 0);
-	ret = fake_resume("mock0", &why);
-	CHECK(!ret, "%d, %s", ret, why);
-	pair_close(e);
-	CHECK_EQ(mock_live_total(), 0);
+	come_back(e);
 }
 
 /* The peer dies before it has answered that the move is given up: nobody waits for it any more. */
