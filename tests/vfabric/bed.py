@@ -23,7 +23,7 @@ import time
 TOP = os.environ.get("VFABRIC_TOP", os.getcwd())
 TOP = TOP if os.path.isdir(f"{TOP}/tests/vfabric") else os.path.abspath(f"{__file__}/../../..")
 NETS = f"{TOP}/tests/vfabric/nets"
-PATIENCE = 90
+PATIENCE = 150
 
 
 class Failed(Exception):
@@ -57,20 +57,20 @@ class Fabric:
             stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
         until = time.monotonic() + PATIENCE
         self.control = socket.socket(socket.AF_UNIX)
-        while self.control.connect_ex(f"{self.dir}/control"):
-            if self.server.poll() is not None or time.monotonic() > until:
-                raise Failed(self.server_log())
-            time.sleep(0.02)
-        self.reader = self.control.makefile("r", encoding="utf-8")
         try:
+            while self.control.connect_ex(f"{self.dir}/control"):
+                if self.server.poll() is not None or time.monotonic() > until:
+                    raise Failed(self.server_log())
+                time.sleep(0.02)
+            self.reader = self.control.makefile("r", encoding="utf-8")
             if self.sm_options is not None:
                 self.start_opensm(self.sm_options)
         except BaseException:
-            Fabric.__exit__(self)
+            Fabric.__exit__(self, *sys.exc_info())
             raise
         return self
 
-    def __exit__(self, *unused):
+    def __exit__(self, kind, *unused):
         for process in filter(None, (self.sm, self.server)):
             process.terminate()
             try:
@@ -78,9 +78,12 @@ class Fabric:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        log = self.server_log()
         self.control.close()
         self.log.close()
         shutil.rmtree(self.dir)
+        # What is wrong with its end, or what it has left, shows then only.
+        expect(kind or not self.server.returncode, "vfabric ends well:", self.server.returncode, log)
 
     def server_log(self):
         self.log.seek(0)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -22,6 +23,8 @@
 #include "sma.h"
 
 #define QUEUE_MAX 65536u
+#define LOOK_MS 1000	/* how long who is dead may hold its place */
+#define SPARE_FDS 80u	/* that clients leave to consoles and files */
 
 static socklen_t name_of(struct sockaddr_un *address, const char *prefix, const char *what,
 			 long number)
@@ -58,12 +61,24 @@ static int watch(const struct manager *m, int fd, uint64_t tag, uint32_t events,
 	return epoll_ctl(m->epoll, op, fd, &e);
 }
 
+/* File descriptors are below it if they are clients'. */
+static int fd_limit(void)
+{
+	struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur > INT32_MAX)
+		return INT32_MAX;
+	return limit.rlim_cur - (limit.rlim_cur / 4 < SPARE_FDS ? limit.rlim_cur / 4 : SPARE_FDS);
+}
+
 int clients_open(struct fabric *f, const char *name, int epoll)
 {
 	struct manager *m = calloc(1, sizeof(*m));
 
 	if (!m)
 		return -1;
+	m->fd_limit = fd_limit();
 	snprintf(m->name, sizeof(m->name), "%s", name);
 	m->epoll = epoll;
 	m->ctl = bound(m->name, "ctl", -1);
@@ -107,6 +122,38 @@ void clients_close(struct fabric *f)
 	free(m->pending);
 	free(m);
 	f->manager = NULL;
+}
+
+/*
+ * Nobody tells that a datagram socket's peer has been closed. But its name leads nowhere then, or to
+ * the socket of somebody else, who talks to another (EPERM). A connection to who lives stays as it is.
+ */
+void clients_look(struct fabric *f)
+{
+	struct manager *m = f->manager;
+
+	for (uint32_t i = 0; i < m->nclients; i++) {
+		struct client *c = &m->clients[i];
+		struct sockaddr_un address;
+		socklen_t size = name_of(&address, m->name, "in", c->id);
+
+		if (c->fd >= 0 && connect(c->fd, (struct sockaddr *)&address, size) &&
+		    (errno == ECONNREFUSED || errno == EPERM))
+			drop(f, c);
+	}
+	m->looked_ms = m->now_ms;
+}
+
+int clients_tick(struct fabric *f)
+{
+	struct manager *m = f->manager;
+	int any = 0;
+
+	if (m->now_ms - m->looked_ms >= LOOK_MS)
+		clients_look(f);
+	for (uint32_t i = 0; !any && i < m->nclients; i++)
+		any = m->clients[i].fd >= 0;
+	return any ? (int)(m->looked_ms + LOOK_MS - m->now_ms) : -1;
 }
 
 int clients_drop(struct fabric *f, uint32_t number)
@@ -187,6 +234,21 @@ static void set_sm(struct fabric *f, struct client *c, int on)
 	}
 }
 
+/* A number and a socket for one more, or NULL. */
+static struct client *take_in(struct manager *m)
+{
+	struct client *c = free_slot(m);
+
+	if (!c)
+		return NULL;
+	c->fd = bound(m->name, "out", c - m->clients);
+	if (c->fd >= m->fd_limit) {
+		close(c->fd);
+		c->fd = -1;
+	}
+	return c->fd >= 0 ? c : NULL;
+}
+
 static int join(struct fabric *f, struct sim_ctl *ctl)
 {
 	struct manager *m = f->manager;
@@ -199,13 +261,19 @@ static int join(struct fabric *f, struct sim_ctl *ctl)
 	memcpy(&info, ctl->data, sizeof(info));
 	info.nodeid[sizeof(info.nodeid) - 1] = '\0';
 	port = host_port(f, info.nodeid);
-	c = port == NONE ? NULL : free_slot(m);
+	if (port == NONE)
+		return -1;
+	for (uint32_t i = 0; i < m->nclients; i++)	/* its name has gone to this one */
+		if (m->clients[i].id == info.id)
+			drop(f, &m->clients[i]);
+	c = take_in(m);
+	if (!c) {	/* the dead may have left their places just now */
+		clients_look(f);
+		c = take_in(m);
+	}
 	if (!c)
 		return -1;
 	number = c - m->clients;
-	c->fd = bound(m->name, "out", number);
-	if (c->fd < 0)
-		return -1;
 	c->port = port;
 	c->id = info.id;
 	size = name_of(&address, m->name, "in", info.id);
@@ -226,15 +294,10 @@ static int join(struct fabric *f, struct sim_ctl *ctl)
 static void get_attribute(struct fabric *f, uint32_t port, unsigned int attr, uint32_t mod,
 			  char *data)
 {
-	uint8_t mad[256] = { 1, CLASS_SM, 1, SMP_GET };
-	uint32_t owner = f->ports[port].is_switch ? f->nodes[f->ports[port].node].first : port;
-	int reply;
+	uint8_t found[64] = { 0 };
 
-	put_be16(mad + 16, attr);
-	put_be32(mad + 20, mod);
-	put_be64(mad + 24, be64_at(f->port_sma[owner].info));
-	sma_process(f, port, mad, &reply);
-	memcpy(data, mad + 64, SIM_DATA);
+	sma_read(f, port, attr, mod, found);
+	memcpy(data, found, SIM_DATA);
 }
 
 static int control(struct fabric *f, struct sim_ctl *ctl)

@@ -453,8 +453,10 @@ int console_line(struct fabric *f, const char *line, FILE *out)
 		return console_trap(f, rest, out);
 	/* "At" is the traffic's. */
 	if (is(word, "attached") && strlen(word) > 2) {
-		if (f->manager)
+		if (f->manager) {
+			clients_look(f);
 			clients_print(f, out);
+		}
 		ext_print(f, out);
 		return 0;
 	}

@@ -35,11 +35,11 @@ enum event_type { EV_ARRIVE, EV_SENT, EV_CREDIT, EV_LIFETIME, EV_FLOW, EV_RTO, E
 enum port_state { PORT_DOWN = 1, PORT_INIT, PORT_ARMED, PORT_ACTIVE };
 enum phys_state { PHYS_POLLING = 2, PHYS_DISABLED = 3, PHYS_LINKUP = 5 };
 
-/* Why a packet was dropped; counters.c says which of the standard's counters that is. */
+/* Why a packet was dropped; drop.c says which of the standard's counters that is. */
 enum drop { DROP_LFT, DROP_VL, DROP_LOOP, DROP_INACTIVE, DROP_MTU, DROP_LIFETIME, DROP_HOQ,
 	    DROP_STALL, DROP_PKEY_IN, DROP_PKEY_OUT, DROP_LINK, DROP_CORRUPT, DROP_LOST,
 	    DROP_NOT_MINE, DROP_BY_HAND, DROP_RAW, DROP_VF_QP0, DROP_UNREAD, DROP_DATAGRAM,
-	    NDROPS };
+	    DROP_NOT_READY, NDROPS };
 extern const char *const drop_name[NDROPS];
 
 enum packet_kind { PACKET_DATA, PACKET_ACK, PACKET_REAL, PACKET_MAD };
@@ -263,12 +263,14 @@ void relay_send(struct fabric *f, uint32_t port);
 void relay_discard(struct fabric *f, uint32_t queue, uint32_t counts, enum drop why);
 /* One copy less of a multicast packet in the buffer of @origin, which is free after the last. */
 void relay_copy_gone(struct fabric *f, uint32_t origin, uint32_t original, uint64_t when);
-void relay_drop(struct fabric *f, uint32_t port, uint32_t packet, enum drop why);
 void relay_leave_line(struct fabric *f, uint32_t queue);
 static inline uint32_t packet_blocks(const struct packet *p)
 {
 	return (p->len + BLOCK - 1) / BLOCK;
 }
+
+/* drop.c: a packet ends here; the port counts it as the standard says */
+void relay_drop(struct fabric *f, uint32_t port, uint32_t packet, enum drop why);
 
 /* lifetime.c */
 void lifetime_arm(struct fabric *f, uint32_t port);

@@ -67,6 +67,8 @@ struct manager {
 	uint64_t next_tid, now_ms;
 	int ctl;		/* where clients connect */
 	int epoll;
+	int fd_limit;
+	uint64_t looked_ms;	/* when it was seen last who of the clients is dead */
 	char name[64];		/* prefix of the socket names */
 	struct pending *pending;
 	uint32_t npending;
@@ -104,6 +106,8 @@ void trap_description(struct fabric *f, uint32_t node);				/* 144 */
 /* LinkWidthEnabled, LinkSpeedEnabled or both have changed at the port. */
 void trap_enabled(struct fabric *f, uint32_t port, int width, int speed);	/* 144 */
 void trap_repress(struct fabric *f, uint32_t node, const uint8_t *mad);
+/* An SMP without the port's M_Key */
+void trap_bad_mkey(struct fabric *f, uint32_t port, uint16_t slid, const uint8_t *mad);	/* 256 */
 /* Sends again what no SM has repressed; now in ms. Return: ms to the next, or -1. */
 int trap_resend(struct fabric *f, uint64_t now);
 
@@ -116,6 +120,10 @@ int clients_take(struct fabric *f, uint32_t port, const struct mad_address *addr
 		 const uint8_t *mad);
 /* A program's request has not been answered in time. */
 void client_give_up(struct fabric *f, uint32_t number, const uint8_t *mad);
+/* Drops those that have ended without a word. */
+void clients_look(struct fabric *f);
+/* The same every now and then. Return: ms to the next time, or -1. */
+int clients_tick(struct fabric *f);
 int clients_have_sm(const struct fabric *f, uint32_t port);
 void clients_print(const struct fabric *f, FILE *file);
 int clients_drop(struct fabric *f, uint32_t number);

@@ -81,19 +81,26 @@ static uint64_t shown(struct fabric *f, uint32_t port, const struct field *field
 	return *member(c, field);
 }
 
-static void port_counters(struct fabric *f, uint32_t port, int set, uint8_t *data)
+/* The ports whose sum is asked for: that one, or all of its node. */
+struct range {
+	uint32_t first, last;
+};
+
+static struct range selected(const struct fabric *f, uint32_t port, const uint8_t *data)
+{
+	const struct node *node = &f->nodes[f->ports[port].node];
+
+	if (data[1] != ALL_PORTS)
+		return (struct range){ port, port };
+	return (struct range){ node->first + (node->type != NET_SWITCH), node->first + node->nports };
+}
+
+static void port_counters(struct fabric *f, struct range ports, int set, uint8_t *data)
 {
 	uint32_t select = be16_at(data + 2) | (data[18] & 1u) << 16;
 	uint64_t sum[NFIELDS] = { 0 };
-	uint32_t first = port, last = port;
 
-	if (data[1] == ALL_PORTS) {
-		const struct node *node = &f->nodes[f->ports[port].node];
-
-		first = node->first + (node->type != NET_SWITCH);
-		last = node->first + node->nports;
-	}
-	for (uint32_t p = first; p <= last; p++)
+	for (uint32_t p = ports.first; p <= ports.last; p++)
 		for (unsigned int i = 0; i < NFIELDS; i++) {
 			if (set && select >> fields[i].select & 1) {
 				set_member(&f->ports[p].counters, fields[i].offset, 0);
@@ -117,33 +124,45 @@ static void port_counters(struct fabric *f, uint32_t port, int set, uint8_t *dat
 	}
 }
 
-static void port_counters_ext(struct fabric *f, uint32_t port, int set, uint8_t *data)
+static void clear_ext(struct counters *c, uint16_t select)
 {
 	static const size_t order[4] = { OFFSET(xmit_bytes), OFFSET(rcv_bytes), OFFSET(xmit_pkts),
 		OFFSET(rcv_pkts) };
-	uint16_t select = be16_at(data + 2);
-	struct counters *c = &f->ports[port].counters;
 
-	memset(data + 4, 0, 68);
-	for (unsigned int i = 0; set && i < 4; i++)
+	for (unsigned int i = 0; i < 4; i++)
 		if (select >> i & 1)
 			set_member(c, order[i], 0);
-	if (set && select >> 4 & 1)
+	if (select >> 4 & 1)
 		c->xmit_other = c->xmit_pkts;
-	if (set && select >> 5 & 1)
+	if (select >> 5 & 1)
 		c->rcv_other = c->rcv_pkts;
-	if (set && select >> 6 & 1)
+	if (select >> 6 & 1)
 		c->multi_xmit = 0;
-	if (set && select >> 7 & 1)
+	if (select >> 7 & 1)
 		c->multi_rcv = 0;
-	put_be64(data + 8, c->xmit_bytes / 4);
-	put_be64(data + 16, c->rcv_bytes / 4);
-	put_be64(data + 24, c->xmit_pkts);
-	put_be64(data + 32, c->rcv_pkts);
-	put_be64(data + 40, c->xmit_pkts - c->xmit_other);
-	put_be64(data + 48, c->rcv_pkts - c->rcv_other);
-	put_be64(data + 56, c->multi_xmit);
-	put_be64(data + 64, c->multi_rcv);
+}
+
+static void port_counters_ext(struct fabric *f, struct range ports, int set, uint8_t *data)
+{
+	uint16_t select = set ? be16_at(data + 2) : 0;
+	uint64_t sum[8] = { 0 };
+
+	for (uint32_t p = ports.first; p <= ports.last; p++) {
+		struct counters *c = &f->ports[p].counters;
+
+		clear_ext(c, select);
+		sum[0] += c->xmit_bytes / 4;
+		sum[1] += c->rcv_bytes / 4;
+		sum[2] += c->xmit_pkts;
+		sum[3] += c->rcv_pkts;
+		sum[4] += c->xmit_pkts - c->xmit_other;
+		sum[5] += c->rcv_pkts - c->rcv_other;
+		sum[6] += c->multi_xmit;
+		sum[7] += c->multi_rcv;
+	}
+	memset(data + 4, 0, 68);
+	for (unsigned int i = 0; i < 8; i++)
+		put_be64(data + 8 + 8 * i, sum[i]);
 }
 
 unsigned int pma_process(struct fabric *f, uint32_t port, uint8_t *mad)
@@ -172,9 +191,9 @@ unsigned int pma_process(struct fabric *f, uint32_t port, uint8_t *mad)
 	if (at == NONE || (!f->ports[at].is_switch && !f->ports[at].num))
 		return MAD_BAD_VALUE;
 	if (attr == PORT_COUNTERS)
-		port_counters(f, at, set, data);
-	else if (attr == PORT_COUNTERS_EXT && data[1] != ALL_PORTS)
-		port_counters_ext(f, at, set, data);
+		port_counters(f, selected(f, at, data), set, data);
+	else if (attr == PORT_COUNTERS_EXT)
+		port_counters_ext(f, selected(f, at, data), set, data);
 	else
 		return MAD_BAD_ATTR;
 	return 0;

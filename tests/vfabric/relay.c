@@ -10,72 +10,6 @@
 #include "sma.h"
 #include "traffic.h"
 
-const char *const drop_name[NDROPS] = {
-	[DROP_LFT] = "no_route", [DROP_VL] = "vl_mapping", [DROP_LOOP] = "looping",
-	[DROP_INACTIVE] = "inactive_port", [DROP_MTU] = "neighbor_mtu",
-	[DROP_LIFETIME] = "switch_lifetime", [DROP_HOQ] = "hoq_lifetime",
-	[DROP_STALL] = "vl_stalled", [DROP_PKEY_IN] = "pkey_inbound",
-	[DROP_PKEY_OUT] = "pkey_outbound", [DROP_LINK] = "link_went_down",
-	[DROP_CORRUPT] = "corrupt", [DROP_LOST] = "lost_on_wire", [DROP_NOT_MINE] = "not_my_lid",
-	[DROP_BY_HAND] = "by_hand", [DROP_RAW] = "raw",
-	[DROP_VF_QP0] = "vf_qp0", [DROP_UNREAD] = "unread_by_hca",
-	[DROP_DATAGRAM] = "datagrams_from_hca",
-};
-
-/* IBA 1.2.1 vol 1, 16.1.3.5 and 16.1.4: which counter of the port a discard belongs to. */
-void relay_drop(struct fabric *f, uint32_t port, uint32_t packet, enum drop why)
-{
-	struct counters *c = &f->ports[port].counters;
-
-	f->drops[why]++;
-	switch (why) {
-	case DROP_LFT:
-		c->rcv_relay_errors++;
-		c->dlid_mapping++;
-		break;
-	case DROP_VL:
-		c->rcv_relay_errors++;
-		c->vl_mapping++;
-		break;
-	case DROP_LOOP:
-		c->rcv_relay_errors++;
-		c->looping++;
-		break;
-	case DROP_INACTIVE:
-		c->xmit_discards++;
-		c->discard_inactive++;
-		break;
-	case DROP_MTU:
-		c->xmit_discards++;
-		c->discard_mtu++;
-		break;
-	case DROP_LIFETIME:
-		c->xmit_discards++;
-		c->discard_lifetime++;
-		break;
-	case DROP_HOQ:
-	case DROP_STALL:
-		c->xmit_discards++;
-		c->discard_hoq++;
-		break;
-	case DROP_PKEY_IN:
-		c->rcv_constraint++;
-		break;
-	case DROP_PKEY_OUT:
-		c->xmit_constraint++;
-		break;
-	case DROP_CORRUPT:
-		c->rcv_errors++;
-		c->symbol_errors++;
-		break;
-	default:
-		break;
-	}
-	if (f->packets[packet].flow != NONE)
-		flow_lost(f, packet);
-	packet_put(f, packet);
-}
-
 /* Blocks of an input queue are free: tell the sender, who hears it a cable later. */
 static void give_back(struct fabric *f, uint32_t queue, uint32_t blocks, uint64_t when)
 {
@@ -268,13 +202,13 @@ void relay_discard(struct fabric *f, uint32_t queue, uint32_t counts, enum drop 
 		relay_head(f, queue);
 }
 
-/* A real packet for the switch itself: its agents have it. */
+/* A real packet for the switch itself: its agents have it, and not who is at the port that it came by. */
 static void take_in(struct fabric *f, uint32_t queue)
 {
-	uint32_t packet = pop(f, queue), port = f->queues[queue].port;
+	uint32_t packet = pop(f, queue);
 
 	release(f, queue, packet, f->clock.now);
-	f->deliver(f, port, packet);
+	f->deliver(f, f->nodes[f->queues[queue].node].first, packet);
 	if (f->queues[queue].head != NONE)
 		relay_head(f, queue);
 }
@@ -500,7 +434,7 @@ void relay_arrive(struct fabric *f, uint32_t port, uint32_t packet)
 		port_set_state(f, port, PORT_ACTIVE);
 	if (in->state != PORT_ACTIVE) {
 		give_back(f, queue, blocks, f->clock.now);
-		relay_drop(f, port, packet, DROP_INACTIVE);
+		relay_drop(f, port, packet, DROP_NOT_READY);
 		return;
 	}
 	if (!in->is_switch) {

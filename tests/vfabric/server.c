@@ -26,6 +26,7 @@
 
 struct line_buffer {
 	int fd;			/* -1: free */
+	FILE *out;		/* the same one; asking for another at each line could fail */
 	size_t used;
 	char text[1024];
 };
@@ -67,6 +68,7 @@ static uint64_t model_time(void)
 static void catch_up(struct fabric *f)
 {
 	server.now = wall_ns();
+	f->manager->now_ms = server.now / 1000000;
 	if (server.real_time)
 		fabric_run(f, model_time());
 }
@@ -84,7 +86,11 @@ static void run_ahead(struct fabric *f)
 
 static void close_line(struct line_buffer *b)
 {
-	close(b->fd);
+	if (b->out)
+		fclose(b->out);
+	else
+		close(b->fd);
+	b->out = NULL;
 	b->fd = -1;
 	b->used = 0;
 }
@@ -120,8 +126,6 @@ static void run_lines(struct fabric *f, struct line_buffer *b, FILE *out, int ve
 static void serve_lines(struct fabric *f, struct line_buffer *b, int verdicts)
 {
 	ssize_t n = read(b->fd, b->text + b->used, sizeof(b->text) - b->used);
-	FILE *out;
-	int copy;
 
 	if (n <= 0) {
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -133,20 +137,7 @@ static void serve_lines(struct fabric *f, struct line_buffer *b, int verdicts)
 		return;
 	}
 	b->used += n;
-	if (!verdicts) {
-		run_lines(f, b, stdout, 0);
-		return;
-	}
-	copy = dup(b->fd);
-	out = copy >= 0 ? fdopen(copy, "w") : NULL;
-	if (!out) {
-		if (copy >= 0)
-			close(copy);
-		close_line(b);
-		return;
-	}
-	run_lines(f, b, out, 1);
-	fclose(out);
+	run_lines(f, b, verdicts ? b->out : stdout, verdicts);
 }
 
 static void accept_control(void)
@@ -157,6 +148,9 @@ static void accept_control(void)
 		return;
 	for (int i = 0; i < MAX_CONTROLS; i++)
 		if (server.controls[i].fd < 0) {
+			server.controls[i].out = fdopen(fd, "w");
+			if (!server.controls[i].out)
+				break;
 			server.controls[i].fd = fd;
 			server.controls[i].used = 0;
 			watch(fd, TAG_CONTROL + i);
@@ -197,6 +191,7 @@ static void turn(struct fabric *f, int max_wait, int nested)
 	wait = sooner(wait, ext_tick(f, server.now / 1000000));
 	wait = sooner(wait, pending_expire(f));
 	wait = sooner(wait, late_go_on(f));
+	wait = sooner(wait, clients_tick(f));
 	if (server.real_time) {
 		uint64_t next = clock_peek(&f->clock), at = model_time() + AHEAD_PS;
 

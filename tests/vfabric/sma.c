@@ -204,6 +204,8 @@ static unsigned int switch_info(struct fabric *f, uint32_t at, int set, uint8_t 
 	if (node->type != NET_SWITCH)
 		return MAD_BAD_ATTR;
 	if (set) {
+		if (be16_at(data + 6) >= UCAST_LIDS)
+			return MAD_BAD_VALUE;
 		memcpy(info + 6, data + 6, 5);	/* LinearFDBTop, default ports */
 		info[11] = data[11] & 0xf8;
 		memcpy(info + 18, data + 18, 2);
@@ -212,8 +214,6 @@ static unsigned int switch_info(struct fabric *f, uint32_t at, int set, uint8_t 
 		node->lifetime = f->config.endless ? CLOCK_NEVER : life_time(info[11] >> 3);
 		/* Beyond the top nothing is forwarded. */
 		node->lft_top = be16_at(info + 6);
-		if (node->lft_top >= UCAST_LIDS)
-			return MAD_BAD_VALUE;
 		if (node->lft_top >= node->lft_room)
 			node_lft_set(f, at, node->lft_top, 255);
 		journal_top(f, at);
@@ -260,24 +260,59 @@ static unsigned int attribute(struct fabric *f, uint32_t port, unsigned int attr
 	}
 }
 
-/* IBA 1.2.1 vol 1, 14.2.4.1: who may with which M_Key. */
-static int mkey_allows(struct fabric *f, uint32_t port, const uint8_t *mad, int set)
+unsigned int sma_read(struct fabric *f, uint32_t port, unsigned int attr, uint32_t mod, uint8_t *data)
 {
-	const struct port *p = &f->ports[port];
-	uint32_t owner = p->is_switch ? f->nodes[p->node].first : port;
-	uint8_t *info = f->port_sma[owner].info;
-	uint64_t key = be64_at(info);
+	return attribute(f, port, attr, mod, 0, data);
+}
 
-	if (!key || key == be64_at(mad + 24) || (!set && info[34] >> 6 < 2))
+/* Whose M_Key guards the port: a switch has one, an HCA's ports have their own. */
+static uint32_t guard_of(const struct fabric *f, uint32_t port)
+{
+	return f->ports[port].is_switch ? f->nodes[f->ports[port].node].first : port;
+}
+
+/* Whose M_Key guards what the SMP is about: PortInfo may be of the HCA's other port. NONE: of no port */
+static uint32_t guard_of_named(const struct fabric *f, uint32_t port, const uint8_t *mad)
+{
+	unsigned int num = mad[23];
+
+	if (be16_at(mad + 16) == PORT_INFO && num && !f->ports[port].is_switch)
+		return fabric_port(f, f->ports[port].node, num);
+	return guard_of(f, port);
+}
+
+/*
+ * Who may with which M_Key (IBA 1.2.1 vol 1, 14.2.4.1, table 115). Its lease runs from the first violation until
+ * the key is seen again; when it is over the protection ends (14.2.4.2).
+ */
+static int mkey_allows(struct fabric *f, uint32_t guard, uint16_t slid, const uint8_t *mad, int set)
+{
+	struct port_sma *ps = &f->port_sma[guard];
+	uint64_t now = f->manager->now_ms, key = be64_at(ps->info);
+	unsigned int lease = be16_at(ps->info + 26), violations = be16_at(ps->info + 44);
+
+	if (ps->lease_ms && now >= ps->lease_ms) {
+		ps->lease_ms = 0;
+		ps->info[34] &= 0x3f;
+	}
+	if (!key || key == be64_at(mad + 24)) {
+		ps->lease_ms = 0;
 		return 1;
-	if (be16_at(info + 44) != 0xffff)
-		put_be16(info + 44, be16_at(info + 44) + 1);
+	}
+	if (!set && ps->info[34] >> 6 < 2)
+		return 1;
+	if (violations != 0xffff)
+		put_be16(ps->info + 44, violations + 1);
+	if (!ps->lease_ms && lease)
+		ps->lease_ms = now + lease * 1000;
+	trap_bad_mkey(f, guard, slid, mad);
 	return 0;
 }
 
-unsigned int sma_process(struct fabric *f, uint32_t port, uint8_t *mad, int *reply)
+unsigned int sma_process(struct fabric *f, uint32_t port, uint16_t slid, uint8_t *mad, int *reply)
 {
 	unsigned int method = mad[3], attr = be16_at(mad + 16), status;
+	uint32_t guard = guard_of(f, port), named = guard_of_named(f, port, mad);
 	int set = method == SMP_SET;
 
 	*reply = 1;
@@ -292,11 +327,16 @@ unsigned int sma_process(struct fabric *f, uint32_t port, uint8_t *mad, int *rep
 		*reply = !(method & 0x80) && method != SMP_TRAP;
 		return MAD_BAD_METHOD;
 	}
-	if (!mkey_allows(f, port, mad, set)) {
+	if (!mkey_allows(f, guard, slid, mad, set) ||
+	    (named != NONE && named != guard && !mkey_allows(f, named, slid, mad, set))) {
 		*reply = 0;
 		return 0;
 	}
 	status = attribute(f, port, attr, be32_at(mad + 20), set, mad + 64);
+	/* Who does not know the key does not learn it; who has just set it does, and stock OpenSM wants to see it. */
+	if (!set && attr == PORT_INFO && named != NONE && f->port_sma[named].info[34] >> 6 &&
+	    be64_at(f->port_sma[named].info) != be64_at(mad + 24))
+		put_be64(mad + 64, 0);
 	if (set && attr < 64)
 		f->manager->sets[mad[1] == CLASS_SM][attr]++;
 	return status;

@@ -25,6 +25,7 @@ struct port_sma {
 	uint8_t info[64];	/* PortInfo as set; what the model knows is filled in on Get */
 	uint16_t *pkeys;	/* big endian */
 	uint8_t is_sm;
+	uint64_t lease_ms;	/* when the M_Key's protection ends unless it is seen; 0: no lease runs */
 	uint64_t guids[8];	/* GUIDInfo block 0, big endian; 0 is the port's */
 };
 
@@ -46,9 +47,12 @@ void sma_state_changed(struct fabric *f, uint32_t port, enum port_state old);
 /**
  * sma_process() - answer an SMP in place
  * @port: the one it came in by (0 of a switch: LID routed or from the switch itself)
+ * @slid: who sent it, 0xffff by a directed route
  * Return: the MAD status. *reply is 0 if there is nothing to send (TrapRepress and the like).
  */
-unsigned int sma_process(struct fabric *f, uint32_t port, uint8_t *mad, int *reply);
+unsigned int sma_process(struct fabric *f, uint32_t port, uint16_t slid, uint8_t *mad, int *reply);
+/* As who is at the node itself reads it: without an M_Key and unseen by its lease. */
+unsigned int sma_read(struct fabric *f, uint32_t port, unsigned int attr, uint32_t mod, uint8_t *data);
 /* The attributes apart: sma_port.c has PortInfo, sma_table.c the tables. */
 unsigned int sma_port_info(struct fabric *f, uint32_t node, unsigned int num, unsigned int local,
 			   int set, uint8_t *data);

@@ -97,6 +97,20 @@ static void set_lid(struct fabric *f, uint32_t at, uint16_t lid, uint8_t lmc)
 	journal_lid(f, at);
 }
 
+/* What can not be is refused as a whole; but for states, of which the link is asked last. */
+static int values_ok(const struct fabric *f, uint32_t at, const uint8_t *data)
+{
+	const struct port *port = &f->ports[at];
+	unsigned int lid = be16_at(data + 16), lmc = data[34] & 7, vls = data[43] >> 4;
+	int port0 = port->is_switch && !port->num;
+
+	if ((!port->is_switch || port0) &&
+	    (lid >= UCAST_LIDS || lid & ((1u << lmc) - 1) ||
+	     (port0 && lmc && !f->nodes[port->node].net->esp0)))
+		return 0;
+	return port0 || (data[36] >> 4 <= 5 && (!vls || (op_vls(vls) && vls <= code_of_vls(f->config.vls))));
+}
+
 /* What an SM may write and the model keeps for it. */
 static unsigned int set(struct fabric *f, uint32_t at, const uint8_t *data)
 {
@@ -106,17 +120,17 @@ static unsigned int set(struct fabric *f, uint32_t at, const uint8_t *data)
 	unsigned int vls = op_vls(data[43] >> 4), mtu = data[36] >> 4, lmc = data[34] & 7;
 	int end_port = !port->is_switch || !port->num;
 
+	if (!values_ok(f, at, data))
+		return MAD_BAD_VALUE;
 	if (end_port) {
-		uint16_t lid = be16_at(data + 16);
-
-		if (lid >= UCAST_LIDS || (lid & ((1u << lmc) - 1)) ||
-		    (port->is_switch && lmc && !f->nodes[port->node].net->esp0))
-			return MAD_BAD_VALUE;
 		memcpy(info, data, 16);			/* M_Key, GidPrefix */
 		put_be16(info + 26, be16_at(data + 26));
 		info[34] = data[34] & 0xc0;
 		info[51] = data[51] & 0x1f;
-		set_lid(f, at, lid, lmc);
+		/* It is set to 0 only (14.2.5.6). */
+		if (!be16_at(data + 44))
+			put_be16(info + 44, 0);
+		set_lid(f, at, be16_at(data + 16), lmc);
 		port->smlid = be16_at(data + 18);
 		info[36] = (info[36] & 0xf0) | (data[36] & 15);
 	}
@@ -130,14 +144,10 @@ static unsigned int set(struct fabric *f, uint32_t at, const uint8_t *data)
 	else if (data[35] & 15)
 		info[35] = (info[35] & 0xf0) | (data[35] & (info[32] >> 4));
 	if (mtu) {
-		if (mtu > 5)
-			return MAD_BAD_VALUE;
 		info[36] = mtu << 4 | (info[36] & 15);
 		port->mtu = 128u << mtu;
 	}
 	if (data[43] >> 4) {
-		if (!vls || data[43] >> 4 > code_of_vls(f->config.vls))
-			return MAD_BAD_VALUE;
 		port->op_vls = vls;
 		journal_state(f, at);
 		info[43] = data[43];

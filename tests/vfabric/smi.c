@@ -38,7 +38,7 @@ static int for_agent(const struct fabric *f, uint32_t port, const uint8_t *mad)
 }
 
 /* Answers in place. Return: whether there is an answer to send. */
-static int answer(struct fabric *f, uint32_t port, uint8_t *mad)
+static int answer(struct fabric *f, uint32_t port, uint16_t slid, uint8_t *mad)
 {
 	unsigned int status, dr = is_dr(mad);
 	int reply = 1;
@@ -46,7 +46,7 @@ static int answer(struct fabric *f, uint32_t port, uint8_t *mad)
 	if (mad[1] == CLASS_PERF)
 		status = pma_process(f, port, mad);
 	else
-		status = sma_process(f, port, mad, &reply);
+		status = sma_process(f, port, slid, mad, &reply);
 	mad[3] = SMP_RESP;
 	put_be16(mad + 4, status | (dr ? 0x8000 : 0));
 	return reply;
@@ -118,10 +118,8 @@ static const struct mad_address permissive = { 0xffff, 0xffff, 0, 0 };
 /* The packet has come to the end of its outward way; if agents answer, it returns. */
 static int dr_at_end(struct fabric *f, uint32_t port, uint8_t *mad)
 {
-	uint32_t agent = port;
-
 	if (for_agent(f, port, mad))
-		return answer(f, agent, mad);
+		return answer(f, port, permissive.slid, mad);
 	if (!clients_take(f, port, &permissive, mad))
 		f->manager->lost++;
 	return 0;
@@ -213,7 +211,7 @@ static int at_lid(struct fabric *f, uint32_t port, struct mad_address *address, 
 			f->manager->lost++;
 		return 0;
 	}
-	if (!answer(f, port, mad))
+	if (!answer(f, port, address->slid, mad))
 		return 0;
 	*address = back;
 	return 1;

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Traps by what raises them, to stock OpenSM, which represses them: 128 by a cable, 144 by a program that
-turns into a subnet manager or ends, and by another NodeDescription, LinkWidthEnabled or LinkSpeedEnabled.
+turns into a subnet manager or ends, and by another NodeDescription, LinkWidthEnabled or LinkSpeedEnabled; 256 by
+a program without the M_Key that OpenSM has set.
 (131, by an HCA that is silent, is in test_wire.py.)
 """
 
@@ -61,7 +62,26 @@ def enabled(fabric, lid):
         expect(re.search(r"LinkWidthEnabled:\.*1X\n", text), "the port says so, too", text)
 
 
+def wrong_key():
+    """Nobody reads but OpenSM, which is told of who tries, and not of itself; cables move all the same."""
+    with Fabric("mesh:2") as fabric:
+        with open(f"{fabric.dir}/conf", "w", encoding="ascii") as file:
+            file.write("m_key 0x77\nm_key_protection_level 2\nm_key_lease_period 60\n")
+        fabric.start_opensm(f"-R minhop -s 0 -F {fabric.dir}/conf")
+        expect(fabric.all_active(), "a subnet with an M_Key")
+        client = Client(fabric, "H1", 77)
+        repressed(fabric, 256, lambda: client.get(5, 0x11, 1, 2, 3), 8)
+        expect(fabric.sm_log().count("num:256") >= 1, "trap 256")
+        client.close()
+        for line in ('Unlink "S1"[2]', 'ReLink "S1"[2]'):
+            mark = fabric.sm_mark()
+            fabric.command(line)
+            fabric.wait_sm(mark)
+        expect(fabric.all_active(), "all ports are active again")
+
+
 def main():
+    wrong_key()
     with Fabric("mesh:2", opensm="-R minhop -s 0") as fabric:
         lid = re.search(r'Hca 1 "H2".*\n\[1\]\t.*?lid (\d+)', fabric.command("Dump"))[1]
         repressed(fabric, 144, lambda: fabric.command('Describe "H2" "another name"'), 4)

@@ -15,147 +15,13 @@ import struct
 import sys
 import tempfile
 import time
-import zlib
 
 from bed import Fabric, expect
+from hca import (ACTIVE, BLOCK, BYE, DATA, DOWN, FLOW, INIT, LIMIT, REFUSED, WELCOME, Hca, activate, icrc,
+                 lrh)
 
-HELLO, WELCOME, REFUSED, DATA, FLOW, BYE = range(1, 7)
-HEADER = struct.Struct(">IBBBBIIQBBBBHH")
-CREDITS = struct.Struct(">32I")
-DOWN, INIT, ARMED, ACTIVE = 1, 2, 3, 4
 POLLING, DISABLED = 2, 3
-LIMIT = 1 << 20
-BLOCK = 64
 BACKLOG = 1024                      # EXT_BACKLOG_MAX
-
-
-class Hca:
-    """One port of an HCA at the other end of a cable."""
-
-    def __init__(self, fabric, host, guid, session=1, connected=True):
-        """Without connected: one whose socket holds a few messages only, until it reads."""
-        self.path = f"{fabric.dir}/hca-{guid}-{session}"
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.bind(self.path)
-        self.where = f"{fabric.dir}/ext"
-        if connected:
-            self.socket.connect(self.where)
-        self.connected = connected
-        self.socket.settimeout(5)
-        self.host, self.guid, self.session = host.encode(), guid, session
-        self.version, self.sequence, self.tid = 2, 0, 0
-        self.sent, self.limit, self.room = [0] * 16, [0] * 16, [LIMIT] * 16
-        self.link, self.era, self.next, self.missed = 1, 0, None, 0
-
-    def tell(self, kind, body=b"", vl=0):
-        credit = [n & 0xffffffff for pair in zip(self.sent, self.room) for n in pair]
-        self.socket.settimeout(5)
-        message = HEADER.pack(0x76484341, self.version, kind, 1, vl, self.session, self.sequence,
-                              self.guid, self.link, 2, 4, 0, len(body), self.era)
-        message += CREDITS.pack(*credit) + body
-        if self.connected:
-            self.socket.send(message)
-        else:
-            self.socket.sendto(message, self.where)
-        self.sequence += 1
-
-    def hear(self, patience=5):
-        """The next message: (type, body); None if there is none in time."""
-        self.socket.settimeout(patience)
-        try:
-            data = self.socket.recv(8192)
-        except socket.timeout:
-            return None
-        fields = HEADER.unpack_from(data)
-        expect(fields[:2] == (0x76484341, self.version) and fields[5] == self.session, "header",
-               fields)
-        if fields[2] != REFUSED:
-            credits = CREDITS.unpack_from(data, HEADER.size)
-            self.came, self.limit = credits[::2], credits[1::2]
-            self.link_there, self.era = fields[8], fields[13]
-            self.missed += fields[6] - (fields[6] if self.next is None else self.next)
-            self.next = fields[6] + 1
-        body = data[HEADER.size + CREDITS.size:]
-        expect(len(body) == fields[12], "length", fields)
-        return fields[2], body
-
-    def attach(self):
-        self.tell(HELLO, self.host)
-        return self.hear()
-
-    def answer(self):
-        """The next SMP that comes, or None."""
-        while True:
-            message = self.hear(2)
-            if not message:
-                return None
-            if message[0] == DATA and message[1][28 + 1] == 0x81:
-                return message[1]
-
-    def smp_packet(self, method, attribute, modifier=0, data=b"", path=(1,)):
-        """A directed-route SMP."""
-        self.tid += 1
-        mad = bytearray(256)
-        struct.pack_into(">BBBBHBBQHHI", mad, 0, 1, 0x81, 1, method, 0, 1, len(path), self.tid,
-                         attribute, 0, modifier)
-        struct.pack_into(">HH", mad, 32, 0xffff, 0xffff)
-        mad[64:64 + len(data)] = data
-        mad[129:129 + len(path)] = bytes(path)
-        return (lrh(15, 0, 0xffff, 0xffff, 8 + 12 + 8 + 256 + 4) + bytes([0x64]) + bytes(7) +
-                bytes(12) + bytes(mad) + bytes(4))
-
-    def smp(self, method, attribute, modifier=0, data=b"", path=(1,)):
-        """Sends one; returns (status, data) of the answer."""
-        packet = self.smp_packet(method, attribute, modifier, data, path)
-        for _ in range(3):                       # VL15 is unreliable: ask again, as SMs do
-            self.tell(DATA, packet, 15)
-            body = self.answer()
-            if body:
-                break
-        expect(body, "an answer to attribute", attribute)
-        expect(struct.unpack_from(">Q", body, 28 + 8)[0] == self.tid, "the answer's TID")
-        expect(icrc(body) == body[-4:], "the answer's ICRC")
-        return struct.unpack_from(">H", body, 28 + 4)[0] & 0x7fff, body[28 + 64:28 + 128]
-
-    def send(self, slid, dlid, payload, vl=0):
-        length = 8 + 12 + len(payload) + 4
-        packet = lrh(vl, vl, dlid, slid, length) + bytes([4]) + b"\x00\xff\xff" + bytes(8) + payload
-        packet += icrc(packet + bytes(4))
-        blocks = (length + BLOCK - 1) // BLOCK
-        expect((self.limit[vl] - self.sent[vl]) % 2**32 >= blocks, "within the credits")
-        self.sent[vl] += blocks
-        self.tell(DATA, packet, vl)
-
-    def credits(self, vl=0):
-        return (self.limit[vl] - self.sent[vl]) % 2**32
-
-
-def lrh(vl, sl, dlid, slid, length):
-    return struct.pack(">BBHHH", vl << 4, sl << 4 | 2, dlid, length // 4, slid)
-
-
-def icrc(packet):
-    masked = bytearray(packet[:-4])
-    masked[0] |= 0xf0
-    masked[12] = 0xff
-    return struct.pack("<I", zlib.crc32(bytes(masked)))
-
-
-def activate(hca, ports, lid_of):
-    """What an SM would do with the switch behind the first hop."""
-    table = bytearray(b"\xff" * 64)
-    table[1] = 0
-    for port, lid in lid_of.items():
-        table[lid] = port
-    for modifier, state in ((0, 0),) + tuple((p, s) for s in (ARMED, ACTIVE) for p in ports):
-        _, info = hca.smp(1, 0x15, modifier)
-        info = bytearray(info)
-        info[32] = info[32] & 0xf0 | state
-        info[33] &= 0x0f
-        struct.pack_into(">H", info, 16, 1)
-        status, _ = hca.smp(2, 0x15, modifier, info)
-        expect(status == 0, "PortInfo", modifier, state, status)
-    expect(hca.smp(2, 0x19, 0, table)[0] == 0, "the forwarding table")
 
 
 def attach_two(fabric):
@@ -234,6 +100,63 @@ def back_pressure(a, b):
     expect(sent > 10 and got == sent, "held back, not lost:", sent, got)
 
 
+def overruns(a, port=3):
+    """ExcessiveBufferOverrunErrors of a port of the switch."""
+    mad = struct.pack(">BBBB12xHHI40xBB", 1, 4, 1, 1, 0x12, 0, 0, 0, port)
+    return a.gmp(2, 1, mad)[64 + 19] & 15
+
+
+def without_credits(a, b):
+    """What is sent beyond the credits is dropped, counted, and brings none."""
+    def news(*hcas):
+        for hca in hcas:
+            hca.tell(FLOW)
+        for hca in hcas:
+            while hca.hear(0.05):
+                pass
+
+    def has(credits, *what):
+        """When the switch has told what it takes this for, and ever after."""
+        until = time.monotonic() + 1.2           # with two keep-alives
+        while time.monotonic() < until:
+            news(a, b)
+        expect(a.credits() == credits, *what, a.credits(), credits)
+
+    news(a, b)
+    whole, before = a.credits(), overruns(a)
+    b.room[0] = b.came[0]                        # nothing
+    news(a, b)
+    sent = 0
+    while a.credits() >= 16:
+        a.send(2, 3, struct.pack(">I", sent) + bytes(996))
+        sent += 1
+        news(a, b)
+    left = a.credits()
+    for lie in range(5):
+        counted = a.sent[0]
+        a.send(2, 3, b"lie!" + bytes(996), honest=False)
+        if lie % 2:                              # and it does not say so
+            a.sent[0] = counted
+        has(left, "no credits for it:")
+    # What has not been sent at all was lost: that gives no more than there is, either.
+    a.sent[0] += 1000
+    has(left, "nor for nothing:")
+    b.room[0] = LIMIT
+    came = []
+    b.tell(FLOW)
+    while True:
+        message = b.hear(0.5)
+        if not message:
+            break
+        if message[0] == DATA:
+            came.append(message[1][20:24])
+        for hca in (a, b):
+            hca.tell(FLOW)
+    expect(came == [struct.pack(">I", n) for n in range(sent)], "what was sent with credits:", sent, came)
+    expect(overruns(a) == before + 5, "the others are counted:", overruns(a), before)
+    has(whole, "all room is free again:")
+
+
 def arrivals(a, b, count, wanted=None):
     """What comes of so many packets that a sends: [(number, whether it is whole, seconds under way)].
     As many as are wanted, by default all, are waited for."""
@@ -308,7 +231,7 @@ def bad_cables(fabric, a, b):
     expect([n for n, good, _ in arrivals(a, b, 40) if good] == whole, "both are well")
     for port, name in ends:
         fabric.command(f"Fault {name} duplicate=1")
-        came = arrivals(a, b, 40)
+        came = arrivals(a, b, 40, 80)            # as many as there was room for
         twice = table(fabric, "faults", port)["doubled"]
         expect(sorted(set(n for n, _, _ in came)) == whole and len(came) == 40 + twice and twice > 0,
                "twice by", port, len(came), twice)
@@ -546,6 +469,7 @@ def main():
             activate(a, (3, 4), {3: 2, 4: 3})
             exchange(a, b)
             back_pressure(a, b)
+            without_credits(a, b)
             bad_cables(fabric, a, b)
             unread(fabric, a, b)
             missing(fabric, a)

@@ -76,6 +76,35 @@ static void start(uint8_t *notice, unsigned int type, unsigned int producer, uns
 	put_be16(notice + 4, number);
 }
 
+/* Of one node; more is lost, as 14.3.9 allows: who guesses M_Keys does not fill the memory. */
+#define MAX_KEYS 16
+
+void trap_bad_mkey(struct fabric *f, uint32_t port, uint16_t slid, const uint8_t *mad)
+{
+	const struct manager *m = f->manager;
+	uint32_t node = f->ports[port].node;
+	unsigned int hops = mad[7] < 30 ? mad[7] : 30, waiting = 0;
+	uint8_t notice[64];
+
+	for (uint32_t i = 0; m && i < m->ntraps; i++)
+		waiting += m->traps[i].node == node && be16_at(m->traps[i].notice + 4) == 256;
+	if (waiting >= MAX_KEYS)
+		return;
+	start(notice, 2, f->nodes[node].type, 256);
+	/* Its sender, DrSLID, method, attribute, modifier, M_Key and way back (14.2.5.1) */
+	put_be16(notice + 12, slid);
+	notice[16] = mad[3];
+	memcpy(notice + 18, mad + 16, 2);
+	memcpy(notice + 20, mad + 20, 4);
+	memcpy(notice + 24, mad + 24, 8);
+	if (mad[1] == CLASS_SM_DR) {
+		memcpy(notice + 14, mad + 32, 2);
+		notice[33] = 0x80 | (mad[7] > hops ? 0x40 : 0) | hops;
+		memcpy(notice + 34, mad + 192, hops);
+	}
+	raise_trap(f, node, notice);
+}
+
 void trap_link_state(struct fabric *f, uint32_t node)
 {
 	uint8_t notice[64];

@@ -240,6 +240,56 @@ static void test_drops(void)
 	down();
 }
 
+/*
+ * What comes to a port that is not active, at a switch or at a host, ends there. PortXmitDiscards is of what goes
+ * out, and to come too early is none of the errors of PortRcvErrors (16.1.3.5).
+ */
+static void test_too_early(void)
+{
+	uint64_t before = 0;
+
+	up("mesh:2", 8);
+	flow("H1", "H2", 1, 0);
+	for (int host = 0; host < 2; host++) {
+		uint32_t in = host ? at("H2", 1) : f.ports[at("S1", 2)].peer;
+		struct counters *c = &f.ports[in].counters;
+
+		CHECK_EQ(f.ports[in].is_switch, !host);
+		port_set_state(&f, in, PORT_INIT);
+		fabric_run(&f, f.clock.now + 100 * US);
+		CHECK(f.drops[DROP_NOT_READY] > before + 1);
+		CHECK_EQ(dropped(), f.drops[DROP_NOT_READY]);
+		CHECK(c->rcv_pkts >= f.drops[DROP_NOT_READY] - before);
+		CHECK_EQ(c->xmit_discards + c->discard_inactive, 0);
+		CHECK_EQ(c->rcv_errors + c->rcv_relay_errors, 0);
+		CHECK_EQ(f.ports[f.ports[in].peer].counters.xmit_discards, 0);
+		before = f.drops[DROP_NOT_READY];
+		port_set_state(&f, in, PORT_ACTIVE);
+	}
+	traffic_stop(&f);
+	check_quiet();
+	down();
+}
+
+/* A service level without a lane: at a host it is what it would have sent, which no switch relays. */
+static void test_no_lane(void)
+{
+	struct counters *c;
+
+	up("mesh:2", 8);
+	c = &f.ports[at("H1", 1)].counters;
+	flow("H1", "H2", 1, 3);
+	set_vl(net_find(&net, "H1"), 0, 0, 3, 15);
+	fabric_run(&f, 100 * US);
+	CHECK(f.drops[DROP_VL] > 1);
+	CHECK_EQ(c->xmit_discards, f.drops[DROP_VL]);
+	CHECK_EQ(c->rcv_relay_errors + c->vl_mapping, 0);
+	CHECK_EQ(c->xmit_pkts, 0);
+	traffic_stop(&f);
+	check_quiet();
+	down();
+}
+
 /* A lane without credits: HOQLife discards, VLStallCount stalls, XmitWait counts. */
 static void test_lifetimes(void)
 {
@@ -431,6 +481,8 @@ int main(void)
 	test_poisson();
 	test_slow_host();
 	test_drops();
+	test_too_early();
+	test_no_lane();
 	test_lifetimes();
 	test_arbitration();
 	test_acks();
