@@ -13,6 +13,9 @@
  *	read|write Q COUNT BYTES [badkey]	post them, to where the peer's memory is
  *	done Q send|recv COUNT STATUS [MS]	wait for completions, the last with that status
  *					(as libibverbs words it, with _ for a space)
+ *	some Q MIN MAX MS		so many receives are complete when none has come for so long, all with
+ *					success and as long as what the peer has posted last
+ *	left Q MIN			so many sends at least are not complete
  *	quiet Q MS			no completion comes
  *	event Q NAME [MS]		the next asynchronous event of the device
  *	noevent Q MS
@@ -103,6 +106,7 @@ static int look(struct queue *q)
 
 		q->status[receive][q->seen[receive]++ % ROOM_STATUS] = wc.status;
 		if (receive) {
+			q->others += !wc.status && wc.byte_len != q->peer->bytes;
 			q->sl = wc.sl;
 			q->slid = wc.slid;
 		}
@@ -154,6 +158,32 @@ static int quiet(char **w)
 		usleep(1000);
 	}
 	return 0;
+}
+
+static int some(char **w)
+{
+	struct queue *q = find(w[0]);
+	unsigned int least = number(w[1], 1), most = number(w[2], 0), n, failed = 0;
+
+	while (quiet((char *[]){ w[0], w[3] }))
+		;
+	n = q->seen[1] - q->taken[1];
+	for (; q->taken[1] < q->seen[1]; q->taken[1]++)
+		failed += q->status[1][q->taken[1] % ROOM_STATUS] != IBV_WC_SUCCESS;
+	printf("%u receives\n", n);
+	if (n >= least && n <= most && !failed && !q->others)
+		return 0;
+	fprintf(stderr, "%u failed, %u of another length\n", failed, q->others);
+	return -1;
+}
+
+static int left(char **w)
+{
+	struct queue *q = find(w[0]);
+
+	look(q);
+	printf("%u are left\n", q->posted - q->seen[0]);
+	return q->posted - q->seen[0] >= (unsigned int)number(w[1], 1) ? 0 : -1;
 }
 
 static int drained(char **w)
@@ -252,6 +282,7 @@ static int reset(struct queue *q)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RESET };
 
+	q->posted = q->seen[0];
 	return modify(q, &a, IBV_QP_STATE);
 }
 
@@ -333,6 +364,10 @@ static int run(char **w)
 		return done(w);
 	if (!strcmp(c, "quiet"))
 		return quiet(w);
+	if (!strcmp(c, "some"))
+		return some(w);
+	if (!strcmp(c, "left"))
+		return left(w);
 	if (!strcmp(c, "drained"))
 		return drained(w);
 	if (!strcmp(c, "event"))

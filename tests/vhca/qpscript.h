@@ -18,6 +18,8 @@ struct queue {
 	struct ibv_mr *mr;
 	struct queue *peer;
 	unsigned int seen[2], taken[2];	/* completions of sends and receives; those of done */
+	unsigned int posted, bytes;	/* sends, and how long the last one is */
+	unsigned int others;		/* receives of another length than what the peer has posted last */
 	enum ibv_wc_status status[2][ROOM_STATUS];
 	int type, port, pkey;		/* pkey: its index */
 	int sl, slid;			/* by which, and from where, the last message has come */

@@ -205,7 +205,8 @@ int post_send(struct queue *q, char **w, enum ibv_wr_opcode opcode)
 		wr.wr.rdma.remote_addr = (uintptr_t)q->peer->memory;
 		wr.wr.rdma.rkey = q->peer->mr->rkey ^ (bad_key ? 0x55 : 0);
 	}
-	while (n--)
+	q->bytes = bytes;
+	for (; n--; q->posted++)
 		if (ibv_post_send(q->qp, &wr, &bad))
 			return -1;
 	return 0;

@@ -21,7 +21,8 @@ u16 vhca_port_info_get(struct vhca_port *port, const struct ib_smp *smp, u8 *dat
 
 	memset(data, 0, IB_SMP_DATA_SIZE);
 	/* Who does not know the key does not learn it (table 115). */
-	if (!ibp->mkeyprot || asked == ibp->mkey)
+	/* A Set has shown its key; what it has set is told. */
+	if (!ibp->mkeyprot || asked == ibp->mkey || smp->method == IB_MGMT_METHOD_SET)
 		info->mkey = ibp->mkey;
 	info->gid_prefix = ibp->gid_prefix;
 	info->lid = cpu_to_be16(port->lid);

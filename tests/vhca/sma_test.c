@@ -166,6 +166,11 @@ static void levels(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, info_of(&smp)->mkey == KEY);
 		smp = set_port_info();
 		KUNIT_EXPECT_EQ(test, ask(&smp), 0);
+		/* And another key: the answer tells it, OpenSM wants to see what it has set. */
+		smp = set_port_info();
+		info_of(&smp)->mkey = cpu_to_be64(0x77);
+		KUNIT_EXPECT_EQ(test, ask(&smp), 0);
+		KUNIT_EXPECT_TRUE(test, info_of(&smp)->mkey == cpu_to_be64(0x77));
 	}
 	/* Its answer to a trap needs none. */
 	smp = smp_of(IB_MGMT_METHOD_TRAP_REPRESS, IB_SMP_ATTR_NOTICE, 0);
