@@ -170,6 +170,8 @@ void repath_conn_bind(struct repath_conn *conn, struct repath_qp *rqp)
 		conn->dev = repath_device_get(rqp->dev);
 	}
 	conn->rqp = rqp;
+	/* Of a mover, which is back: now its peer has as long to answer. */
+	conn->moving_since = jiffies;
 	conn->proc->nunbound--;
 	conn->qpn = rqp->qpn;
 	WRITE_ONCE(rqp->conn_id, conn->id);

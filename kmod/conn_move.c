@@ -127,6 +127,9 @@ static void connected(struct repath_conn *conn, bool tx)
 void repath_conn_message(struct repath_conn *conn, u8 type, u32 flags, bool tx)
 {
 	lockdep_assert_held(&repath_conn_mutex);
+	/* What this end says on and on, to where nobody is, is no sign of life. */
+	if (conn->moving && !tx)
+		conn->moving_since = jiffies;
 	switch (type) {
 	case REPATH_MSG_GATE:
 	case REPATH_MSG_DRAINED:	/* say that, too */
@@ -134,14 +137,12 @@ void repath_conn_message(struct repath_conn *conn, u8 type, u32 flags, bool tx)
 		if (!conn->moving) {
 			settled(conn);
 			conn->moving = true;
+			conn->moving_since = jiffies;
 		}
-		conn->moving_since = jiffies;
 		if (!tx)
 			gated_by_peer(conn, REPATH_REC_ROUND(flags));
 		break;
 	case REPATH_MSG_INFO:
-		if (conn->moving)
-			conn->moving_since = jiffies;
 		if (flags & REPATH_REC_CONNECTED)
 			connected(conn, tx);
 		break;
@@ -160,10 +161,6 @@ void repath_conn_message(struct repath_conn *conn, u8 type, u32 flags, bool tx)
 		conn->state = REPATH_CONN_GONE;
 		if (!conn->rqp)
 			repath_conn_destroy(conn);
-		break;
-	default:
-		if (conn->moving)
-			conn->moving_since = jiffies;
 		break;
 	}
 }

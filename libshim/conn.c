@@ -339,6 +339,19 @@ static void be_quiet(struct rp_conn *c)
 		choose_psn(c);
 }
 
+/* Before anything is given to it that its owner does not want to be sent. */
+static bool hold_back(struct rp_conn *c)
+{
+	int ret = rp_qp_hold_back(c->qp);
+
+	if (!ret)
+		return true;
+	rp_log(RP_LOG_ERR, "QP 0x%x: can not be put back into SQD: %s", c->qp->qp.qp_num, strerror(-ret));
+	c->due |= 1u << REPATH_MSG_GONE;
+	rp_conn_kill(c);
+	return false;
+}
+
 void rp_conn_step(struct rp_conn *c)
 {
 	if (!c->moving || c->aborting)
@@ -365,6 +378,8 @@ void rp_conn_step(struct rp_conn *c)
 		rp_conn_connect(c);
 	/* The peer may use the windows when it has heard this. */
 	if (c->in_rts && !c->connected && rp_mw_rebound(c->qp)) {
+		if (!hold_back(c))
+			return;
 		c->connected = true;
 		c->due |= 1u << REPATH_MSG_CONNECTED;
 	}

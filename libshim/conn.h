@@ -209,6 +209,8 @@ int rp_qp_to_error(struct rp_qp *qp);
 int rp_qp_replay_recvs(struct rp_qp *qp);
 /* Puts a recreated queue pair without a connection into the state that it had. */
 int rp_qp_restore(struct rp_qp *qp);
+/* When it is connected, and its windows are bound: to SQD again, where its owner has it. */
+int rp_qp_hold_back(struct rp_qp *qp);
 /* To the peer's place; if that fails it is looked for again, or the connection is dead. */
 void rp_conn_connect(struct rp_conn *c);
 
@@ -216,6 +218,8 @@ void rp_conn_connect(struct rp_conn *c);
 void rp_drain_harvest(struct rp_context *ctx);
 void rp_drain_step(struct rp_conn *c);
 bool rp_drain_flush(struct rp_conn *c);		/* stuck work taken back; true when done */
+/* Its owner keeps it in SQD, and the device has ended what it had begun. */
+bool rp_qp_held_back(const struct rp_qp *qp);
 void rp_drain_settle(struct rp_conn *c);
 /* Completes everything that is kept: the first send with @first, the rest as flushed. */
 void rp_drain_fail_all(struct rp_qp *qp, enum ibv_wc_status first);

@@ -153,6 +153,11 @@ void rp_conn_connect(struct rp_conn *c)
 	       c->qp->qp.qp_num, c->qp->real->qp_num, c->peer_qpn, c->psn, c->peer_psn);
 }
 
+int rp_qp_hold_back(struct rp_qp *qp)
+{
+	return qp->qp.state == IBV_QPS_SQD ? rp_qp_to_state(qp, IBV_QPS_SQD) : 0;
+}
+
 /* From RESET ERR is reached by way of INIT only (ib_modify_qp_is_ok()). */
 int rp_qp_to_error(struct rp_qp *qp)
 {

@@ -58,14 +58,16 @@ static void fill(struct rp_context *ctx, struct ibv_context *real)
 
 	ops->_compat_query_device = ibv_query_device;
 	ops->_compat_query_port = ibv_query_port;
-	ops->alloc_mw = real->ops.alloc_mw ? rp_alloc_mw : NULL;
-	ops->bind_mw = rp_bind_mw;
-	ops->dealloc_mw = rp_dealloc_mw;
-	ops->poll_cq = rp_poll_cq;
-	ops->req_notify_cq = rp_req_notify_cq;
-	ops->post_srq_recv = rp_post_srq_recv;
-	ops->post_send = rp_post_send;
-	ops->post_recv = rp_post_recv;
+#define OP(op) (ops->op = real->ops.op ? rp_##op : NULL)
+	OP(alloc_mw);
+	OP(bind_mw);
+	OP(dealloc_mw);
+	OP(poll_cq);
+	OP(req_notify_cq);
+	OP(post_srq_recv);
+	OP(post_send);
+	OP(post_recv);
+#undef OP
 }
 
 /* What depends on which device is behind. */
@@ -206,6 +208,7 @@ int ibv_close_device(struct ibv_context *context)
 	rp_keymap_free(ctx->lkeys);
 	for (i = 0; i < 4; i++)
 		free(ctx->sgid_map[i]);
+	rp_pkeys_free(ctx);
 	rp_keys_changes_free(ctx);
 	free(ctx->gids);
 	free(ctx->gid_now);

@@ -347,7 +347,8 @@ int rp_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	rp_lock(&cq->lock);
 	rp_cq_arm(cq, solicited_only);
 	if (cq->real)
-		ret = cq->real->context->ops.req_notify_cq(cq->real, solicited_only);
+		ret = cq->real->context->ops.req_notify_cq ?
+		      cq->real->context->ops.req_notify_cq(cq->real, solicited_only) : EOPNOTSUPP;
 	if (ret)
 		rp_cq_event_came(cq);
 	rp_unlock(&cq->lock);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Emptying a send queue without asking the device for a state that it may not have (SQD), and what
- * to do when it can not be emptied because the receiver has posted no receive.
+ * to do when it can not be emptied because the receiver has posted no receive, or its owner keeps it in
+ * SQD.
  */
 #include <errno.h>
 #include <string.h>
@@ -79,6 +80,21 @@ void rp_qp_retire_all(struct rp_qp *qp)
 	rp_unlock(&cq->lock);
 }
 
+static bool in_sqd(const struct rp_qp *qp)
+{
+	return __atomic_load_n(&qp->qp.state, __ATOMIC_ACQUIRE) == IBV_QPS_SQD;
+}
+
+bool rp_qp_held_back(const struct rp_qp *qp)
+{
+	struct ibv_qp_attr attr = { 0 };
+	struct ibv_qp_init_attr init;
+
+	return in_sqd(qp) &&
+	       !RP_REAL(rp_real.ibv_query_qp(qp->real, &attr, IBV_QP_STATE, &init)) &&
+	       attr.qp_state == IBV_QPS_SQD && !attr.sq_draining;
+}
+
 static void drained(struct rp_conn *c, bool stuck)
 {
 	c->drained = true;
@@ -91,9 +107,9 @@ static void drained(struct rp_conn *c, bool stuck)
 		rp_unlock(&c->qp->lock);
 	}
 	if (stuck)
-		rp_log(RP_LOG_INFO, "QP 0x%x: %llu requests wait for receives of the peer",
-		       c->qp->qp.qp_num, (unsigned long long)(c->qp->sq.submitted -
-							      atomic_load(&c->qp->sq.retired)));
+		rp_log(RP_LOG_INFO, "QP 0x%x: %llu requests wait for %s", c->qp->qp.qp_num,
+		       (unsigned long long)(c->qp->sq.submitted - atomic_load(&c->qp->sq.retired)),
+		       in_sqd(c->qp) ? "the end of SQD" : "receives of the peer");
 }
 
 void rp_drain_step(struct rp_conn *c)
@@ -107,6 +123,13 @@ void rp_drain_step(struct rp_conn *c)
 			drained(c, false);
 			return;
 		}
+		if (rp_qp_held_back(qp)) {
+			drained(c, true);
+			return;
+		}
+		/* A marker would not come back. If what has begun is stuck there is a limit to that, too. */
+		if (in_sqd(qp))
+			goto progress;
 		if (!c->peer_gated)
 			return;		/* it would not take the marker yet */
 		rp_lock(&qp->lock);
@@ -136,6 +159,11 @@ void rp_drain_step(struct rp_conn *c)
 		drained(c, false);
 		return;
 	}
+	if (c->marker_out && rp_qp_held_back(qp)) {
+		drained(c, true);	/* it is one of a move before, and is held back as well */
+		return;
+	}
+progress:
 	now = rp_now_ns();
 	if (retired != c->progress) {
 		c->progress = retired;
@@ -177,6 +205,12 @@ bool rp_drain_flush(struct rp_conn *c)
 		make_room_to_flush(c);
 		rp_lock(&qp->lock);
 		qp->recv_gate = true;
+		/* Of what is held back in SQD it tells the end: there it was of no use before. */
+		if (!c->marker_out) {
+			qp->marker_done = false;
+			c->marker_out = !rp_qp_post_marker(qp);
+			c->marker_old = false;
+		}
 		rp_unlock(&qp->lock);
 		ret = rp_qp_modify_real(qp, &attr, IBV_QP_STATE);
 		if (ret)
@@ -187,6 +221,9 @@ bool rp_drain_flush(struct rp_conn *c)
 	/* The marker is the last request in the queue: when it is flushed all are. */
 	if (c->marker_out && !qp->marker_done && rp_now_ns() - c->progress_ns < STUCK_ATOMIC_NS)
 		return false;
+	/* Nothing in front of it was flushed. */
+	if (c->marker_out && qp->marker_done && !c->marker_old && !qp->flushed)
+		rp_qp_retire_all(qp);
 	c->marker_out = false;
 	return true;
 }

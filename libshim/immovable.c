@@ -20,6 +20,7 @@ static const struct {
 	[RP_IMM_DIRECT_VERBS] = { "queue pair", " of direct verbs",
 				  "use libibverbs; UCX: UCX_TLS=rc_verbs,ud_verbs" },
 	[RP_IMM_RDMACM] = { "queue pair", " of librdmacm", "connect by a socket" },
+	[RP_IMM_ECE] = { "queue pair", " with options of ECE", "set none" },
 };
 
 int rp_immovable_say(enum rp_immovable what, int n, char *text, size_t room)

@@ -31,6 +31,7 @@ void rp_move_end(struct rp_move *m)
 
 	for (i = 0; i < m->nctxs; i++) {
 		m->ctxs[i]->move = NULL;
+		m->ctxs[i]->pkeys_saved = false;
 		pthread_rwlock_unlock(&m->ctxs[i]->verbs);
 	}
 	rp_away_clear(m->name);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <errno.h>
 #include <stdlib.h>
 
 #include "conn.h"
@@ -57,6 +58,8 @@ static struct ibv_mw *alloc_real(struct rp_mw *mw)
 {
 	struct rp_context *ctx = ctx_of(mw);
 
+	if (!ctx->real->ops.alloc_mw || !ctx->real->ops.dealloc_mw)
+		return errno = EOPNOTSUPP, NULL;
 	return RP_REAL(ctx->real->ops.alloc_mw(real_pd(mw->mw.pd), mw->mw.type));
 }
 
@@ -266,6 +269,8 @@ int rp_mw_bind_type1(struct rp_qp *qp, struct rp_slot *s)
 		.bind_info = s->send.bind_mw.bind_info,
 	};
 
+	if (!qp->real->context->ops.bind_mw)
+		return EOPNOTSUPP;
 	bind.bind_info.mr = real_mr(bind.bind_info.mr);
 	/* It counts up from what the handle has. */
 	mw->real->rkey = real_key(mw, s->send.bind_mw.rkey - 1);
@@ -411,6 +416,7 @@ bool rp_mw_rebound(struct rp_qp *qp)
 	n = qp->sig_all && n ? 1 : n < max ? n : max;
 	if (n) {
 		qp->marker.kind = RP_SLOT_MARKER;
+		qp->marker.hidden = true;
 		qp->marker.owner = qp;
 		qp->marker_done = false;
 	}

@@ -13,9 +13,13 @@
 /* Inside libibverbs, or switched off: handles are real ones. */
 #define RP_PASSING unlikely(rp_depth || rp_disabled)
 
-/* The real context's entry in struct verbs_context; the caller knows that it is there. */
-#define RP_SLOT(ctx, op) (verbs_get_ctx_op((ctx)->real, op)->op)
+/* The real context's entry in struct verbs_context; lacking.c's where the device of now has none. */
+#define RP_SLOT(ctx, op) ({						\
+	const struct verbs_context *rp_v_ = verbs_get_ctx_op((ctx)->real, op);	\
+	(rp_v_ ? rp_v_ : &rp_lacking)->op; })
 #define RP_HAS_SLOT(ctx, op) (verbs_get_ctx_op((ctx)->real, op) != NULL)
+
+extern const struct verbs_context rp_lacking;
 
 /* Control verbs wait here while their context is away. */
 static inline void rp_verbs_enter(struct rp_context *ctx)
@@ -178,6 +182,11 @@ int rp_srq_refill(struct rp_srq *srq);	/* posts again what the device has not; k
 
 /* query.c: GID indexes are the application's on one side, the device's on the other */
 int rp_real_sgid(const struct rp_context *ctx, int port, int index);
+
+/* pkeys.c: the same of P_Keys */
+int rp_real_pkey(const struct rp_context *ctx, int port, int index);
+int rp_virtual_pkey(const struct rp_context *ctx, int port, int index);
+void rp_pkeys_free(struct rp_context *ctx);
 
 /* channel.c */
 void rp_channel_take_events(struct rp_channel *ch);	/* real events become soft ones */

@@ -47,8 +47,7 @@ static void swallow(struct rp_qp *qp, const struct rp_slot *s)
 }
 
 /* false: it is hidden, and has told how far the device had come. */
-static __attribute__((noinline)) bool failed(struct rp_qp *qp, const struct rp_slot *s,
-					     struct ibv_wc *wc)
+static bool failed(struct rp_qp *qp, const struct rp_slot *s, struct ibv_wc *wc)
 {
 	/* The peer's end may be flushed before ours, and answer no more. */
 	if ((wc->status == IBV_WC_WR_FLUSH_ERR || wc->status == IBV_WC_RETRY_EXC_ERR) &&
@@ -63,38 +62,54 @@ static __attribute__((noinline)) bool failed(struct rp_qp *qp, const struct rp_s
 	return true;
 }
 
-static inline __attribute__((always_inline)) bool translate(struct ibv_wc *wc)
+/* What has come back is in a ring, and for the application. */
+static inline __attribute__((always_inline))
+void report(struct rp_qp *qp, const struct rp_slot *s, struct ibv_wc *wc, bool good)
 {
-	struct rp_slot *s = (struct rp_slot *)(uintptr_t)wc->wr_id;
+	if (s->kind == RP_SLOT_SEND) {
+		retire(&qp->sq, s);
+	} else {
+		retire(&qp->rq, s);
+		/* Written under the lock of this CQ alone. */
+		atomic_store_explicit(&qp->recvs_done,
+			atomic_load_explicit(&qp->recvs_done, memory_order_relaxed) + good,
+			memory_order_relaxed);
+	}
+	wc->wr_id = s->wr_id;
+	wc->qp_num = qp->qp.qp_num;
+	if (unlikely(qp->foreign))
+		translate_moved(qp, s, wc);
+}
+
+/* It has failed, or its slot says that it is hidden. */
+static __attribute__((noinline)) bool translate_other(struct rp_slot *s, struct ibv_wc *wc)
+{
 	struct rp_qp *qp = s->owner;
 
-	if (likely(s->kind <= RP_SLOT_RECV)) {
-		bool good = wc->status == IBV_WC_SUCCESS;
-
-		if (unlikely(!good) && !failed(qp, s, wc))
-			return false;
-		if (s->kind == RP_SLOT_SEND) {
-			retire(&qp->sq, s);
-			if (unlikely(s->hidden) && good)
-				return false;
-		} else {
-			retire(&qp->rq, s);
-			/* Written under the lock of this CQ alone. */
-			atomic_store_explicit(&qp->recvs_done,
-				atomic_load_explicit(&qp->recvs_done, memory_order_relaxed) + good,
-				memory_order_relaxed);
-		}
-		wc->wr_id = s->wr_id;
-		wc->qp_num = qp->qp.qp_num;
-		if (unlikely(qp->readdressed | qp->handles))
-			translate_moved(qp, s, wc);
-		return true;
-	}
+	if (s->kind == RP_SLOT_SRQ)
+		return rp_pool_completed(s, wc);
 	if (s->kind == RP_SLOT_MARKER) {
 		marker_back(qp, wc);
 		return false;
 	}
-	return rp_pool_completed(s, wc);
+	if (wc->status == IBV_WC_SUCCESS) {
+		retire(&qp->sq, s);
+		return false;
+	}
+	if (!failed(qp, s, wc))
+		return false;
+	report(qp, s, wc, false);
+	return true;
+}
+
+static inline __attribute__((always_inline)) bool translate(struct ibv_wc *wc)
+{
+	struct rp_slot *s = (struct rp_slot *)(uintptr_t)wc->wr_id;
+
+	if (unlikely(s->hidden | wc->status))
+		return translate_other(s, wc);
+	report(s->owner, s, wc, true);
+	return true;
 }
 
 bool rp_wc_translate(struct ibv_wc *wc)

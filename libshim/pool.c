@@ -47,6 +47,7 @@ static struct rp_kept *pop(struct rp_pool *p)
 		for (i = 0; i < CHUNK; i++) {
 			k = (struct rp_kept *)((char *)(c + 1) + i * stride);
 			k->slot.kind = RP_SLOT_SRQ;
+			k->slot.hidden = true;
 			k->slot.owner = p;
 			list_add_tail(&p->free, &k->node);
 		}

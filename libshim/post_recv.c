@@ -7,10 +7,10 @@ static inline struct rp_slot *slot_of_recv(struct ibv_recv_wr *wr)
 	return (struct rp_slot *)((char *)wr - offsetof(struct rp_slot, recv));
 }
 
-static inline int log_recv(struct rp_qp *qp, const struct ibv_recv_wr *wr)
+static int log_recv(struct rp_qp *qp, const struct ibv_recv_wr *wr)
 {
 	struct rp_ring *r = &qp->rq;
-	struct rp_slot *s = (struct rp_slot *)r->next;
+	struct rp_slot *s = r->next;
 	struct ibv_sge *sge = slot_sge(s);
 	int i;
 
@@ -136,10 +136,14 @@ int post_plain_recv(struct rp_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 		    struct ibv_recv_wr **bad)
 {
 	struct rp_ring *r = &qp->rq;
-	struct rp_slot *s = (struct rp_slot *)r->next;
+	struct rp_slot *s = r->next;
 	int ret;
 
-	log_recv(qp, wr);
+	s->recv.num_sge = 1;
+	s->wr_id = wr->wr_id;
+	s->index = r->head;
+	*slot_sge(s) = wr->sg_list[0];
+	ring_advance(r);
 	r->submitted = r->head;
 	ret = qp->real->context->ops.post_recv(qp->real, real ?: &s->recv, bad);
 	if (unlikely(ret)) {
@@ -171,21 +175,29 @@ static bool post_moved_recv(struct rp_qp *qp, struct ibv_recv_wr *wr, struct ibv
 	return true;
 }
 
-int rp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+/* Apart, so that the short way saves no registers for it. */
+static __attribute__((noinline))
+int post_other_recv(struct rp_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	struct rp_qp *qp = to_rp_qp(ibqp);
-	struct rp_ring *r = &qp->rq;
 	int ret;
 
-	if (unlikely(!r->slots)) {	/* it has an SRQ, or does not receive */
+	if (!qp->rq.slots) {	/* it has an SRQ, or does not receive */
 		*bad = wr;
 		return EINVAL;
 	}
+	return post_moved_recv(qp, wr, bad, &ret) ? ret : post_recv_list(qp, wr, bad);
+}
+
+int rp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct rp_qp *qp = to_rp_qp(ibqp);
+	int ret;
+
 	rp_lock(&qp->lock);
 	if (likely(is_plain_recv(qp, wr, rp_slow_recv.mask)))
 		ret = post_plain_recv(qp, wr, NULL, bad);
-	else if (!post_moved_recv(qp, wr, bad, &ret))
-		ret = post_recv_list(qp, wr, bad);
+	else
+		ret = post_other_recv(qp, wr, bad);
 	rp_unlock(&qp->lock);
 	return ret;
 }

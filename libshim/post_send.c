@@ -67,7 +67,7 @@ static void fill_tail(struct rp_qp *qp, struct rp_slot *s, const struct ibv_send
 static int log_send(struct rp_qp *qp, const struct ibv_send_wr *wr)
 {
 	struct rp_ring *r = &qp->sq;
-	struct rp_slot *s = (struct rp_slot *)r->next;
+	struct rp_slot *s = r->next;
 	struct ibv_sge *sge = slot_sge(s);
 	int i, ret;
 
@@ -313,7 +313,7 @@ int post_plain_send(struct rp_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 		    struct ibv_send_wr **bad)
 {
 	struct rp_ring *r = &qp->sq;
-	struct rp_slot *s = (struct rp_slot *)r->next;
+	struct rp_slot *s = r->next;
 	int ret;
 
 	fill_send(qp, s, wr);
@@ -409,6 +409,7 @@ int rp_qp_post_marker(struct rp_qp *qp)
 	struct ibv_send_wr *bad;
 
 	s->kind = RP_SLOT_MARKER;
+	s->hidden = true;
 	s->owner = qp;
 	s->send = (struct ibv_send_wr){
 		.wr_id = (uintptr_t)s,

@@ -260,6 +260,8 @@ static int set_up(struct rp_qp *qp, struct ibv_qp *real, const struct ibv_qp_cap
 	if (!ret && qp->has_recv)
 		ret = rp_ring_alloc(&qp->rq, have->max_recv_wr, have->max_recv_sge, 0,
 				    RP_SLOT_RECV, qp);
+	else
+		qp->rq.size = 1;	/* always full */
 	if (!ret && qp->has_ops)
 		ret = rp_wr_init(qp);
 	return ret;
@@ -430,6 +432,8 @@ int ibv_destroy_qp(struct ibv_qp *ibqp)
 		rp_unpin(ctx, qp->pin);
 	if (qp->rdmacm)
 		rp_unpin(ctx, RP_IMM_RDMACM);
+	if (qp->ece)
+		rp_unpin(ctx, RP_IMM_ECE);
 	rp_verbs_leave(ctx);
 	rp_wait_acked(&ibqp->mutex, &ibqp->cond, &qp->async_events_unacked);
 	qp_free(qp);

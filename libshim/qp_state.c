@@ -24,8 +24,13 @@ static int modify(struct rp_qp *qp, const struct ibv_qp_attr *attr, int mask)
 
 	if (mask & IBV_QP_AV)
 		real_av(ctx, &a.ah_attr);
-	if (mask & IBV_QP_ALT_PATH)
+	if (mask & IBV_QP_PKEY_INDEX)
+		a.pkey_index = rp_real_pkey(ctx, mask & IBV_QP_PORT ? a.port_num : qp->attr.port_num,
+					    a.pkey_index);
+	if (mask & IBV_QP_ALT_PATH) {
 		real_av(ctx, &a.alt_ah_attr);
+		a.alt_pkey_index = rp_real_pkey(ctx, a.alt_port_num, a.alt_pkey_index);
+	}
 	if (mask & IBV_QP_CAP)
 		a.cap.max_send_wr += qp->sq_extra;
 	return RP_REAL(rp_real.ibv_modify_qp(qp->real, &a, mask));
@@ -196,6 +201,8 @@ int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	init->send_cq = qp->init.send_cq;
 	init->recv_cq = qp->init.recv_cq;
 	init->srq = qp->init.srq;
+	attr->pkey_index = rp_virtual_pkey(ctx, qp->attr.port_num, attr->pkey_index);
+	attr->alt_pkey_index = rp_virtual_pkey(ctx, qp->attr.alt_port_num, attr->alt_pkey_index);
 	/* Of a queue pair that was connected anew: what the application connected. */
 	if (!qp->readdressed)
 		goto out;
@@ -236,11 +243,26 @@ int ibv_query_qp_data_in_order(struct ibv_qp *ibqp, enum ibv_wr_opcode op, uint3
 	pthread_mutex_unlock(&qp->control);				\
 	rp_verbs_leave(ctx)
 
+/* What they mean only a device of this vendor knows; another one would be given what was agreed on with it. */
+static int set_ece(struct rp_context *ctx, struct rp_qp *qp, struct ibv_ece *ece)
+{
+	int ret = rp_real.ibv_set_ece(qp->real, ece);
+
+	if (ret || qp->ece == !!ece->options)
+		return ret;
+	qp->ece = ece->options;
+	if (qp->ece)
+		rp_pin(ctx, RP_IMM_ECE);
+	else
+		rp_unpin(ctx, RP_IMM_ECE);
+	return 0;
+}
+
 int ibv_set_ece(struct ibv_qp *ibqp, struct ibv_ece *ece)
 {
 	if (RP_PASSING)
 		return rp_real.ibv_set_ece(ibqp, ece);
-	ON_QP(ibqp, rp_real.ibv_set_ece(qp->real, ece));
+	ON_QP(ibqp, set_ece(ctx, qp, ece));
 	return ret;
 }
 

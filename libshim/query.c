@@ -74,8 +74,14 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
 int rp_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
 		  size_t len)
 {
+	/* Without it, as ibv_query_port() does of a device that never had it: what has no place is 0. */
+	struct ibv_port_attr a = { 0 };
 	QUERY(context, RP_HAS_SLOT(ctx, query_port) ?
-	      RP_SLOT(ctx, query_port)(ctx->real, port, attr, len) : EOPNOTSUPP);
+	      RP_SLOT(ctx, query_port)(ctx->real, port, &a, sizeof(a)) :
+	      rp_real.ibv_query_port(ctx->real, port, (void *)&a));
+
+	if (!ret)
+		memcpy(attr, &a, len < sizeof(a) ? len : sizeof(a));
 	return ret;
 }
 
@@ -129,7 +135,7 @@ int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 
 {
 	if (RP_PASSING)
 		return rp_real.ibv_query_pkey(context, port, index, pkey);
-	QUERY(context, rp_real.ibv_query_pkey(ctx->real, port, index, pkey));
+	QUERY(context, rp_real.ibv_query_pkey(ctx->real, port, rp_real_pkey(ctx, port, index), pkey));
 	return ret;
 }
 
@@ -138,7 +144,7 @@ int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
 	if (RP_PASSING)
 		return rp_real.ibv_get_pkey_index(context, port, pkey);
 	QUERY(context, rp_real.ibv_get_pkey_index(ctx->real, port, pkey));
-	return ret;
+	return ret < 0 ? ret : rp_virtual_pkey(ctx, port, ret);
 }
 
 int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,

@@ -204,12 +204,16 @@ int rp_recreate_open(struct rp_context *ctx, const char *name, char *why, size_t
 		return ret;
 	}
 	ret = rp_limits_check(ctx, why, room);
+	if (!ret)
+		ret = rp_lacking_check(ctx, why, room);
 	if (ret)
 		return ret;
 	for (;;) {
 		ret = ports_active(ctx, why, room);
 		if (!ret)
 			ret = map_gids(ctx, why, room);
+		if (!ret)
+			ret = rp_pkeys_map(ctx, why, room);
 		if (!ret)
 			ret = rp_clock_enter(ctx, why, room);
 		if (ret != -EAGAIN || rp_now_ns() >= end)
@@ -350,6 +354,7 @@ int rp_release_context(struct rp_context *ctx)
 	if (!ctx->real)
 		return 0;
 	save_gids(ctx);
+	rp_pkeys_save(ctx);
 	rp_clock_leave(ctx);
 	rp_drain_harvest(ctx);
 	rp_async_take(ctx);
@@ -368,6 +373,8 @@ int rp_release_context(struct rp_context *ctx)
 		rp_lock(&qp->lock);
 		qp->gate = qp->recv_gate = true;
 		rp_unlock(&qp->lock);
+		if (qp->qp.qp_type == IBV_QPT_UD)
+			rp_ud_flush(qp);
 		rp_ud_drain_end(qp);
 	}
 	/* A window before its queue pair and its region. */

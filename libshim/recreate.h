@@ -9,14 +9,23 @@
 int rp_release_context(struct rp_context *ctx);
 
 /*
- * Opens the device of that name and waits until its ports are ACTIVE and have the GIDs that the queue pairs need.
+ * Opens the device of that name and waits until its ports are ACTIVE and have the GIDs and P_Keys that the
+ * queue pairs need.
  * Both return 0 or -errno, and then say in @why what is missing, for a person.
  */
 int rp_recreate_open(struct rp_context *ctx, const char *name, char *why, size_t room);
 /* Everything else; connected queue pairs are left in RESET. */
 int rp_recreate_objects(struct rp_context *ctx, char *why, size_t room);
 
-/* 0; or -EOPNOTSUPP: the device is too small, and in @why for what. Nothing was made on it yet. */
+/* pkeys.c: before the device is left, and when another one is open: 0, or -errno and what is missing. */
+void rp_pkeys_save(struct rp_context *ctx);
+int rp_pkeys_map(struct rp_context *ctx, char *why, size_t room);
+
+/*
+ * 0; or -EOPNOTSUPP: the device is too small, or lacks a verb that is in use (lacking.c), and in @why for
+ * what. Nothing was made on it yet.
+ */
 int rp_limits_check(struct rp_context *ctx, char *why, size_t room);
+int rp_lacking_check(struct rp_context *ctx, char *why, size_t room);
 
 #endif /* RP_RECREATE_H */

@@ -26,6 +26,7 @@ int rp_ring_alloc(struct rp_ring *r, unsigned int depth, unsigned int max_sge,
 
 		s->kind = kind;
 		s->owner = owner;
+		s->next = rp_ring_slot(r, i + 1);
 		if (kind == RP_SLOT_SEND) {
 			s->send.wr_id = (uintptr_t)s;
 			s->send.sg_list = (struct ibv_sge *)(s + 1);
@@ -34,8 +35,7 @@ int rp_ring_alloc(struct rp_ring *r, unsigned int depth, unsigned int max_sge,
 			s->recv.sg_list = (struct ibv_sge *)(s + 1);
 		}
 	}
-	r->next = r->slots;
-	r->end = r->slots + (size_t)r->size * r->stride;
+	r->next = rp_ring_slot(r, 0);
 	return 0;
 }
 
@@ -47,7 +47,7 @@ void rp_qp_reset_rings(struct rp_qp *qp)
 	for (i = 0; i < 2; i++) {
 		rings[i]->head = rings[i]->submitted = rings[i]->sends = rings[i]->room = 0;
 		atomic_store(&rings[i]->retired, 0);
-		rings[i]->next = rings[i]->slots;
+		rings[i]->next = rp_ring_slot(rings[i], 0);
 	}
 	atomic_store(&qp->recvs_done, 0);
 	atomic_store(&qp->failed, false);
@@ -59,7 +59,7 @@ void rp_qp_reset_rings(struct rp_qp *qp)
 void rp_ring_rollback(struct rp_ring *r)
 {
 	r->head = r->submitted;
-	r->next = (char *)rp_ring_slot(r, r->head);
+	r->next = rp_ring_slot(r, r->head);
 	r->sends = r->head ? rp_ring_slot(r, r->head - 1)->sends : 0;
 }
 

@@ -65,9 +65,7 @@ static const union {
 static inline void ring_advance(struct rp_ring *r)
 {
 	r->head++;
-	r->next += r->stride;
-	if (unlikely(r->next == r->end))
-		r->next = r->slots;
+	r->next = r->next->next;
 }
 
 #endif /* RP_RING_H */

@@ -69,6 +69,7 @@ enum rp_immovable {
 	RP_IMM_IMPORTED,
 	RP_IMM_DIRECT_VERBS,
 	RP_IMM_RDMACM,
+	RP_IMM_ECE,
 	RP_IMM_N
 };
 
@@ -130,6 +131,16 @@ struct rp_clock {
 };
 
 /**
+ * struct rp_pkeys - the P_Keys of a port, by the application's index (pkeys.c)
+ * @key: as when its device was left; 0: none
+ * @map: to the device's index; NULL: the same
+ */
+struct rp_pkeys {
+	__be16 *key;
+	int *map, n;
+};
+
+/**
  * struct rp_context - an open device
  * @vctx: what the application sees is &vctx.context
  * @real: the provider's, NULL while released
@@ -138,6 +149,8 @@ struct rp_clock {
  * @epoch: moves so far; 0: every virtual number is the real one
  * @lkeys: virtual to real local keys; NULL while @epoch is 0
  * @sgid_map: virtual to real GID index by port (from 0); NULL: the same
+ * @pkeys: by port (from 0)
+ * @pkeys_saved: in this move
  * @immovable: objects that forbid a move
  * @limits: the device's, which our extra depth respects
  * @limits_before: those of the device that its objects are from, while they are made anew
@@ -155,6 +168,8 @@ struct rp_context {
 	struct rp_keymap *lkeys;
 	int *sgid_map[4];
 	int sgid_map_len;
+	struct rp_pkeys pkeys[4];
+	bool pkeys_saved;
 	struct ibv_gid_entry *gids;	/* the GID table as it was before the first move (recreate.c) */
 	int ngids;
 	union ibv_gid *gid_before, *gid_now;	/* what stands for each of @gids; NULL before a move */
@@ -279,7 +294,9 @@ enum rp_slot_kind { RP_SLOT_SEND, RP_SLOT_RECV, RP_SLOT_SRQ, RP_SLOT_MARKER };
  * @wr_id: the application's
  * @index: absolute number in its ring
  * @sends: SENDs and WRITE_WITH_IMMs posted on the queue pair, this one included
- * @hidden: completion is not for the application: it asked for none
+ * @hidden: its completion is not for the application, or not as it is: the application asked for none,
+ *	or it is of a kind that is in no ring
+ * @next: in its ring, the one behind it
  * @send, @recv: in a ring, wr_id and sg_list are made once, and next is NULL but while it is posted
  */
 struct rp_slot {
@@ -289,6 +306,7 @@ struct rp_slot {
 	uint64_t wr_id;
 	uint64_t index;
 	uint64_t sends;
+	struct rp_slot *next;
 	union {
 		struct ibv_send_wr send;	/* virtual keys; sg_list points behind the slot */
 		struct ibv_recv_wr recv;
@@ -300,7 +318,7 @@ struct rp_slot {
  * Numbers are absolute and never wrap: retired <= submitted <= head <= retired + size - 1.
  * @size: slots, one more than the queue's depth, so that slot retired - 1 is still there
  * @stride: bytes from slot to slot (slot, SGEs, inline data)
- * @next: the slot of @head, so that posting needs no division; @end: behind the last slot
+ * @next: the slot of @head, so that posting needs no division
  * @max_sge, @max_inline: what a slot has room for
  * @head: next to be posted by the application
  * @submitted: next to be given to the device
@@ -309,7 +327,7 @@ struct rp_slot {
  */
 struct rp_ring {
 	char *slots;
-	char *next, *end;
+	struct rp_slot *next;
 	unsigned int size, stride, max_sge, max_inline;
 	uint64_t head, submitted, room;
 	_Atomic uint64_t retired;
@@ -337,7 +355,8 @@ static inline struct rp_slot *rp_ring_slot(const struct rp_ring *r, uint64_t ind
  * @readdressed: the device's AV or destination is not what the application set
  * @ex: made by create_qp_ex; @has_ops: with send_ops_flags, so that it has ibv_wr_*
  * @has_recv: has a receive queue of its own
- * @pin: enum rp_immovable that it is counted as, or -1; @rdmacm: and as RP_IMM_RDMACM
+ * @pin: enum rp_immovable that it is counted as, or -1; @rdmacm: and as RP_IMM_RDMACM;
+ *	@ece: and as RP_IMM_ECE
  * @scratch: requests with real keys, for the device
  * @next_hashed: in ctx->srq_qps
  * @conn: the module's connection while a move goes on (conn.c), else NULL
@@ -382,8 +401,14 @@ struct rp_qp {
 	unsigned int sq_extra;
 	unsigned int sig_all;		/* IBV_SEND_SIGNALED when every request is */
 	bool rebinding;			/* memory windows, after a move (mw.c) */
-	bool handles;			/* requests name objects: always translated */
-	bool readdressed, ex, has_ops, has_recv, rdmacm;
+	union {
+		struct {
+			bool readdressed;
+			bool handles;	/* requests name objects: always translated */
+		};
+		uint16_t foreign;	/* one look at both: a completion may have the device's numbers */
+	};
+	bool ex, has_ops, has_recv, rdmacm, ece;
 	int pin;
 	struct rp_scratch *scratch;
 	struct rp_qp *next_hashed;
@@ -479,7 +504,7 @@ void rp_qp_settle_recv(struct rp_qp *qp, uint64_t index, enum ibv_wc_status stat
 /* Everything that was submitted has been executed: what asked for no completion goes too. */
 void rp_qp_retire_all(struct rp_qp *qp);
 
-/* Real modify: not recorded in qp->attr, sgid_index translated, other values as given. */
+/* Real modify: not recorded in qp->attr, indexes translated, other values as given. */
 int rp_qp_modify_real(struct rp_qp *qp, struct ibv_qp_attr *attr, int mask);
 
 /* Tells the application (ibv_get_async_event). */

@@ -56,6 +56,7 @@ static int post_marker(struct rp_qp *qp)
 	rp_lock(&qp->lock);
 	qp->marker_done = false;
 	s->kind = RP_SLOT_MARKER;
+	s->hidden = true;
 	s->owner = qp;
 	s->send = (struct ibv_send_wr){
 		.wr_id = (uintptr_t)s,
@@ -85,7 +86,7 @@ static bool drain_step(struct rp_qp *qp)
 	}
 	if (!d->since_ns)
 		d->since_ns = rp_now_ns();
-	if (d->done)
+	if (d->done || rp_qp_held_back(qp))
 		return true;
 	if (d->out && qp->marker_done) {
 		d->out = false;
@@ -94,7 +95,8 @@ static bool drain_step(struct rp_qp *qp)
 		if (d->done && qp->marker_status == IBV_WC_SUCCESS)
 			rp_qp_retire_all(qp);
 	}
-	if (!d->out && !d->done && d->self) {
+	/* In SQD it would not come back. */
+	if (!d->out && !d->done && d->self && qp->qp.state != IBV_QPS_SQD) {
 		ret = post_marker(qp);
 		d->out = !ret;
 		/* ENOMEM: the device still holds the queue full; again after the next harvest. */
@@ -106,6 +108,29 @@ static bool drain_step(struct rp_qp *qp)
 		d->done = true;
 	}
 	return d->done;
+}
+
+void rp_ud_flush(struct rp_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct rp_cq *cq = to_rp_cq(qp->qp.send_cq);
+	struct rp_ud_drain *d = qp->ud_drain;
+	uint64_t end = rp_now_ns() + PATIENCE_NS;
+
+	if (!d || !d->self || !qp->real || !rp_qp_held_back(qp))
+		return;
+	/* As make_room_to_flush() does. */
+	rp_cq_grow(cq, cq->cq.cqe + RP_CQ_EXTRA + qp->sq.size);
+	qp->flushed = false;
+	qp->swallow = true;
+	/* One that is out since a move before is held back, too, and has others behind it. */
+	if ((!d->out && post_marker(qp)) || rp_qp_modify_real(qp, &attr, IBV_QP_STATE))
+		return;
+	while (!qp->marker_done && rp_now_ns() < end)
+		rp_drain_harvest(to_rp_context(qp->qp.context));
+	rp_drain_harvest(to_rp_context(qp->qp.context));
+	if (qp->marker_done && !qp->flushed && !d->out)
+		rp_qp_retire_all(qp);
 }
 
 bool rp_ud_drained(struct rp_context *ctx)

@@ -98,6 +98,11 @@ void rp_ah_eras_free(struct rp_context *ctx);
 /* ud.c */
 /* Has all that was given to the UD queue pairs of @ctx been sent? To be asked until it has. */
 bool rp_ud_drained(struct rp_context *ctx);
+/*
+ * Before the device is left: what is held back in SQD goes to the next one. Flushed, it tells where it begins,
+ * as what was sent before may have asked for no completion.
+ */
+void rp_ud_flush(struct rp_qp *qp);
 /* Forgets what it needed for that: the queue pair goes. */
 void rp_ud_drain_end(struct rp_qp *qp);
 /* The device is not left after all; a marker may still be on its way. */

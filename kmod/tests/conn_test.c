@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 16 */
+/* kunit-cases: 17 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../known.o ../stat.o */
 /* Connections: what keeps them, what ends them, and who may be their other end. */
 #include <kunit/test.h>
+#include <linux/delay.h>
 #include <linux/slab.h>
 #include <repath_peer.h>
 
@@ -553,6 +554,40 @@ static void t_lease_in_range(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lease->ops->set("3600", lease), 0);
 }
 
+/* Is the connection told to have no peer any more, if nothing is heard for so long? */
+static bool lease_over(struct repath_conn *conn, unsigned long silent)
+{
+	int before = fake.gone_told;
+
+	conn->moving_since -= silent;
+	/* The first look comes after some seconds. */
+	msleep(6 * MSEC_PER_SEC);
+	return fake.gone_told > before;
+}
+
+/* What this end says, to an address where nobody is any more, does not prolong it; what it hears does. */
+static void t_lease_is_by_what_is_heard(struct kunit *test)
+{
+	const struct kernel_param *lease = parameter("peer_lease_s");
+	struct repath_conn *conn = connected(test, &of(test)->qp[0], 99, 5);
+	unsigned long begun;
+
+	KUNIT_ASSERT_EQ(test, lease->ops->set("3600", lease), 0);
+	conn->state = REPATH_CONN_READY;
+	message(conn, REPATH_MSG_GATE, 0, true);
+	message(conn, REPATH_MSG_READY, 0, false);
+	conn->moving_since -= 10 * HZ;
+	begun = conn->moving_since;
+	message(conn, REPATH_MSG_INFO, 0, true);
+	message(conn, REPATH_MSG_READY, 0, true);
+	message(conn, REPATH_MSG_PREPARE, 0, true);
+	KUNIT_EXPECT_EQ(test, conn->moving_since, begun);
+	message(conn, REPATH_MSG_INFO, 0, false);
+	KUNIT_EXPECT_NE(test, conn->moving_since, begun);
+	KUNIT_EXPECT_FALSE(test, lease_over(conn, 3500 * HZ));
+	KUNIT_EXPECT_TRUE(test, lease_over(conn, 100 * HZ));
+}
+
 static struct kunit_case conn_cases[] = {
 	KUNIT_CASE(t_created_at_rtr),
 	KUNIT_CASE(t_who_gets_none),
@@ -570,6 +605,7 @@ static struct kunit_case conn_cases[] = {
 	KUNIT_CASE(t_process_leaves),
 	KUNIT_CASE(t_remotes_are_shared),
 	KUNIT_CASE(t_lease_in_range),
+	KUNIT_CASE(t_lease_is_by_what_is_heard),
 	{}
 };
 
