@@ -153,13 +153,14 @@ static void open_by_name(const char *name)
 }
 
 /* Of the GIDs the one that holds an IPv4 address; without, the first. */
-static int gid_index(union ibv_gid *gid)
+static int own_address(union ibv_gid *gid, uint16_t *lid)
 {
 	static const uint8_t v4[12] = { [10] = 0xff, [11] = 0xff };
 	struct ibv_port_attr port;
 	int i;
 
 	check_errno(old_query_port(ctx, 1, &port), "query_port");
+	*lid = port.lid;
 	for (i = 0; i < port.gid_tbl_len; i++)
 		if (!old_query_gid(ctx, 1, i, gid) && !memcmp(gid->raw, v4, sizeof(v4)))
 			return i;
@@ -186,7 +187,7 @@ static void connect_to(struct old_qp *self, const struct old_qp *other)
 		.ah_attr = { .is_global = 1, .port_num = 1, .grh.hop_limit = 64 },
 	};
 
-	attr.ah_attr.grh.sgid_index = gid_index(&attr.ah_attr.grh.dgid);
+	attr.ah_attr.grh.sgid_index = own_address(&attr.ah_attr.grh.dgid, &attr.ah_attr.dlid);
 	check_errno(old_modify_qp(self, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 				  IBV_QP_ACCESS_FLAGS), "INIT");
 	attr.qp_state = IBV_QPS_RTR;

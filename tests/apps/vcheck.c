@@ -32,11 +32,25 @@ void wrong(const struct vcheck *v, const char *fmt, ...)
 
 static void report(const struct vcheck *v, const char *end)
 {
+	const char *lacks[] = {
+		v->cqx ? NULL : "\"extended CQ\"", v->mw[0] ? NULL : "\"memory windows\"",
+		v->group ? NULL : "\"multicast group\"",
+	};
+	const char *comma = "";
+	size_t i;
+
 	printf("{\"rounds\":%lu,\"messages\":%lu,\"limits\":%lu,"
 	       "\"uc\":%lu,\"ud\":%lu,\"mc\":%lu,"
-	       "\"sent\":{\"uc\":%lu,\"ud\":%lu,\"mc\":%lu}%s}\n", (long)v->round,
+	       "\"sent\":{\"uc\":%lu,\"ud\":%lu,\"mc\":%lu},\"lacks\":[", (long)v->round,
 	       (long)v->messages, (long)v->limits, (long)v->uc.got, (long)v->ud.got,
-	       (long)v->mc.got, (long)v->uc.sent, (long)v->ud.sent, (long)v->mc.sent, end);
+	       (long)v->mc.got, (long)v->uc.sent, (long)v->ud.sent, (long)v->mc.sent);
+	for (i = 0; i < sizeof(lacks) / sizeof(*lacks); i++) {
+		if (!lacks[i])
+			continue;
+		printf("%s%s", comma, lacks[i]);
+		comma = ",";
+	}
+	printf("]%s}\n", end);
 	fflush(stdout);
 }
 

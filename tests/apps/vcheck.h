@@ -2,7 +2,8 @@
 /*
  * vcheck: one of each kind of object between two ends, in use all the time, everything checked:
  * RC over a shared receive queue with its limit event and an extended completion queue, atomics,
- * memory windows of both types, UC, UD with address handles both ways, a multicast group.
+ * memory windows of both types, UC, UD with address handles both ways, a multicast group. What a provider
+ * lacks is left out, and told: an extended CQ, windows; on InfiniBand the group, which wants a subnet manager.
  */
 #ifndef APPS_VCHECK_H
 #define APPS_VCHECK_H
@@ -51,11 +52,12 @@ struct vcheck {
 	struct ibv_mr *mr;
 	unsigned char *memory;
 	struct ibv_srq *srq;
-	struct ibv_cq_ex *cqx;		/* of RC */
+	struct ibv_cq_ex *cqx;		/* NULL: not there */
+	struct ibv_cq *rc_cq;		/* of RC: cqx, if there is one */
 	struct ibv_cq *cq;		/* of the rest */
 	struct ibv_qp *qp[KINDS];
-	struct ibv_mw *mw[2];
-	struct ibv_ah *ah, *group;
+	struct ibv_mw *mw[2];		/* NULL: not there */
+	struct ibv_ah *ah, *group;	/* group is NULL: not there */
 	struct introduction own, peer;
 	bool client;
 	int oob;

@@ -23,7 +23,7 @@ static struct ibv_qp *make_qp(struct vcheck *v, enum ibv_qp_type type)
 	struct ibv_qp *qp;
 
 	if (type == IBV_QPT_RC) {
-		attr.send_cq = attr.recv_cq = ibv_cq_ex_to_cq(v->cqx);
+		attr.send_cq = attr.recv_cq = v->rc_cq;
 		attr.srq = v->srq;
 	}
 	qp = ibv_create_qp(v->pd, &attr);
@@ -53,16 +53,20 @@ void objects_make(struct vcheck *v, const char *device)
 			   IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
 	sa.pd = v->pd;
 	v->srq = ibv_create_srq_ex(v->ep.ctx, &sa);
+	errno = 0;
 	v->cqx = ibv_create_cq_ex(v->ep.ctx, &ca);
+	v->rc_cq = v->cqx ? ibv_cq_ex_to_cq(v->cqx) :
+		errno == EOPNOTSUPP ? ibv_create_cq(v->ep.ctx, ca.cqe, NULL, NULL, 0) : NULL;
 	v->cq = ibv_create_cq(v->ep.ctx, 256, NULL, NULL, 0);
-	if (!v->mr || !v->srq || !v->cqx || !v->cq)
+	if (!v->mr || !v->srq || !v->rc_cq || !v->cq)
 		err(2, "memory region or queues");
 	v->qp[RC] = make_qp(v, IBV_QPT_RC);
 	v->qp[UC] = make_qp(v, IBV_QPT_UC);
 	v->qp[UD] = make_qp(v, IBV_QPT_UD);
 	for (i = 0; i < 2; i++) {
+		errno = 0;
 		v->mw[i] = ibv_alloc_mw(v->pd, i ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1);
-		if (!v->mw[i])
+		if (!v->mw[i] && (errno != EOPNOTSUPP || v->mw[0]))
 			err(2, "memory window of type %d", i + 1);
 	}
 	fcntl(v->ep.ctx->async_fd, F_SETFL, fcntl(v->ep.ctx->async_fd, F_GETFL) | O_NONBLOCK);
@@ -102,6 +106,16 @@ static void to_rts(struct vcheck *v, int kind, const struct rc_address *own,
 		errx(2, "connect queue pair %d: %s", kind, strerror(rc));
 }
 
+/* On InfiniBand there is none before a subnet manager has made it. */
+static bool has_group(const struct vcheck *v)
+{
+	struct ibv_port_attr attr;
+
+	if (ibv_query_port(v->ep.ctx, v->ep.port, &attr))
+		err(2, "query port");
+	return attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+}
+
 static void datagrams_to_rts(struct vcheck *v)
 {
 	struct ibv_qp_attr attr = {
@@ -117,7 +131,7 @@ static void datagrams_to_rts(struct vcheck *v)
 	attr.sq_psn = 1;
 	if (!rc)
 		rc = ibv_modify_qp(v->qp[UD], &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
-	if (!rc)
+	if (!rc && has_group(v))
 		rc = ibv_attach_mcast(v->qp[UD], &group, 0);
 	if (rc)
 		errx(2, "UD queue pair: %s", strerror(rc));
@@ -145,20 +159,23 @@ void objects_connect(struct vcheck *v)
 	datagrams_to_rts(v);
 	v->ah = address(v, v->peer.ud.gid, v->peer.ud.lid, v->ep.gid_index);
 	/* An IPv6 group, so from the link-local address. */
-	v->group = address(v, group.raw, 0, 0);
+	if (has_group(v))
+		v->group = address(v, group.raw, 0, 0);
 }
 
 void objects_release(struct vcheck *v)
 {
 	int rc = 0, i;
 
-	rc |= ibv_destroy_ah(v->ah) | ibv_destroy_ah(v->group);
-	rc |= ibv_detach_mcast(v->qp[UD], &group, 0);
-	rc |= ibv_dealloc_mw(v->mw[0]) | ibv_dealloc_mw(v->mw[1]);
+	rc |= ibv_destroy_ah(v->ah);
+	if (v->group)
+		rc |= ibv_destroy_ah(v->group) | ibv_detach_mcast(v->qp[UD], &group, 0);
+	if (v->mw[0])
+		rc |= ibv_dealloc_mw(v->mw[0]) | ibv_dealloc_mw(v->mw[1]);
 	for (i = 0; i < KINDS; i++)
 		rc |= ibv_destroy_qp(v->qp[i]);
 	rc |= ibv_destroy_srq(v->srq);
-	rc |= ibv_destroy_cq(ibv_cq_ex_to_cq(v->cqx)) | ibv_destroy_cq(v->cq);
+	rc |= ibv_destroy_cq(v->rc_cq) | ibv_destroy_cq(v->cq);
 	rc |= ibv_dereg_mr(v->mr) | ibv_dealloc_pd(v->pd);
 	rc |= ibv_close_device(v->ep.ctx);
 	if (rc)

@@ -56,27 +56,36 @@ void traffic_fill(struct vcheck *v)
 	}
 }
 
-/* The next completion of RC, by the extended interface. */
-static struct ibv_wc next_rc(struct vcheck *v)
+/* By the extended interface: as ibv_poll_cq() of one. */
+static int poll_extended(struct vcheck *v, struct ibv_wc *wc)
 {
 	struct ibv_poll_cq_attr attr = { 0 };
+	int rc = ibv_start_poll(v->cqx, &attr);
+
+	if (rc)
+		return rc == ENOENT ? 0 : -rc;
+	wc->wr_id = v->cqx->wr_id;
+	wc->status = v->cqx->status;
+	wc->qp_num = ibv_wc_read_qp_num(v->cqx);
+	if (!wc->status)
+		wc->opcode = ibv_wc_read_opcode(v->cqx);
+	ibv_end_poll(v->cqx);
+	return 1;
+}
+
+static struct ibv_wc next_rc(struct vcheck *v)
+{
 	double end = now() + PATIENCE_S;
 	struct ibv_wc wc = { 0 };
-	int rc;
+	int n;
 
-	while ((rc = ibv_start_poll(v->cqx, &attr)) == ENOENT) {
+	while (!(n = v->cqx ? poll_extended(v, &wc) : ibv_poll_cq(v->rc_cq, 1, &wc))) {
 		if (now() > end)
 			wrong(v, "no completion of RC");
 		usleep(200);
 	}
-	if (rc)
-		wrong(v, "start_poll: %s", strerror(rc));
-	wc.wr_id = v->cqx->wr_id;
-	wc.status = v->cqx->status;
-	wc.qp_num = ibv_wc_read_qp_num(v->cqx);
-	if (!wc.status)
-		wc.opcode = ibv_wc_read_opcode(v->cqx);
-	ibv_end_poll(v->cqx);
+	if (n < 0)
+		wrong(v, "poll for RC: %d", n);
 	if (wc.status)
 		wrong(v, "RC: %s of %#lx", ibv_wc_status_str(wc.status), (long)wc.wr_id);
 	if (wc.qp_num != v->own.rc.qpn)
@@ -144,37 +153,44 @@ static const void *receive(struct vcheck *v)
 	return w;
 }
 
+/* The key of a window that is opened over one place; where there are none, the region's. */
+static uint32_t open_window(struct vcheck *v, int i)
+{
+	struct ibv_mw_bind_info info = {
+		.mr = v->mr, .addr = (uintptr_t)v->memory + AT_WINDOW(i), .length = SLOT,
+		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+	};
+	struct ibv_mw_bind bind = { .send_flags = IBV_SEND_SIGNALED, .bind_info = info };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW };
+	int rc;
+
+	if (!v->mw[i])
+		return v->mr->rkey;
+	if (!i) {
+		rc = ibv_bind_mw(v->qp[RC], v->mw[0], &bind);
+		if (rc)
+			wrong(v, "bind a window: %s", strerror(rc));
+	} else {
+		wr.bind_mw.mw = v->mw[1];
+		wr.bind_mw.rkey = ibv_inc_rkey(v->mw[1]->rkey);
+		wr.bind_mw.bind_info = info;
+		rc_post(v, wr, NULL, 0, 0);
+	}
+	expect_rc(v, IBV_WC_BIND_MW);
+	if (i)	/* it has its new key now, and not before */
+		v->mw[1]->rkey = wr.bind_mw.rkey;
+	return v->mw[i]->rkey;
+}
+
 /* The server opens its windows, the client uses them, and says so. */
 static void serve(struct vcheck *v)
 {
 	struct windows w = { .word = word_of(v->round) };
-	struct ibv_mw_bind bind = { .send_flags = IBV_SEND_SIGNALED };
-	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW };
 	const struct word *seen;
-	int i, rc;
+	int i;
 
-	for (i = 0; i < 2; i++) {
-		struct ibv_mw_bind_info info = {
-			.mr = v->mr, .addr = (uintptr_t)v->memory + AT_WINDOW(i), .length = SLOT,
-			.mw_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
-		};
-
-		if (!i) {
-			bind.bind_info = info;
-			rc = ibv_bind_mw(v->qp[RC], v->mw[0], &bind);
-			if (rc)
-				wrong(v, "bind a window: %s", strerror(rc));
-		} else {
-			wr.bind_mw.mw = v->mw[1];
-			wr.bind_mw.rkey = ibv_inc_rkey(v->mw[1]->rkey);
-			wr.bind_mw.bind_info = info;
-			rc_post(v, wr, NULL, 0, 0);
-		}
-		expect_rc(v, IBV_WC_BIND_MW);
-		if (i)	/* it has its new key now, and not before */
-			v->mw[1]->rkey = wr.bind_mw.rkey;
-		w.key[i] = v->mw[i]->rkey;
-	}
+	for (i = 0; i < 2; i++)
+		w.key[i] = open_window(v, i);
 	rc_post(v, (struct ibv_send_wr){ .opcode = IBV_WR_SEND }, &w, AT_SEND, sizeof(w));
 	expect_rc(v, IBV_WC_SEND);
 	receive(v);
@@ -185,6 +201,8 @@ static void serve(struct vcheck *v)
 	}
 	if (*(uint64_t *)(v->memory + AT_ATOMIC) != v->round + 1)
 		wrong(v, "the sum is %lu", *(long *)(v->memory + AT_ATOMIC));
+	if (!v->mw[1])
+		return;
 	rc_post(v, (struct ibv_send_wr){ .opcode = IBV_WR_LOCAL_INV,
 					 .invalidate_rkey = v->mw[1]->rkey }, NULL, 0, 0);
 	expect_rc(v, IBV_WC_LOCAL_INV);
@@ -292,7 +310,7 @@ static void take(struct vcheck *v, const struct ibv_wc *wc)
 static void unreliable(struct vcheck *v)
 {
 	double quiet = now() + QUIET_MS / 1e3, end = now() + PATIENCE_S;
-	int sends = 3;
+	int sends = v->group ? 3 : 2, first = sends;
 	struct ibv_wc wc;
 
 	send_unreliable(v, UC, NULL, v->uc.sent++);
@@ -314,9 +332,9 @@ static void unreliable(struct vcheck *v)
 			take(v, &wc);
 			continue;
 		}
-		if (--sends == 2)
+		if (--sends == first - 1)
 			send_unreliable(v, UD, v->ah, v->ud.sent++);
-		else if (sends == 1)
+		else if (sends)
 			send_unreliable(v, UD, v->group, 2 * v->mc.sent++ + v->client);
 	}
 }

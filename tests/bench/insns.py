@@ -23,7 +23,7 @@ WAYS = [("post_send", "ibv_post_send of one signalled request", 1),
 # The lines that ask, by what they say; each is there in this file.
 ASKS = {"libshim/post_send.c": ("if (unlikely(qp->slow & slow))", "ibqp->qp_type == IBV_QPT_UD"),
         "libshim/post_recv.c": ("if (unlikely(qp->slow & slow))",),
-        "libshim/poll.c": ("cq->soft_n || !cq->real", "qp->readdressed | qp->handles")}
+        "libshim/poll.c": ("cq->soft_n || !cq->real", "qp->foreign")}
 
 
 def asking_lines():

@@ -272,6 +272,37 @@ static int way_of(const struct work *w)
 	return err;
 }
 
+static bool is_there(uint32_t number)
+{
+	bool found = false;
+	struct census s;
+	unsigned int i;
+
+	census_take(&s);
+	for (i = 0; i < s.n; i++)
+		found |= s.row[i].number == number;
+	free(s.row);
+	return found;
+}
+
+/* When a queue pair went its module said so; who had not heard of its move yet may only say it now. */
+static void tell_gone(const struct work *w)
+{
+	struct work *told = fake_work_new(W_TOLD_GONE);
+	unsigned int i;
+
+	for (i = 0; i < w->msg.nrecs; i++)
+		if (!is_there(w->end[i].dest))
+			told->recs[told->msg.nrecs++] = (struct repath_conn_rec){
+				.conn_id = w->recs[i].conn_id };
+	told->msg.type = REPATH_MSG_GONE;
+	told->msg.peer_id = w->peer_id;
+	told->msg.recs = told->recs;
+	pthread_mutex_lock(&fake.lock);
+	fake_enqueue(told, 0);
+	pthread_mutex_unlock(&fake.lock);
+}
+
 static void carry(struct work *w)
 {
 	struct work *sent = fake_work_new(W_SENT);
@@ -280,6 +311,8 @@ static void carry(struct work *w)
 	unsigned int late_us;
 	int copies;
 
+	if (err == EACCES && type != REPATH_MSG_GONE)
+		tell_gone(w);
 	sent->peer_id = w->peer_id;
 	sent->msg_id = w->msg_id;
 	w->kind = W_MSG;
@@ -557,6 +590,10 @@ static void run(struct work *w)
 		if (w->forged)
 			w->msg.peer_id = w->forged;
 		rp_peer_msg_in(&w->msg);
+		break;
+	case W_TOLD_GONE:
+		if (w->msg.nrecs)
+			rp_peer_msg_in(&w->msg);
 		break;
 	case W_SENT:
 		rp_peer_sent(w->msg_id, w->err);

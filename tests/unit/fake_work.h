@@ -10,7 +10,7 @@ struct work {
 	struct list_node node;
 	uint64_t at_ns;
 	enum { W_EVENT, W_SEND, W_MSG, W_SENT, W_CALL, W_GONE, W_UNLOAD, W_RESOLVE, W_CYCLE,
-	       W_REPATH } kind;
+	       W_REPATH, W_TOLD_GONE } kind;
 	int cmd;
 	bool force;
 	unsigned int op;

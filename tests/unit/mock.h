@@ -10,16 +10,39 @@
 #ifndef MOCK_H
 #define MOCK_H
 
+#include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#define MOCK_PKEYS	4
+
+/* Entries of struct verbs_context, and of its ops, that a device may be without. */
+#define MOCK_SLOTS(X)								\
+	X(query_port) X(query_device_ex) X(query_rt_values) X(create_qp_ex) X(create_cq_ex)	\
+	X(create_srq_ex) X(get_srq_num) X(alloc_td) X(dealloc_td) X(alloc_parent_domain)	\
+	X(alloc_null_mr) X(modify_cq) X(alloc_dm) X(free_dm) X(reg_dm_mr) X(open_xrcd)		\
+	X(close_xrcd) X(open_qp) X(create_wq) X(modify_wq) X(destroy_wq)			\
+	X(create_rwq_ind_table) X(destroy_rwq_ind_table) X(create_counters)			\
+	X(destroy_counters) X(attach_counters_point_flow) X(read_counters)			\
+	X(create_flow_action_esp) X(modify_flow_action_esp) X(destroy_flow_action)		\
+	X(ibv_create_flow) X(ibv_destroy_flow)
+#define MOCK_OPS(X)								\
+	X(alloc_mw) X(bind_mw) X(dealloc_mw) X(poll_cq) X(req_notify_cq) X(post_srq_recv)	\
+	X(post_send) X(post_recv)
+#define MOCK_VERB(name) MOCK_VERB_##name,
+enum mock_verb { MOCK_SLOTS(MOCK_VERB) MOCK_OPS(MOCK_VERB) MOCK_VERBS };
+#undef MOCK_VERB
+#define MOCK_WITHOUT(name) (1ull << MOCK_VERB_##name)
 
 /**
  * struct mock_plug - a device to be plugged; zero means the default
  * @name: "mock2"
  * @first_qpn, @first_key: where its numbers start; default: where no number has been before
  * @gid_shift: empty entries in front of the GID table
+ * @pkeys: the P_Key table; 0xffff, 0x8001, 0x8002
  * @no_ipv4: only the link-local GID is there
- * @max_qp_wr, @max_cqe: the device's limits
+ * @without: MOCK_WITHOUT() of verbs that it has not
+ * @max_qp_wr, @max_cqe: the device's limits; @limits: all it says, where not zero
  * @down: the port is not ACTIVE
  * @clock_khz: rate of the stamps of completions; 156250
  * @hidden_clock: they are there, and nobody can ask what time it is
@@ -28,8 +51,11 @@ struct mock_plug {
 	const char *name;
 	uint32_t first_qpn, first_key;
 	unsigned int gid_shift;
+	uint16_t pkeys[MOCK_PKEYS];
 	bool no_ipv4, down;
 	int max_qp_wr, max_cqe;
+	struct ibv_device_attr limits;
+	uint64_t without;
 	uint64_t clock_khz;
 	bool hidden_clock;
 };
@@ -66,10 +92,14 @@ unsigned int mock_cq_overruns(void);
 /* Messages of unknown queue pairs or with a wrong PSN. */
 unsigned int mock_strays(void);
 uint64_t mock_executed(void);
-/* No request of any queue pair in RTS waits to be completed. */
+/* No request of any queue pair in RTS, or begun in SQD, waits to be completed. */
 bool mock_quiet(void);
 /* The GID index of the last queue pair of a device that went to RTR. */
 int mock_last_sgid_index(const char *device);
+/* The P_Key of a queue pair, by its number on its device. */
+uint16_t mock_pkey(uint32_t qpn);
+/* As a subnet manager does. */
+void mock_set_pkey(const char *device, int index, uint16_t pkey);
 /* What a device sends on a queue pair, in packets of at most: enum ibv_mtu. */
 int mock_path_mtu(uint32_t qpn);
 int mock_path_sl(uint32_t qpn);

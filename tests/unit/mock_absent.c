@@ -12,7 +12,7 @@
 		return value;				\
 	}
 
-ABSENT(int, EOPNOTSUPP, ibv_set_ece, __attribute__((unused)) struct ibv_qp *qp,
+ABSENT(int, 0, ibv_set_ece, __attribute__((unused)) struct ibv_qp *qp,
        __attribute__((unused)) struct ibv_ece *ece)
 ABSENT(int, EOPNOTSUPP, ibv_query_ece, __attribute__((unused)) struct ibv_qp *qp,
        __attribute__((unused)) struct ibv_ece *ece)

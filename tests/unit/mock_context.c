@@ -43,6 +43,9 @@ void mock_fill_context(struct mock_context *c)
 	v->destroy_flow_action = mock_destroy_action;
 	v->ibv_create_flow = mock_create_flow;
 	v->ibv_destroy_flow = mock_destroy_flow;
+#define DROP(name) v->name = c->device->without & MOCK_WITHOUT(name) ? NULL : v->name;
+	MOCK_SLOTS(DROP)
+#undef DROP
 
 	ctx->device = &c->device->dev;
 	/* Some device that nobody else has open. */
@@ -61,4 +64,7 @@ void mock_fill_context(struct mock_context *c)
 	ctx->ops.post_srq_recv = mock_post_srq_recv;
 	ctx->ops.post_send = null ? mock_null_post_send : mock_post_send;
 	ctx->ops.post_recv = null ? mock_null_post_recv : mock_post_recv;
+#define DROP(name) ctx->ops.name = c->device->without & MOCK_WITHOUT(name) ? NULL : ctx->ops.name;
+	MOCK_OPS(DROP)
+#undef DROP
 }

@@ -8,6 +8,7 @@
 /* Numbers of a new device start where none has been: far behind those of all before. */
 #define NUMBERS_APART 0x1000
 
+static const uint16_t default_pkeys[MOCK_PKEYS] = { 0xffff, 0x8001, 0x8002 };
 static int last_index;
 static uint32_t last_qpn = 0x100, last_key = 0x1000;
 
@@ -54,6 +55,11 @@ static void add_gid(struct mock_device *d, int index, int type, bool ipv4)
 	}
 }
 
+static int or_limit(int given, int usual)
+{
+	return given ? given : usual;
+}
+
 static int plug(const struct mock_plug *how)
 {
 	struct mock_device *d, **at;
@@ -74,14 +80,17 @@ static int plug(const struct mock_plug *how)
 	last_key += NUMBERS_APART;
 	d->next_qpn = how->first_qpn ? how->first_qpn : last_qpn;
 	d->next_key = how->first_key ? how->first_key : last_key << 8;
-	d->max_qp_wr = how->max_qp_wr ? how->max_qp_wr : 4096;
-	d->max_cqe = how->max_cqe ? how->max_cqe : 65536;
+	d->max_qp_wr = how->max_qp_wr ? how->max_qp_wr : or_limit(how->limits.max_qp_wr, 4096);
+	d->max_cqe = how->max_cqe ? how->max_cqe : or_limit(how->limits.max_cqe, 65536);
 	d->clock_khz = how->clock_khz ? how->clock_khz : 156250;
 	/* Each one's stands elsewhere, the one further, the other one not so far. */
 	d->clock_starts = d->index * 0x5a5a5a5a5a5aull;
 	d->hidden_clock = how->hidden_clock;
 	d->port = how->down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
 	d->last_sgid = -1;
+	d->limits = how->limits;
+	d->without = how->without;
+	memcpy(d->pkeys, how->pkeys[0] ? how->pkeys : default_pkeys, sizeof(d->pkeys));
 	add_gid(d, how->gid_shift, IBV_GID_TYPE_ROCE_V2, false);
 	if (!how->no_ipv4)
 		add_gid(d, how->gid_shift + 1, IBV_GID_TYPE_ROCE_V2, true);
@@ -158,6 +167,35 @@ int mock_last_sgid_index(const char *name)
 		ret = d->last_sgid;
 	mock_unlock();
 	return ret;
+}
+
+uint16_t mock_qp_pkey(const struct mock_qp *qp)
+{
+	return mock_context(qp->qp.context)->device->pkeys[qp->attr.pkey_index];
+}
+
+uint16_t mock_pkey(uint32_t qpn)
+{
+	struct mock_qp *qp;
+	uint16_t ret = 0;
+
+	mock_lock();
+	qp = mock_find_qp(qpn);
+	if (qp)
+		ret = mock_qp_pkey(qp);
+	mock_unlock();
+	return ret;
+}
+
+void mock_set_pkey(const char *name, int index, uint16_t pkey)
+{
+	struct mock_device *d;
+
+	mock_lock();
+	d = mock_find_device(name);
+	if (d)
+		d->pkeys[index] = pkey;
+	mock_unlock();
 }
 
 int mock_path_mtu(uint32_t qpn)

@@ -240,7 +240,7 @@ static int check_values(struct mock_qp *qp, const struct ibv_qp_attr *a, int mas
 
 	if (mask & IBV_QP_PORT && a->port_num != 1)
 		return EINVAL;
-	if (mask & IBV_QP_PKEY_INDEX && a->pkey_index)
+	if (mask & IBV_QP_PKEY_INDEX && (a->pkey_index >= MOCK_PKEYS || !d->pkeys[a->pkey_index]))
 		return EINVAL;
 	if (mask & IBV_QP_CUR_STATE && a->cur_qp_state != qp->qp.state)
 		return EINVAL;
@@ -316,6 +316,7 @@ int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *a, int mask,
 		*a = qp->attr;
 		a->qp_state = a->cur_qp_state = ibqp->state;
 		a->cap = qp->init.cap;
+		a->sq_draining = ibqp->state == IBV_QPS_SQD && qp->sq.acked < qp->sq.exec;
 		*init = qp->init;
 	}
 	mock_unlock();

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <endian.h>
+
 #include "mock_state.h"
 
 static struct mock_device *device_of(struct ibv_context *c)
@@ -29,8 +31,21 @@ int ibv_query_device(struct ibv_context *c, struct ibv_device_attr *attr)
 	attr->max_srq = 1024;
 	attr->max_srq_wr = 4096;
 	attr->max_srq_sge = MOCK_SGE;
-	attr->max_pkeys = 1;
+	attr->max_pkeys = MOCK_PKEYS;
 	attr->phys_port_cnt = 1;
+#define GIVEN(field) do { if (d->limits.field) attr->field = d->limits.field; } while (0)
+	GIVEN(max_mr_size);
+	GIVEN(max_qp);
+	GIVEN(max_sge);
+	GIVEN(max_cq);
+	GIVEN(max_mr);
+	GIVEN(max_pd);
+	GIVEN(max_qp_rd_atom);
+	GIVEN(max_qp_init_rd_atom);
+	GIVEN(max_srq);
+	GIVEN(max_srq_wr);
+	GIVEN(max_srq_sge);
+#undef GIVEN
 	return 0;
 }
 
@@ -56,7 +71,7 @@ int mock_query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *a
 		.active_mtu = IBV_MTU_1024,
 		.gid_tbl_len = MOCK_GIDS,
 		.max_msg_sz = 1u << 31,
-		.pkey_tbl_len = 1,
+		.pkey_tbl_len = MOCK_PKEYS,
 		.active_width = 1,
 		.active_speed = 1,
 		.phys_state = 5,
@@ -157,23 +172,23 @@ int ibv_query_gid_type(struct ibv_context *c, uint8_t port, unsigned int index, 
 
 int ibv_query_pkey(struct ibv_context *c, uint8_t port, int index, __be16 *pkey)
 {
-	(void)c;
-	if (port != 1 || index) {
+	if (port != 1 || index < 0 || index >= MOCK_PKEYS) {
 		errno = EINVAL;
 		return -1;
 	}
-	*pkey = 0xffff;
+	*pkey = htobe16(device_of(c)->pkeys[index]);
 	return 0;
 }
 
 int ibv_get_pkey_index(struct ibv_context *c, uint8_t port, __be16 pkey)
 {
-	(void)c;
-	if (port != 1 || pkey != 0xffff) {
-		errno = EINVAL;
-		return -1;
-	}
-	return 0;
+	int i;
+
+	for (i = 0; port == 1 && i < MOCK_PKEYS; i++)
+		if (htobe16(device_of(c)->pkeys[i]) == pkey)
+			return i;
+	errno = EINVAL;
+	return -1;
 }
 
 int ibv_resolve_eth_l2_from_gid(struct ibv_context *c, struct ibv_ah_attr *attr, uint8_t mac[6],

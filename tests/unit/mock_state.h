@@ -33,6 +33,9 @@ struct mock_device {
 	enum ibv_port_state port;
 	struct ibv_gid_entry gids[MOCK_GIDS];
 	int ngids;
+	uint16_t pkeys[MOCK_PKEYS];
+	struct ibv_device_attr limits;
+	uint64_t without;
 	struct mock_device *next;
 };
 
@@ -256,6 +259,8 @@ void mock_start_worker(void);
 
 /* mock_device.c; caller holds the lock */
 struct mock_device *mock_find_device(const char *name);
+/* Of the queue pair; 0: it has none */
+uint16_t mock_qp_pkey(const struct mock_qp *qp);
 void mock_fill_context(struct mock_context *c);		/* mock_context.c */
 
 /* mock_events.c */

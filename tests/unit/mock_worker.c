@@ -224,6 +224,12 @@ static bool at_address(const struct mock_qp *d, const struct mock_wqe *w)
 	return !memcmp(&w->dgid, &none, sizeof(none));
 }
 
+/* What comes from another one is dropped. */
+static bool same_partition(const struct mock_qp *a, const struct mock_qp *b)
+{
+	return !((mock_qp_pkey(a) ^ mock_qp_pkey(b)) & 0x7fff);
+}
+
 static enum outcome execute_ud(struct mock_qp *qp, struct mock_wqe *w)
 {
 	char *data = mock_zalloc(w->bytes + 40);
@@ -235,8 +241,10 @@ static enum outcome execute_ud(struct mock_qp *qp, struct mock_wqe *w)
 		return fail(qp, IBV_WC_LOC_PROT_ERR);
 	}
 	for (d = mock.qps; d; d = d->next) {
-		if (d->qp.qp_type != IBV_QPT_UD || d->attr.qkey != w->qkey || !at_address(d, w) ||
-		    (d->qp.state != IBV_QPS_RTR && d->qp.state != IBV_QPS_RTS))
+		if (d->qp.qp_type != IBV_QPT_UD || d->attr.qkey != w->qkey || !same_partition(d, qp) ||
+		    !at_address(d, w) ||
+		    (d->qp.state != IBV_QPS_RTR && d->qp.state != IBV_QPS_RTS &&
+		     d->qp.state != IBV_QPS_SQD))
 			continue;
 		rq = receives(d);
 		if (rq->next < rq->head)
@@ -344,6 +352,8 @@ static struct mock_qp *responder(struct mock_qp *qp)
 		return NULL;
 	if (d->qp.state != IBV_QPS_RTR && d->qp.state != IBV_QPS_RTS && d->qp.state != IBV_QPS_SQD)
 		return NULL;
+	if (!same_partition(d, qp))
+		return NULL;
 	if (d->rq_psn != qp->sq_psn) {
 		mock.strays += !qp->sq.blocked_ns;
 		return NULL;
@@ -438,7 +448,8 @@ static bool anything_waits(void)
 	struct mock_qp *qp;
 
 	for (qp = mock.qps; qp; qp = qp->next)
-		if (qp->qp.state == IBV_QPS_RTS && qp->sq.acked < qp->sq.head)
+		if ((qp->qp.state == IBV_QPS_RTS && qp->sq.acked < qp->sq.head) ||
+		    (qp->qp.state == IBV_QPS_SQD && qp->sq.acked < qp->sq.exec))
 			return true;
 	return false;
 }

@@ -76,6 +76,7 @@ void end_open(struct end *e, const char *dev, const struct pair_how *how)
 	memset(e, 0, sizeof(*e));
 	e->bytes = or(how->bytes, 65536);
 	e->sgid_index = how->sgid_index;
+	e->pkey_index = how->pkey_index;
 	e->timeout = how->timeout;
 	e->rate = how->rate;
 	e->qp_access = how->no_write ? IBV_ACCESS_REMOTE_READ : or(how->access, ALL_ACCESS);
@@ -138,6 +139,7 @@ void qp_to_init(struct end *e, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr a = {
 		.qp_state = IBV_QPS_INIT,
+		.pkey_index = e->pkey_index,
 		.port_num = 1,
 		.qp_access_flags = e->qp_access,
 		.qkey = 0x11111111,

@@ -16,6 +16,7 @@
  * @access: the queue pairs' and the MRs'; all
  * @events: the CQs have channels
  * @sgid_index: of the devices' GIDs; 0
+ * @pkey_index: of the queue pairs; 0
  * @timeout: of the queue pairs; 14
  * @rate: static rate of their paths; the port's
  * @wc_flags: what else completions of an extended CQ tell
@@ -23,7 +24,7 @@
  */
 struct pair_how {
 	const char *dev[2];
-	int send_wr, recv_wr, cqe, access, bytes, sgid_index, timeout, rate;
+	int send_wr, recv_wr, cqe, access, bytes, sgid_index, pkey_index, timeout, rate;
 	enum ibv_qp_type type;
 	uint64_t wc_flags;
 	bool sig_all, events, ex_qp, ex_cq, srq, no_write;
@@ -40,7 +41,7 @@ struct end {
 	struct ibv_qp *qp;
 	struct ibv_qp_ex *qpx;
 	char *buf;
-	int bytes, sgid_index, qp_access, timeout, rate;
+	int bytes, sgid_index, pkey_index, qp_access, timeout, rate;
 };
 
 /* All of these end the program when something fails. */

@@ -274,6 +274,59 @@ static void states_and_abort(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/*
+ * In SQD the owner holds datagrams back. They wait for the device that comes; what was sent before, without
+ * a completion, is not sent again, and what comes is received.
+ */
+static void held_back(bool srq)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_ah *ah, *back;
+	unsigned int i, k;
+
+	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD, .srq = srq });
+	ah = address_of(&e[0], &e[1]);
+	for (i = 0; i < 8; i++)
+		CHECK_EQ(post_recv(&e[1], i, 64 * i, 64), 0);
+	for (i = 0; i < 4; i++)
+		CHECK_EQ(post_recv(&e[0], 20 + i, 1024 + 64 * i, 64), 0);
+	for (i = 0; i < 3; i++)
+		CHECK_EQ(send_to(&e[0], ah, e[1].qp->qp_num, i, 0), 0);
+	for (i = 0; i < 3; i++)
+		received(&e[1], i, i);
+	qp_to(e[0].qp, IBV_QPS_SQD);
+	for (; i < 5; i++)
+		CHECK_EQ(send_to(&e[0], ah, e[1].qp->qp_num, i, i == 4 ? IBV_SEND_SIGNALED : 0), 0);
+	for (k = 0; k < 2; k++) {
+		CHECK_EQ(fake_check("mock0", NULL), 0);
+		CHECK_EQ(fake_suspend_start("mock0"), 0);
+		CHECK_EQ(fake_abort(), 0);
+		move_away("mock0");
+		CHECK_EQ(send_to(&e[0], ah, e[1].qp->qp_num, i++, IBV_SEND_SIGNALED), 0);
+		move_back("mock0");
+		CHECK_EQ(ibv_query_qp(e[0].qp, &attr, IBV_QP_STATE, &init), 0);
+		CHECK_EQ(attr.qp_state, IBV_QPS_SQD);
+		expect_none(&e[1], 20);
+		expect_none(&e[0], 0);
+	}
+	qp_to(e[0].qp, IBV_QPS_RTS);
+	for (i = 3; i < 7; i++)
+		received(&e[1], i, i);
+	for (i = 4; i < 7; i++)
+		expect(&e[0], i, IBV_WC_SUCCESS);
+	expect_none(&e[1], 5);
+	CHECK_EQ(send_to(&e[0], ah, e[1].qp->qp_num, 7, 0), 0);
+	back = address_of(&e[1], &e[0]);
+	CHECK_EQ(send_to(&e[1], back, poll_one(&e[1]).src_qp, 20, 0), 0);
+	received(&e[0], 20, 20);
+	CHECK_EQ(ibv_destroy_ah(back), 0);
+	CHECK_EQ(ibv_destroy_ah(ah), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+	CHECK_EQ(mock_cq_overruns(), 0);
+}
+
 static void unreliable_connection(void)
 {
 	unsigned int i, k;
@@ -317,6 +370,8 @@ int main(void)
 	multicast();
 	nobody_there();
 	states_and_abort();
+	held_back(false);
+	held_back(true);
 	unreliable_connection();
 	return 0;
 }

@@ -48,6 +48,20 @@ static void direct_verbs(struct end *e)
 	made_qp = make_qp(e, IBV_QPT_DRIVER);
 }
 
+static void enhanced(struct end *e)
+{
+	struct ibv_ece ece = { .vendor_id = 1, .options = 2 };
+	struct ibv_qp *none = make_qp(e, IBV_QPT_RC);
+
+	made_qp = make_qp(e, IBV_QPT_RC);
+	CHECK_EQ(ibv_set_ece(made_qp, &ece), 0);
+	CHECK_EQ(ibv_set_ece(made_qp, &ece), 0);
+	CHECK_EQ(ibv_set_ece(none, &ece), 0);
+	ece.options = 0;
+	CHECK_EQ(ibv_set_ece(none, &ece), 0);
+	CHECK_EQ(ibv_destroy_qp(none), 0);
+}
+
 static struct ibv_qp *cm_qp[2];
 
 static void rdmacm(struct end *e)
@@ -377,6 +391,7 @@ static const struct kind {
 	{ "1 queue pair of direct verbs (use libibverbs; UCX: UCX_TLS=rc_verbs,ud_verbs)",
 	  direct_verbs, destroy_made },
 	{ "2 queue pairs of librdmacm (connect by a socket)", rdmacm, rdmacm_gone },
+	{ "1 queue pair with options of ECE (set none)", enhanced, destroy_made },
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The numbers that an application sees never change, also where the new device's numbers collide
- * with those that other objects are known by, and the GIDs are at other indexes.
+ * with those that other objects are known by, and the GIDs and P_Keys are at other indexes.
  */
+#include <endian.h>
+
 #include "../../libshim/shim.h"
 #include "check.h"
 #include "move_cycle.h"
@@ -148,11 +150,108 @@ static void gids(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+static struct ibv_qp *in_partition(struct end *e, enum ibv_qp_type type, int index)
+{
+	struct ibv_qp *qp = end_create_qp(e, &(struct pair_how){ .type = type });
+	int before = e->pkey_index;
+
+	CHECK(qp);
+	e->pkey_index = index;
+	qp_to_init(e, qp);
+	e->pkey_index = before;
+	return qp;
+}
+
+/* The application's index, and its device's P_Key. */
+static void is_in(struct end *e, struct ibv_qp *qp, int index, uint16_t pkey)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	__be16 found;
+
+	CHECK_EQ(mock_pkey(to_rp_qp(qp)->real->qp_num), pkey);
+	CHECK_EQ(ibv_query_qp(qp, &attr, IBV_QP_PKEY_INDEX, &init), 0);
+	CHECK_EQ(attr.pkey_index, index);
+	CHECK_EQ(ibv_query_pkey(e->ctx, 1, index, &found), 0);
+	CHECK_EQ(be16toh(found), pkey);
+	CHECK_EQ(ibv_get_pkey_index(e->ctx, 1, htobe16(pkey)), index);
+}
+
+static void not_there(const struct mock_plug *how, const char *pkey)
+{
+	const char *why = "";
+
+	CHECK_EQ(mock_plug(how), 0);
+	CHECK_EQ(fake_resume(how->name, &why), ENETDOWN);
+	CHECK(strstr(why, how->name) && strstr(why, pkey), "says: %s", why);
+	CHECK_EQ(mock_unplug(how->name), 0);
+}
+
+/* The table has another order on the new device; what no queue pair uses may be missing. */
+static void pkeys(void)
+{
+	static const struct mock_plug to[] = {
+		{ .name = "mock0", .pkeys = { 0x8001, 0x8003, 0xffff } },
+		{ .name = "mock0", .pkeys = { 0x8002, 0xffff, 0x8005, 0x8001 } },
+		{ .name = "mock0", .pkeys = { 0xffff, 0x8001, 0x8002 } },
+		{ .name = "mock0", .pkeys = { 0x8003, 0, 0x8001 } },
+	};
+	struct ibv_qp *idle, *ud, *fresh, *later;
+	struct traffic *t;
+	struct end e[2];
+	unsigned int i;
+
+	pair_open(e, &(struct pair_how){ .pkey_index = 1 });
+	idle = in_partition(&e[0], IBV_QPT_RC, 1);
+	ud = in_partition(&e[0], IBV_QPT_UD, 1);
+	t = traffic_start(e, &(struct traffic_how){ .seed = 6 });
+	for (i = 0; i < 4; i++) {
+		traffic_flows(t, 20);
+		move_away("mock0");
+		back(&to[i]);
+		traffic_flows(t, 20);
+		is_in(&e[0], e[0].qp, 1, 0x8001);
+		is_in(&e[0], idle, 1, 0x8001);
+		is_in(&e[0], ud, 1, 0x8001);
+		fresh = in_partition(&e[0], IBV_QPT_RC, 1);
+		is_in(&e[0], fresh, 1, 0x8001);
+		CHECK_EQ(ibv_destroy_qp(fresh), 0);
+	}
+	/* One that has come meanwhile, and has a queue pair now. */
+	mock_set_pkey("mock0", 1, 0x8004);
+	i = ibv_get_pkey_index(e[0].ctx, 1, htobe16(0x8004));
+	CHECK(i < MOCK_PKEYS, "%u", i);
+	later = in_partition(&e[0], IBV_QPT_RC, i);
+	is_in(&e[0], later, i, 0x8004);
+	move_away("mock0");
+	/* The wrong one is refused, and nothing is lost by that; nor is it forgotten what is needed. */
+	not_there(&(struct mock_plug){ .name = "mock0", .pkeys = { 0x8004, 0xffff } },
+		  "has no P_Key 0x8001");
+	not_there(&(struct mock_plug){ .name = "mock7", .pkeys = { 0xffff, 0x8001, 0x8003 } },
+		  "has no P_Key 0x8004");
+	back(&(struct mock_plug){ .name = "mock0", .pkeys = { 0x8003, 0x8004, 0x8001 } });
+	traffic_flows(t, 20);
+	is_in(&e[0], e[0].qp, 1, 0x8001);
+	is_in(&e[0], later, i, 0x8004);
+	move_away("mock0");
+	back(&(struct mock_plug){ .name = "mock0", .pkeys = { 0xffff, 0x8004, 0x8001 } });
+	traffic_flows(t, 20);
+	is_in(&e[0], e[0].qp, 1, 0x8001);
+	is_in(&e[0], later, i, 0x8004);
+	traffic_stop(t);
+	CHECK_EQ(ibv_destroy_qp(later), 0);
+	CHECK_EQ(ibv_destroy_qp(ud), 0);
+	CHECK_EQ(ibv_destroy_qp(idle), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
 	alarm(110);
 	collide();
 	new_keys();
+	pkeys();
 	gids();
 	return 0;
 }
