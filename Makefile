@@ -98,7 +98,7 @@ check-ci: setup
 	@UNIT="$(UNIT)" tests/run style unit kunit vm dkms 6.12 debug
 check-kernel: setup
 	+@$(BUILD) guest-files
-	@T="$(or $(T),track_* move_server vhca_management)" tests/run kunit vm
+	@T="$(or $(T),track_* move_server vhca_management vhca_states vhca_paths vhca_hotplug)" tests/run kunit vm
 check-debug:
 	+@$(MAKE) --no-print-directory KERNEL=debug FUZZ_MESSAGES=$(or $(FUZZ_MESSAGES),40000) \
 		STRESS_ROUNDS=$(or $(STRESS_ROUNDS),100) \

@@ -51,7 +51,8 @@ With a program that migrates by itself:
 When a test ends, every guest's kernel log is read; a report in it fails the test, unless the test
 said `bed.expect_kernel_log(r"regex")`. A QEMU that ends by itself fails it too.
 
-Environment: KERNEL, KERNEL_ROOT (kernel.py), REPATH_CACHE (image.py).
+Environment: KERNEL, KERNEL_ROOT (kernel.py), REPATH_CACHE (image.py); INFINIBAND=1 puts software HCAs in
+the place of soft RoCE (infiniband.py).
 """
 
 import os
@@ -112,6 +113,8 @@ class Bed:
         self.files = {}
         self.booted = None if self.kernel.debug else booted.of_run()
         self.icount = False
+        self.infiniband = bool(os.environ.get("INFINIBAND"))
+        self.kind = Guest
         self.at_end = []                # what a test has running outside of guests: called
         self.judges = []                # called when a test has passed: what it leaves is right
         self._macs = 0
@@ -120,6 +123,9 @@ class Bed:
     def guests(self, *names, memory=384, rdma=True, rxe=True):
         """Boot guests side by side and return them in the order of @names. With @rdma each has a
         NIC there, with @rxe an rxe0 on it."""
+        if self.infiniband and rdma and rxe:
+            import infiniband       # imports what only its tests need
+            return infiniband.guests(self, names, memory)
         self._prepare_image()
         if self.kernel.debug:       # its shadow, and what it keeps of what was freed
             memory *= 3
@@ -133,7 +139,7 @@ class Bed:
             self._each(planned, lambda plan: states.update({plan[0]: self.booted.state(*plan[2:])}))
         started = []
         for plan in planned:
-            started.append(Guest(self, *plan, state=states.get(plan[0])))
+            started.append(self.kind(self, *plan, state=states.get(plan[0])))
             self.all_guests.append(started[-1])
         for guest in started:
             guest.wait_boot()

@@ -45,8 +45,10 @@ import time
 
 import image
 import kernel as kernels
+from network import MTU
 
 PORT = 7000
+LANE_DEPTH = 64     # VHCA_LANE_DEPTH: packets of a lane that an HCA holds
 CONTROL = "/run/vfabric"
 SYSFS = "/sys/devices/vhca"
 TOOLS = """opensm ibnetdiscover smpquery perfquery saquery iblinkinfo sminfo ibportstate ibv_rc_pingpong
@@ -121,6 +123,8 @@ class Fabric:
         else:
             self._start(topology, options)
         for guest in self.guests:
+            if guests:      # so that IP cuts no packet of the fabric in two
+                guest.run(f"ip link set mgmt mtu {MTU}")
             self.load(module, ipoib, guest)
         wanted = guests or {"a": hosts}
         # As vfabric has it, in ibsim's net format.

@@ -43,11 +43,12 @@ def repath(guest, arguments, timeout=60):
 
 
 def numbers(guest, comm, device="rxe0"):
-    """The real numbers of all processes called @comm: {"qpn": {...}, "lkey":, "rkey":, "gid":}"""
+    """The real numbers of all processes called @comm: {"qpn": {...}, "lkey":, "rkey":, "gid":, "lid":}"""
     texts = guest.run(f"for p in $(pidof {comm}); do ls /proc/$p/task; done; echo ,;"
                       "rdma -j -dd resource show qp; echo ,; rdma -j -dd resource show mr; echo ,;"
-                      f"cat /sys/class/infiniband/{device}/ports/1/gids/[01]")
-    threads, qps, mrs, gids = (text.strip() for text in re.split("^,$", texts, flags=re.M))
+                      f"cat /sys/class/infiniband/{device}/ports/1/gids/[01]; echo ,;"
+                      f"cat /sys/class/infiniband/{device}/ports/1/lid")
+    threads, qps, mrs, gids, lid = (text.strip() for text in re.split("^,$", texts, flags=re.M))
     # The kernel notes the thread that made an object: after a move that is the shim's.
     qps, mrs = ([row for row in json.loads(rows or "[]") if str(row.get("pid")) in threads.split()]
                 for rows in (qps, mrs))
@@ -56,7 +57,9 @@ def numbers(guest, comm, device="rxe0"):
         "qpn": {row["lqpn"] for row in qps},
         "lkey": {row["lkey"] for row in mrs},
         "rkey": {row["rkey"] for row in mrs} - {"0"},   # of a region with local access only
-        "gid": set(gids.split()),
+        # InfiniBand's second one is an alias, of which there is none; RoCE has no LID.
+        "gid": {gid for gid in gids.split() if not gid.endswith(":0000" * 4)},
+        "lid": {lid} - {"0x0"},
     }
 
 

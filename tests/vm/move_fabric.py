@@ -25,13 +25,6 @@ class FabricMover(move.Mover):
     def host(self, guest):
         return next(host for host, where in self.fabric.place.items() if where is guest)
 
-    def numbers(self, guest):
-        found = move.numbers(guest, self.comm, self.device(guest))
-        # The second one is an alias, of which there is none.
-        found["gid"] = {gid for gid in found["gid"] if not gid.endswith(":0000" * 4)}
-        found["lid"] = {self.fabric.lid(self.host(guest))}
-        return found
-
     def release(self, guest):
         host = self.host(guest)
         self.fabric.remove(host)

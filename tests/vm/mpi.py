@@ -30,7 +30,7 @@ STOP = "/tmp/mpicheck.stop"
 COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
 # What may be said: ours, and what UCX says of the events that a new device brings.
 USUAL = re.compile(r"\{|repath: run: |\[[\d.]+\] \[\w+:\d+ *:\w+\] +ib_device\.c:\d+ +UCX  WARN  "
-                   r"IB Async event on rxe0: (GID table change|LID was changed|client reregistration)")
+                   r"IB Async event on rxe0: (GID table change|LID change|LID was changed|client reregistration)")
 RC, UD = "rc_verbs,ud_verbs:aux,sm,self", "ud_verbs,sm,self"
 
 

@@ -9,6 +9,7 @@ a migration's destination has taps of its own, and the bridge learns where the g
 import itertools
 import subprocess
 
+MTU = 9000          # that networks carry; guests' NICs have 1500 until they are told
 _PREFIX = {"mgmt": "192.168.77", "rdma": "10.0.0"}
 
 
@@ -42,14 +43,14 @@ class Networks:
             bridge = self._bridges[network] = f"net{next(self._numbers)}-{network}"[:15]
             _ip(f"link add {bridge} type bridge mcast_snooping 0")
             _quiet(bridge)
-            _ip(f"link set {bridge} up")
+            _ip(f"link set {bridge} mtu {MTU} up")
         return self._bridges[network]
 
     def _tap(self, network):
         tap = f"tap{next(self._numbers)}"
         _ip(f"tuntap add {tap} mode tap vnet_hdr")
         _quiet(tap)
-        _ip(f"link set {tap} master {self._bridge(network)} up")
+        _ip(f"link set {tap} mtu {MTU} master {self._bridge(network)} up")
         self._taps.append(tap)
         self._of.setdefault(network, []).append(tap)
         return tap

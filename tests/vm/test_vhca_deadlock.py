@@ -3,14 +3,18 @@
 1-3 2-4 3-5 4-6 5-1 6-2 on a 3x2 mesh, on the service levels that OpenSM's SA names. The link S2-S5 goes
 down and LASH reroutes with two lanes: who keeps the old service level stops, and the ring is named;
 a packet taken out by hand lets it move for a moment; who starts with what the SA says then, runs.
-What they get together then is, beside what they had before, within 10 % of what
-tests/vfabric/test_deadlock.py has found in virtual time.
+What they get together, before and then, is within 10 % of what tests/vfabric/test_deadlock.py has found
+in virtual time.
 
 What they get is counted over STEADY seconds in which each of them sends. Where the machine stands still for a
 moment a packet may be lost, and a queue pair whose time-out is 17 s (it has to be: who hangs shall not send
 anew) gets nothing as long, and the others more than their share. Such seconds, and those beside them, do not count,
 and others are waited for; they are known by what the sender sends, not by what is judged. (A time-out of a second for
 the new queue pairs is none: no flow was under way for a minute.)
+
+They are watched for STILL seconds. Lifetimes are infinite here: on links that are ten thousand times slower than
+real ones the standard's longest, 2 s, is that of a few packets. What the default ones let move is in
+tests/vfabric/test_deadlock.py.
 
 Nothing here or in vfabric knows of this case. (Messages are no multiple of the MTU: with packets of one
 size the six symmetric flows fall into lock-step and no buffer ever fills.)
@@ -21,6 +25,7 @@ import re
 import time
 
 import image
+from move import LONG
 from rc_flows import Flows, LINK, service_level, slow_links
 
 TIMEOUT = 600
@@ -29,6 +34,7 @@ GUESTS = 2
 
 PAIRS = [(f"H{a}", f"H{b}") for a, b in ((1, 3), (2, 4), (3, 5), (4, 6), (5, 1), (6, 2))]
 STEADY = 15
+STILL = 60 if LONG else 20
 RING = [f"S{n}" for n in range(1, 7)]
 NET = os.path.join(image.TOP, "tests/vfabric/nets/mesh3x2.net")
 VIRTUAL = os.path.join(image.TOP, "tests/vfabric/test_deadlock.py")
@@ -82,7 +88,7 @@ def deadlock(bed):
     ring = wait_deadlock(fabric)
     assert sorted(switch for switch, _ in ring) == RING, ring
     flows.rates(2)              # what is beyond the ring still arrives
-    still = flows.rates(20)
+    still = flows.rates(STILL)
     # The SM's own packets are counted, too.
     assert sum(still) < 0.001 * sum(mesh), f"it moves: {still}"
     removed, before = flows.received()
@@ -90,7 +96,7 @@ def deadlock(bed):
     flows.rates(2)
     _, after = flows.received()
     freed = sum(after) - sum(before)
-    assert freed > 2048, f"a packet less has freed {freed} bytes"
+    assert freed > 2048 + 4 * sum(still), f"a packet less has freed {freed} bytes"
 
     # Nobody sends any more; what hangs in the ring is taken out.
     flows.stop()
@@ -117,6 +123,6 @@ def deadlock(bed):
 def test(bed):
     mesh, new = virtual()
     found, _, _ = deadlock(bed)
-    relative = sum(found["new lanes"]) / sum(found["mesh"])
-    wanted = new / mesh
-    assert 0.9 < relative / wanted < 1.1, f"new lanes: {relative} of the mesh, in virtual time {wanted}"
+    for phase, wanted in (("mesh", mesh), ("new lanes", new)):
+        share = sum(found[phase])
+        assert 0.9 < share / wanted < 1.1, f"{phase}: {share} of a link, in virtual time {wanted}"

@@ -8,6 +8,8 @@ count of messages that is worth a table.
 import json
 import os
 
+from fabric import LANE_DEPTH
+
 # The fabric is as busy as a guest: alone.
 GUESTS = 2
 
@@ -16,12 +18,12 @@ SIZE = int(os.environ.get("LOSS_SIZE") or 16384)
 SEED = int(os.environ.get("LOSS_SEED") or 1)
 TIMEOUT = 290 + SECONDS
 
+WINDOW = 8      # packets: so far back one may fall
 # In ns. Eight packets of the largest size take 8250: so far may one that is late fall behind.
 FAULT = "loss=0.01 duplicate=0.01 reorder=0.01 window=8250 delay=20000 jitter=1000"
 COUNTERS = ("rc_resends rc_timeouts rc_sequence_naks rc_duplicates rc_gaps rc_read_replays rc_atomic_replays "
             "rc_ack_requests rc_acks").split()
 PORTS = ('"S1"[2]', '"S2"[1]')
-DEPTH = 64      # VHCA_LANE_DEPTH
 
 
 def counters(guest):
@@ -82,11 +84,13 @@ def test(bed):
     for name in PORTS:
         did = fabric.faults(name.replace('"', ""))
         assert all(did[what] for what in ("lost", "doubled", "delayed", "late", "overtook")), did
+        print(f"  {name}: {did}", flush=True)
+        assert 1 < did["most"] <= WINDOW, f"one packet was overtaken by {did['most']}"
     print(f"  {json.loads(said.splitlines()[-1])['msgs']} messages, {counted}", flush=True)
     for name, count in counted.items():
         assert count, f"{name}: it did not happen, so it proves nothing"
     assert counted["rc_acks"] < counted["rc_ack_requests"] + counted["rc_duplicates"], counted
     most = a.run("cat /sys/class/infiniband/vhca*/ports/1/vhca/lane_most").split()
-    assert max(int(n) for n in most) <= DEPTH, f"packets in a lane: {most}"
+    assert max(int(n) for n in most) <= LANE_DEPTH, f"packets in a lane: {most}"
     for fault in KINDS:
         one_kind(fabric, fault)

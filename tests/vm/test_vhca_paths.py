@@ -173,17 +173,20 @@ DRAIN = OPEN + """
     event a sq_drained
     is a draining 0
     rts a
-    # What was begun is finished, the rest waits.
+    # What was begun is finished, the rest waits: the link is slower than who posts.
     recv b 1000
+    !vfabric -k /run/vfabric 'Fault "S1"[2] slow=100000'
     send a 200 32768
     sqd a notify
     event a sq_drained
+    left a 100
     drained a 300
     is a draining 0
     send a 10 64
     drained a 200
     sl a 2
     is a sl 2
+    !vfabric -k /run/vfabric 'Fault "S1"[2] slow=100'
     rts a
     done a send 210 success
     done b recv 210 success
@@ -195,11 +198,14 @@ DRAIN = OPEN + """
 AGAIN = f"""
     recv b 20
     !{RESENDS} >>/tmp/resends
+    !vfabric -k /run/vfabric 'Fault "S1"[2] slow=100000'
     send a 20 32768
     sqd a notify
     event a sq_drained
+    left a 1
     drained a 200
     !{RESENDS} >>/tmp/resends
+    !vfabric -k /run/vfabric 'Fault "S1"[2] slow=100'
     rts a
     done a send 20 success
     done b recv 20 success

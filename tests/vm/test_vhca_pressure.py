@@ -5,6 +5,8 @@ in the HCAs nor between them and vfabric."""
 
 import re
 
+from fabric import LANE_DEPTH
+
 # The fabric is as busy as a guest: alone.
 GUESTS = 2
 
@@ -50,5 +52,6 @@ def test(bed):
     print(f"  {messages} messages, {waited} ticks without credits, {most} packets in a lane", flush=True)
     assert waited, "nobody had to wait, so it proves nothing"
     assert not lost, lost
+    assert 0 < most <= LANE_DEPTH, f"packets in a lane: {most}"
     # Since they were loaded, too.
     assert not after["wire_lost"] and not after["datagrams_from_hca"], after

@@ -2,6 +2,8 @@
 """Ends of connections: a request that is refused ends one when what was asked before it has been
 answered; after RESET nothing is left of it, and the queue pair can be used anew."""
 
+from fabric import LANE_DEPTH
+
 # The fabric is as busy as a guest: alone.
 GUESTS = 2
 
@@ -167,7 +169,22 @@ LINK_DOWN = """
     !vfabric -k /run/vfabric 'Relink "H1"[1]'
 """
 
-DEPTH = 64      # VHCA_LANE_DEPTH
+# An unreliable connection: of a message that has lost a packet nothing is told, its receive is there for the
+# next one; what comes then comes whole.
+UNRELIABLE = """
+    open a vhca1 1 uc
+    open b vhca2 1 uc
+    connect a b
+    recv b 300
+    !vfabric -k /run/vfabric 'Fault "S1"[2] loss=0.1'
+    send a 200 5000
+    done a send 200 success
+    some b 50 199 500
+    !vfabric -k /run/vfabric 'Fault "S1"[2] loss=0'
+    send a 20 5000
+    done b recv 20 success
+    some b 0 0 100
+"""
 
 
 def counter(fabric, hca, name):
@@ -201,13 +218,13 @@ def lanes(fabric):
 def test(bed):
     fabric = bed.fabric("mesh:2", options="-i")
     for _ in range(5):
-        for script in (REFUSED, BOTH, RESET):
+        for script in (REFUSED, BOTH, RESET, UNRELIABLE):
             fabric.play(script)
     acknowledgements(fabric)
     fabric.play(LINK_DOWN)
     fabric.wait_active()
     # It was full, and never more than that, but for the last words of who went then.
-    assert max(lanes(fabric)) == DEPTH, lanes(fabric)
+    assert max(lanes(fabric)) == LANE_DEPTH, lanes(fabric)
     for script in (GONE, GONE_NAK):
         fabric.play(script)
-    assert max(lanes(fabric)) <= DEPTH + 2, lanes(fabric)
+    assert max(lanes(fabric)) <= LANE_DEPTH + 2, lanes(fabric)

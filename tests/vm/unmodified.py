@@ -4,6 +4,7 @@
 import re
 
 from move import SHIM
+from traffic import Pair
 
 
 # Of the one device there is, rxe or an InfiniBand one.
@@ -22,6 +23,7 @@ def start(server, client, command):
     jobs = [server.start(command)]
     server.wait_until("netstat -ltn | grep -q ':1[89]515'")
     jobs.append(client.start(f"{command} {server.mgmt_ip}"))
+    Pair.jobs_made += jobs
     return jobs
 
 
