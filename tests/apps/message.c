@@ -14,6 +14,7 @@ const char *const msg_op_names[MSG_OPS] = {
 	[MSG_CREDIT] = "credit",
 	[MSG_STATIC] = "static",
 	[MSG_PROBE] = "probe",
+	[MSG_SAMPLE] = "sample",
 };
 
 static uint64_t word_at(const unsigned char *at, size_t bytes)

@@ -18,6 +18,7 @@ enum msg_op {
 	MSG_CREDIT,	/* a SEND that only carries credits */
 	MSG_STATIC,	/* never sent: what a READ finds in the responder's fixed slots */
 	MSG_PROBE,	/* a WRITE of nothing: is the other end there? */
+	MSG_SAMPLE,	/* a READ of the other end's ballast */
 	MSG_OPS
 };
 

@@ -151,7 +151,10 @@ static bool all_arrived(struct check *c)
 	return all && !c->failure[0];
 }
 
-/* Both stop posting, wait for their own completions, exchange totals, compare, stay quiet a while. */
+/*
+ * Both stop posting, wait for their own completions, exchange totals, compare, READ samples of the ballast,
+ * stay quiet a while.
+ */
 static void go_on(struct check *c)
 {
 	if (c->phase == RUNNING &&
@@ -163,15 +166,20 @@ static void go_on(struct check *c)
 	if (c->phase == STOPPING && !c->totals_sent && all_retired(c))
 		say_totals(c);
 	if (c->phase == STOPPING && c->totals_sent && c->totals_got && all_arrived(c)) {
-		c->phase = SETTLING;
-		c->settle_from = c->now;
+		check_all_sent(c);
+		c->phase = SAMPLING;
+	}
+	if (c->phase == SAMPLING) {
+		ballast_sample(c);
+		if (ballast_is_sampled(c) && all_retired(c)) {
+			c->phase = SETTLING;
+			c->settle_from = c->now;
+		}
 	}
 	if (c->phase == SETTLING && !c->verdict_sent && c->now - c->settle_from >= QUIET_S) {
 		say(c, OOB_VERDICT, NULL, 0);
 		c->verdict_sent = true;
 	}
-	if (c->phase == SETTLING && !c->verdict_sent)
-		check_all_sent(c);
 	if (c->verdict_sent && c->verdict_got)
 		c->phase = DONE;
 }

@@ -23,7 +23,7 @@
 #include "endpoint.h"
 #include "message.h"
 
-#define RCHECK_VERSION	1
+#define RCHECK_VERSION	2
 #define MAX_MIX		32
 #define MAX_LIST	16
 #define MAX_CQS		64
@@ -51,6 +51,7 @@ enum plant {
 	PLANT_WRONG_WRID,
 	PLANT_WRONG_QPN,
 	PLANT_STILL,
+	PLANT_BALLAST,
 	PLANTS
 };
 
@@ -108,7 +109,8 @@ struct link_address {
 	uint64_t added;		/* word for FETCH_ADD */
 	uint64_t swapped;	/* word for CMP_SWP */
 	uint32_t rkey;
-	uint32_t reserved;
+	uint32_t ballast_rkey;
+	uint64_t ballast, ballast_bytes;
 };
 
 struct totals {
@@ -124,7 +126,7 @@ struct request {
 	bool signaled;
 	uint64_t wr_id;
 	uint64_t seq;
-	uint64_t expect;	/* READ: the checksum; atomics: the old value */
+	uint64_t expect;	/* READ: the checksum; atomics: the old value; SAMPLE: its offset */
 	uint32_t len;
 };
 
@@ -169,7 +171,7 @@ struct link {
 	enum ibv_wc_status first_error;	/* of a send */
 };
 
-enum phase { RUNNING, STOPPING, SETTLING, DONE };
+enum phase { RUNNING, STOPPING, SAMPLING, SETTLING, DONE };
 
 struct check {
 	struct options opt;
@@ -178,6 +180,7 @@ struct check {
 	struct ibv_pd *pd;
 	void *ballast;
 	struct ibv_mr *ballast_mr;
+	uint32_t sampled;	/* samples of the other end's that were asked for */
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cqs[MAX_CQS];
 	struct ibv_cq_ex *cqx[MAX_CQS];
@@ -218,7 +221,17 @@ void links_destroy(struct check *c, bool look);	/* @look: they must be as they w
 bool rate_allows(const struct check *c);
 bool link_send(struct check *c, struct link *l);
 void link_flush(struct check *c, struct link *l);
+void link_post(struct check *c, struct link *l, enum msg_op op);
 void send_completed(struct check *c, struct link *l, const struct ibv_wc *wc);
+
+/* rcheck_ballast.c */
+void ballast_create(struct check *c);
+void ballast_check(struct check *c);
+void ballast_destroy(struct check *c);
+void ballast_sample(struct check *c);	/* posts what may be posted now; when all is retired, all was right */
+bool ballast_is_sampled(const struct check *c);
+void sample_fill(struct check *c, struct link *l, struct request *r, struct ibv_send_wr *wr, struct msg *m);
+void sample_verify(struct check *c, struct link *l, const struct request *r, const void *data);
 
 /* rcheck_recv.c */
 void link_post_recvs(struct check *c, struct link *l);

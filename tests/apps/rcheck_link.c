@@ -134,23 +134,10 @@ static void create_link(struct check *c, struct link *l)
 		.added = (uintptr_t)l->added,
 		.swapped = (uintptr_t)l->swapped,
 		.rkey = l->rkey,
+		.ballast = (uintptr_t)c->ballast,
+		.ballast_bytes = (uint64_t)c->opt.ballast << 20,
+		.ballast_rkey = c->ballast_mr ? c->ballast_mr->rkey : 0,
 	};
-}
-
-static void create_ballast(struct check *c)
-{
-	size_t bytes = (size_t)c->opt.ballast << 20;
-
-	if (!bytes)
-		return;
-	c->ballast = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (c->ballast == MAP_FAILED)
-		err(2, "%zu bytes of memory", bytes);
-	c->ballast_mr = ibv_reg_mr(c->pd, c->ballast, bytes,
-				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	if (!c->ballast_mr)
-		err(2, "register %zu bytes", bytes);
 }
 
 void links_create(struct check *c)
@@ -166,7 +153,7 @@ void links_create(struct check *c)
 	c->pd = ibv_alloc_pd(c->ep.ctx);
 	if (!c->pd)
 		err(2, "allocate a protection domain");
-	create_ballast(c);
+	ballast_create(c);
 	create_cqs(c);
 	c->links = calloc(c->traffic.qps, sizeof(*c->links));
 	if (!c->links)
@@ -224,6 +211,8 @@ void links_destroy(struct check *c, bool look)
 	uint32_t i;
 	int rc;
 
+	if (look && !c->failure[0])
+		ballast_check(c);
 	for (i = 0; i < c->traffic.qps; i++) {
 		struct link *l = &c->links[i];
 
@@ -251,12 +240,7 @@ void links_destroy(struct check *c, bool look)
 		if (rc)
 			fail(c, NULL, "destroy_comp_channel: %s", strerror(rc));
 	}
-	if (c->ballast_mr) {
-		rc = ibv_dereg_mr(c->ballast_mr);
-		if (rc)
-			fail(c, NULL, "dereg_mr: %s", strerror(rc));
-		munmap(c->ballast, (size_t)c->opt.ballast << 20);
-	}
+	ballast_destroy(c);
 	rc = ibv_dealloc_pd(c->pd);
 	if (rc)
 		fail(c, NULL, "dealloc_pd: %s", strerror(rc));

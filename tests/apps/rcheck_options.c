@@ -37,7 +37,8 @@ static const char usage[] =
 "      --cqs N            completion queues (1)\n"
 "      --sig-all          sq_sig_all queue pairs\n"
 "      --timeout N --retry N   of the queue pairs (16, 7; soft RoCE never ends 7 retries)\n"
-"      --ballast MB       register so much memory more, of no use (0)\n"
+"      --ballast MB       register so much memory more; the other end READs samples of it\n"
+"                         at the end (0)\n"
 " Disturbing\n"
 "      --no-recv-ms N     SIGUSR1: post no receives for N ms (2000), or until the next\n"
 "      --pause-ms N       SIGUSR2: do nothing at all for N ms (2000)\n"
@@ -46,7 +47,7 @@ static const char usage[] =
 "      --alone            the other process may vanish: completions tell the end, not its socket\n"
 "      --fork             have two children meanwhile: one does nothing, the other execs\n"
 	"      --fork-init        ibv_fork_init() before anything\n"
-	"      --plant WHAT       make a fault: loss, write-loss, dup, order, damage, read, atomic,\n"
+	"      --plant WHAT       make a fault: loss, write-loss, dup, order, damage, read, atomic, ballast,\n"
 "                         missing-cqe, double-cqe, wrong-imm, wrong-wrid, wrong-qpn, still\n"
 " Reporting\n"
 "  -i, --interval SEC     a line of JSON so often\n"
@@ -58,7 +59,7 @@ static const char usage[] =
 
 static const char *const plant_names[PLANTS] = {
 	"none", "loss", "write-loss", "dup", "order", "damage", "read", "atomic", "missing-cqe",
-	"double-cqe", "wrong-imm", "wrong-wrid", "wrong-qpn", "still",
+	"double-cqe", "wrong-imm", "wrong-wrid", "wrong-qpn", "still", "ballast",
 };
 
 enum {

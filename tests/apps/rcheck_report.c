@@ -122,6 +122,8 @@ void report_end(struct check *c)
 	       (unsigned long long)c->async_events);
 	print_counts("sent", c->sent);
 	print_counts("received", c->received);
+	if (c->sampled)
+		printf(",\"samples\":%u", c->sampled);
 	if (c->opt.probe)
 		report_dead(c);
 	if (c->failure[0]) {

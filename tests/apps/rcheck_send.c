@@ -226,6 +226,9 @@ static void build(struct check *c, struct link *l, struct batch *b, enum msg_op 
 	case MSG_CMP_SWP:
 		fill_atomic(c, l, r, wr, m);
 		break;
+	case MSG_SAMPLE:
+		sample_fill(c, l, r, wr, m);
+		break;
 	default:
 		fill_send(c, l, r, wr, m);
 	}
@@ -235,7 +238,7 @@ static void build(struct check *c, struct link *l, struct batch *b, enum msg_op 
 	set_sges(c, l, wr, b->sge[b->n], m, r->len);
 	wr->wr_id = r->wr_id;
 	l->posted++;
-	r->signaled = c->opt.sig_all || op == MSG_CREDIT ||
+	r->signaled = c->opt.sig_all || op == MSG_CREDIT || op == MSG_SAMPLE ||
 		      (!tail && (++l->since_signal >= c->traffic.signal_every ||
 				 outstanding(l) >= c->traffic.depth));
 	if (r->signaled) {
@@ -365,15 +368,20 @@ bool link_send(struct check *c, struct link *l)
 	return n;
 }
 
-/* A last signalled request, when nothing else would bring the completion of those before. */
-void link_flush(struct check *c, struct link *l)
+/* One request of @op, alone. */
+void link_post(struct check *c, struct link *l, enum msg_op op)
 {
 	struct batch b = { .n = 0 };
 
-	if (outstanding(l) && !ends_signaled(c, l) && outstanding(l) < c->room) {
-		build(c, l, &b, MSG_CREDIT);
-		post(c, l, &b);
-	}
+	build(c, l, &b, op);
+	post(c, l, &b);
+}
+
+/* A last signalled request, when nothing else would bring the completion of those before. */
+void link_flush(struct check *c, struct link *l)
+{
+	if (outstanding(l) && !ends_signaled(c, l) && outstanding(l) < c->room)
+		link_post(c, l, MSG_CREDIT);
 }
 
 static void verify_read(struct check *c, struct link *l, const struct request *r,
@@ -404,6 +412,8 @@ static void retire(struct check *c, struct link *l)
 
 	if (r->op == MSG_READ) {
 		verify_read(c, l, r, m);
+	} else if (r->op == MSG_SAMPLE) {
+		sample_verify(c, l, r, m);
 	} else if (r->op == MSG_FETCH_ADD || r->op == MSG_CMP_SWP) {
 		memcpy(&old, m, sizeof(old));
 		if (old != r->expect)
@@ -422,6 +432,7 @@ static enum ibv_wc_opcode wc_opcode(enum msg_op op)
 	case MSG_PROBE:
 		return IBV_WC_RDMA_WRITE;
 	case MSG_READ:
+	case MSG_SAMPLE:
 		return IBV_WC_RDMA_READ;
 	case MSG_FETCH_ADD:
 		return IBV_WC_FETCH_ADD;
@@ -463,7 +474,8 @@ void send_completed(struct check *c, struct link *l, const struct ibv_wc *wc)
 	else if (wc->opcode != wc_opcode(r->op))
 		fail(c, l, "completion of %s %llu says opcode %d", msg_op_names[r->op],
 		     (unsigned long long)r->seq, wc->opcode);
-	else if (r->op >= MSG_READ && r->op <= MSG_CMP_SWP && wc->byte_len != r->len)
+	else if (((r->op >= MSG_READ && r->op <= MSG_CMP_SWP) || r->op == MSG_SAMPLE) &&
+		 wc->byte_len != r->len)
 		fail(c, l, "completion of %s %llu says %u bytes, not %u", msg_op_names[r->op],
 		     (unsigned long long)r->seq, wc->byte_len, r->len);
 	else

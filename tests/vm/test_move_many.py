@@ -35,4 +35,6 @@ def test(bed):
             assert found == QPS, f"{found} queue pairs after the move"
             # Each link has had its turn.
             pair.wait_progress(2 * QPS, 300)
-        pair.finish(300)
+        # After both moves a has read of what b has registered, each queue pair some of it.
+        _, server = pair.finish(300)
+        assert server["samples"] >= 2 * QPS, server

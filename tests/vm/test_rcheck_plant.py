@@ -21,6 +21,7 @@ FAULTS = [
     ("wrong-wrid", "client", r"QP 0 .*(which was never posted|missing completion)"),
     ("wrong-qpn", "client", r"QP \d .*says qp_num"),
     ("still", "either", r"QP 1 .*stood still for \d+ s"),
+    ("ballast", "server", r"QP \d .*the other end's ballast: 0x\w+ at byte 16777208, expected"),
 ]
 
 
@@ -29,7 +30,8 @@ def test(bed):
     for number, (fault, end, words) in enumerate(FAULTS):
         port = 18600 + number
         server = a.start(f"exec rcheck -p {port} --stall 10")
-        client = b.start(f"exec rcheck -p {port} --stall 10 -T 40 -b -q 2 --plant {fault} "
+        lasts = '-T 4 --ballast 16' if fault == 'ballast' else '-T 40'
+        client = b.start(f"exec rcheck -p {port} --stall 10 {lasts} -b -q 2 --plant {fault} "
                          f"{a.mgmt_ip}")
         for job in (server, client):
             job.wait(90, check=False)
