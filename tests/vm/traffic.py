@@ -90,19 +90,19 @@ class Pair:
     """An rcheck server and its client.
 
     options: the traffic, told to the client; each_options: for both ends;
-    env: before both commands, such as move.SHIM; port: TCP.
+    env: before both commands, such as move.SHIM; port: TCP; program: rcheck, or one that is built of it.
     """
 
     jobs_made = []      # of all pairs of this run, for who has to explain a failure
 
     def __init__(self, server, client, options="", each_options="-i 0.5 --numbers", env="",
-                 port=18600, server_options=""):
+                 port=18600, server_options="", program="rcheck"):
         self.port = port
         self.server_guest, self.client_guest = server, client
         self.server = server.start(
-            f"exec env {env} rcheck -p {port} {each_options} {server_options}")
+            f"exec env {env} {program} -p {port} {each_options} {server_options}")
         self.client = client.start(
-            f"exec env {env} rcheck -p {port} {each_options} {options} {server.mgmt_ip}")
+            f"exec env {env} {program} -p {port} {each_options} {options} {server.mgmt_ip}")
         Pair.jobs_made += self.jobs
 
     @property
