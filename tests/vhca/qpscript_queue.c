@@ -150,8 +150,11 @@ static int to_rts(struct queue *q, char **w)
 		a.path_mtu = own.active_mtu;
 	set_path(&a.ah_attr, q, q->peer->port, option(w, "sl", 0));
 	a.ah_attr.port_num = q->port;
-	if (alt)
+	a.ah_attr.static_rate = option(w, "rate", IBV_RATE_MAX);
+	if (alt) {
 		set_path(&a.alt_ah_attr, q, alt, option(w, "altsl", 0));
+		a.alt_ah_attr.static_rate = option(w, "altrate", IBV_RATE_MAX);
+	}
 	if (ibv_modify_qp(q->qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 			  IBV_QP_RQ_PSN | (alt ? IBV_QP_ALT_PATH : 0) |
 			  (rc & (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))))

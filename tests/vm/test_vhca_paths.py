@@ -2,6 +2,8 @@
 """Path migration and drained send queues on software HCAs with two ports, each in a plane of its
 own: by command, by the peer's wish, and by the HCA itself when a cable is cut."""
 
+import json
+
 # The fabric is as busy as a guest: alone.
 GUESTS = 2
 
@@ -219,6 +221,51 @@ LOSSY = """
     !vfabric -k /run/vfabric 'Fault "S3"[2] loss=0'
 """
 
+# What repath says of them: before they are armed, when they are, and when a has migrated, and b by a's packets.
+# Rates 3 and 2 are 10 and 2.5 Gbit/s. What the HCA does by itself is asked for ten times a second at most.
+SHOWN = OPEN + """
+    connect a b alt=2 sl=1 altsl=3 rate=3 altrate=2 retry=2 timeout=16
+    !sleep 0.2; repath -j qp state RTS >/tmp/rearmed
+    recv b 10
+    send a 2 100
+    done a send 2 success
+    is a mig armed
+    is b mig armed
+    !sleep 0.2; repath -j qp state RTS >/tmp/armed
+    mig a migrated
+    event a path_mig
+    send a 2 100
+    done a send 2 success
+    event b path_mig
+    !sleep 0.2; repath -j qp state RTS >/tmp/migrated
+    sqd a notify
+    event a sq_drained
+    !sleep 0.2; repath -j qp state SQD >/tmp/drained
+"""
+
+
+def shown(fabric):
+    """The columns of paths: those of the queue pairs as they are, and of where they would go."""
+    guest, lids = fabric.guest, {(host, port): fabric.lid(host, port) for host in ("H1", "H2") for port in (1, 2)}
+    guest.load_repath()
+    fabric.play(SHOWN)
+    for name, device, host, peer in (("a", "vhca1", "H1", "H2"), ("b", "vhca2", "H2", "H1")):
+        paths = [{"port": port, "slid": lids[host, port], "dlid": lids[peer, port], "sl": sl, "gbps": rate}
+                 for port, sl, rate in ((1, 1, "10"), (2, 3, "2.5"))]
+        alternates = [{f"alt-{key}": value for key, value in path.items() if key != "slid"} for path in paths]
+        wanted = {"rearmed": paths[0] | alternates[1] | {"mig-state": "REARM"},
+                  "armed": paths[0] | alternates[1] | {"mig-state": "ARMED"},
+                  "migrated": paths[1] | {"mig-state": "MIGRATED"}}
+        if name == "a":
+            wanted["drained"] = paths[1] | {"mig-state": "MIGRATED", "state": "SQD"}
+        for when, values in wanted.items():
+            qps = json.loads(guest.run(f"cat /tmp/{when}"))
+            qp, = [qp for qp in qps if qp["dev"] == device and "pid" in qp]
+            found = {key: qp.get(key) for key in values}
+            assert found == values, f"{name}, {when}: {found}, expected {values}: {qp}"
+    guest.run("rmmod ib_repath")
+
+
 WITHOUT = OPEN + """
     fails connect a b alt=2
     open c vhca1 1
@@ -234,6 +281,7 @@ WITHOUT = OPEN + """
 def test(bed):
     # With infinite lifetimes: what a slow cable holds up is not discarded.
     fabric = bed.fabric(TOPOLOGY, options="-i")
+    shown(fabric)
     for script in (MIGRATE, OTHER, DRAIN, LOSSY,
                    # a waits for room; it has packets in the lane, and others wait behind them.
                    HELD_UP.format(first="", count=20, all=22),
