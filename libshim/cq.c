@@ -372,9 +372,23 @@ int rp_cq_release(struct rp_cq *cq)
 	return -ret;
 }
 
-int rp_cq_recreate(struct rp_cq *cq)
+/* No completion comes by it, only fewer events: a device without it is as good. It is tried again on the next. */
+static void moderate(struct rp_cq *cq)
 {
 	struct rp_context *ctx = to_rp_context(cq->cq.context);
+	int ret = EOPNOTSUPP;
+
+	if (!cq->moderation.attr_mask)
+		return;
+	if (RP_HAS_SLOT(ctx, modify_cq))
+		ret = RP_REAL(RP_SLOT(ctx, modify_cq)(cq->real, &cq->moderation));
+	if (ret)
+		rp_log(RP_LOG_INFO, "%s: a completion queue has lost its moderation, ibv_modify_cq(): %s",
+		       ctx->name, strerror(ret));
+}
+
+int rp_cq_recreate(struct rp_cq *cq)
+{
 	enum rp_armed armed;
 	int ret;
 
@@ -382,8 +396,8 @@ int rp_cq_recreate(struct rp_cq *cq)
 	/* As many as the application was told, not as it asked for. */
 	ret = create_real(cq, cq->cq.cqe, true);
 	/* The table of the extended interface stays: the application reads it without a lock. */
-	if (!ret && cq->moderation.attr_mask && RP_HAS_SLOT(ctx, modify_cq))
-		RP_REAL(RP_SLOT(ctx, modify_cq)(cq->real, &cq->moderation));
+	if (!ret)
+		moderate(cq);
 	/* No event of the old device comes any more. */
 	armed = rp_cq_armed(cq);
 	if (!ret)

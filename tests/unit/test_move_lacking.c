@@ -3,6 +3,9 @@
  * A provider that lacks a verb keeps lacking it. A new device that lacks one is refused by name where the
  * verb is in use, before anything is made on it; where it is not, the verb says EOPNOTSUPP from there on.
  */
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "check.h"
 #include "move_cycle.h"
 #include "traffic.h"
@@ -180,14 +183,64 @@ static void bad_calls(struct end *e)
 #undef NOT
 }
 
+static char log_file[] = "/tmp/test_move_lacking.XXXXXX";
+
+static bool logged(const char *words)
+{
+	char line[1024];
+	bool found = false;
+	FILE *f = fopen(log_file, "r");
+
+	CHECK(f);
+	while (!found && fgets(line, sizeof(line), f))
+		found = strstr(line, words);
+	fclose(f);
+	return found;
+}
+
+/* A completion queue without moderation is as good, but it is said; back where it can be, it is as it was. */
+static void moderated(void)
+{
+	struct ibv_modify_cq_attr slower = { .attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = { 3, 11 } };
+	unsigned int count = 0, period = 0;
+	struct end e[2];
+
+	pair_open(e, &(struct pair_how){ 0 });
+	CHECK_EQ(ibv_modify_cq(e[0].cq, &slower), 0);
+	move_away("mock0");
+	move_back("mock0");
+	CHECK(!logged("moderation"));
+	move_away("mock0");
+	plug(MOCK_WITHOUT(modify_cq));
+	CHECK_EQ(fake_resume("mock0", NULL), 0);
+	CHECK_EQ(fake_settled(), 0);
+	CHECK(logged("mock0: a completion queue has lost its moderation"));
+	CHECK_EQ(ibv_modify_cq(e[0].cq, &slower), EOPNOTSUPP);
+	/* Another one's, so that it is seen who was moderated last. */
+	slower.moderate.cq_count = 5;
+	CHECK_EQ(ibv_modify_cq(e[1].cq, &slower), 0);
+	move_away("mock0");
+	move_back("mock0");
+	mock_last_moderation(&count, &period);
+	CHECK_EQ(count, 3);
+	CHECK_EQ(period, 11);
+	pair_close(e);
+}
+
 int main(void)
 {
 	const uint64_t plain = MOCK_WITHOUT(poll_cq) | MOCK_WITHOUT(post_send) | MOCK_WITHOUT(post_recv);
 	struct traffic *t;
 	struct end e[2];
+	char say[64];
 
 	alarm(110);
+	CHECK_EQ(close(mkstemp(log_file)), 0);
+	snprintf(say, sizeof(say), "info:%s", log_file);
+	setenv("REPATH_LOG", say, 1);
 	slots();
+	moderated();
+	unlink(log_file);
 	pair_open(e, &(struct pair_how){ .events = true });
 	make(&e[0]);
 	t = traffic_start(e, &(struct traffic_how){ .seed = 9 });
