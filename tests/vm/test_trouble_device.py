@@ -40,7 +40,7 @@ def test(bed):
               f" ip link set dead0 up && rdma link add rxe5 type rxe netdev dead0")
         b.wait_until("grep -q ACTIVE /sys/class/infiniband/rxe5/ports/1/state")
         status, found, text = resume(b, op, "rxe5")
-        assert found["state"] == "parked" and "has not gone on" in text, text
+        assert status == 5 and found["state"] == "parked" and "has not gone on" in text, (status, text)
         kernel_says(b, r"parked: PID \d+ \(rcheck\) has not gone on after stage recreate")
         mover.resume(b, op, "rxe0")
         pair.wait_progress()
@@ -49,7 +49,7 @@ def test(bed):
         # process, which the administrator sends elsewhere.
         op = mover.suspend(b)
         status, found, text = resume(b, op, "rxe5")
-        assert found["state"] == "parked", text
+        assert status == 5 and found["state"] == "parked", (status, text)
         removal = b.start("rdma link del rxe5")
         mover.resume(b, op, "rxe0")
         removal.wait(60)
