@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Who may not administrate the device's network namespace reads, and suspends nothing: not even as
-root of a namespace that sees the device."""
+"""Who may not administrate the device's network namespace reads, and changes nothing by any command: not
+even as root of a namespace that sees the device."""
 
 import tracking
+from move import SHIM, repath
+
+# All that need CAP_NET_ADMIN.
+CHANGING = ("suspend rxe0", "suspend rxe0 force nowait", "suspend rxe0 dry-run", "resume {op}", "resume rxe0",
+            "resume {op} on rxe0", "abort {op}", "adopt", "adopt rxe0", "path set rxe0/1 dlid 5",
+            "path prepare rxe0/1 dlid 5", "path hold rxe0/1 dlid 5", "path reroute rxe0 off",
+            "path ask rxe0 dlid 5", "path listen rxe0 off")
 
 
 def refused(guest, command, why):
@@ -26,3 +33,18 @@ def test(bed):
 
     # With the right to it: what refuses is the process without the shim.
     refused(a, "repath suspend rxe0", str(numbers["pid"]))
+    job.kill()
+    job.wait(30, check=False)
+
+    # Whatever they ask for, while there is an operation that they could resume or abort, which both see.
+    a.start(f"exec env {SHIM} holdqp -q 2 -c").wait_for("qpns")
+    status, op, text = repath(a, "suspend rxe0")
+    assert status == 0, text
+    device = tracking.device(a)
+    for who, why in (("unshare -U", "not permitted"), ("unshare -U -r -n", "CAP_NET_ADMIN over ")):
+        assert f"op {op['op']} " in a.run(f"{who} repath status"), who
+        for command in CHANGING:
+            refused(a, f"{who} repath {command.format(op=op['op'])}", why)
+    assert tracking.device(a) == device
+    status, op, text = repath(a, f"resume {op['op']}")
+    assert status == 0 and op["state"] == "resumed", text
