@@ -33,9 +33,10 @@ def inner(a):
 
 
 # What a reader in another network namespace is shown of an exclusive device: nothing, or that there is none.
-SHOWING = ("device", "qp", "process", "qp pid {pid}", "process pid {pid}", "connection", "connection dev rxe0",
-           "path", "path sm", "stats", "status", "adopt")
-NAMED = ("device rxe0", "qp dev rxe0", "process dev rxe0", "path dev rxe0", "path sm dev rxe0", "stats dev rxe0",
+SHOWING = ("device", "qp", "process", "qp pid {pid}", "process pid {pid}", "connection",
+           "connection dev rxe0", "path", "path sm", "stats", "status", "adopt")
+NAMED = ("device rxe0", "qp dev rxe0", "process dev rxe0", "path dev rxe0", "path sm dev rxe0",
+         "stats dev rxe0",
          *(command for command in CHANGING if "rxe0" in command and not command.startswith("resume")))
 
 # Generic netlink is protocol 16; the fourth column are groups.
