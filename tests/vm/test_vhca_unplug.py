@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """An InfiniBand HCA in full run is just removed, and another one comes at another place of the
-fabric, with no command to repath: programs leave the one in time and go on with the other. A program
+fabric, with no command to repath: programs leave the one in time and go on with the other, also where the
+guest is live-migrated between the two, as libvirt does it with an HCA that is passed through. A program
 without the library holds it up for nobody: then the loss is told."""
 
 import unplug
@@ -10,16 +11,17 @@ from traffic import Pair
 from trouble import kernel_says
 from unmodified import start, wait_traffic
 
-ROUNDS = 3
-
-
-def replace(mover, guest):
-    """Remove and add the HCA; what must change has changed."""
+def replace(mover, guest, migrated=False):
+    """Remove and add the HCA, @migrated: with another QEMU in between; what must change has changed."""
     before = mover.numbers(guest)
     mover.release(guest)
     op = unplug.last(guest)
     assert op["state"] == "suspended", op
     mover.note_inflight(op)
+    if migrated:
+        qemu = guest.qemu
+        guest.migrate()
+        assert guest.qemu is not qemu
     mover.add_elsewhere(guest)
     op = unplug.wait_state(guest, op["op"], "resumed")
     mover.check_numbers(before, mover.numbers(guest))
@@ -32,16 +34,17 @@ def test(bed):
     with moving(a, b, mover=FabricMover(fabric, spare=["H3"]), module=unplug.LOADED) as mover:
         pair = Pair(a, b, "-q 4 -n 8 -b -k 4 -m all --vary -s 20000", env=SHIM)
         pair.wait_running()
-        for _ in range(ROUNDS):
-            replace(mover, b)
+        for migrated in (False, True, True):
+            replace(mover, b, migrated)
             pair.wait_progress(50)
         pair.finish()
 
         mover.comm = "ib_write_bw"
         jobs = start(a, b, "ib_write_bw -s 4096 -t 16 -D 40 -F -b")
         wait_traffic(a)
-        replace(mover, b)
+        replace(mover, b, migrated=True)
         wait_traffic(b)
+        assert all(job.running for job in jobs), "ended before the move did: it proves nothing"
         for job in jobs:
             job.wait(120)
 
