@@ -18,6 +18,7 @@ from talk import Agent, Interrupted, Late, Refused, Unreachable
 ROLL_BACK = (Interrupted, Late, Refused, Unreachable, machine.MigrationFailed)
 
 SHORT_COPY = 2      # seconds
+FIRST_PASS_REST = 1000      # ms: what is left of the first pass when it is slowed
 HELD = 40960        # bytes a second: a page in each of QEMU's slices of 100 ms
 
 
@@ -153,7 +154,8 @@ class Move:
 
     def late(self):
         with self.report.stage("copy") as entry:
-            self.start_migration(downtime_limit=0)
+            # At 0 QEMU never looks what was written meanwhile: it switches over after one pass.
+            self.start_migration(downtime_limit=1)
             info = self.wait_small_rest()
             entry.update(machine.figures(info), remaining=info["ram"]["remaining"])
             entry["notes"] = [f"{entry['bytes'] / 1e6:.1f} MB",
@@ -177,13 +179,16 @@ class Move:
     def wait_small_rest(self):
         """Wait until the rest could be copied within the permitted downtime, or does not get
         smaller any more, and keep it from getting smaller: QEMU would switch over."""
-        start = time.monotonic()
+        start, speed, slow_since = time.monotonic(), 1, None
+        end = start + self.o.timeout["migrate"]
         while True:
             info = self.still_copying()
             ram = info.get("ram", {})
-            passes, spent = ram.get("dirty-sync-count", 0), time.monotonic() - start
-            speed = ram.get("transferred", 0) / max(spent, 0.001)
-            rest_ms = ram.get("remaining", 0) * 1e3 / max(speed, 1)
+            passes, rest = ram.get("dirty-sync-count", 0), ram.get("remaining", 0)
+            spent = max(time.monotonic() - start, 0.001)
+            if slow_since is None:
+                speed = max(ram.get("transferred", 0) / spent, 1)
+            rest_ms = rest * 1e3 / speed
             begun = info.get("status") == "active" and ram.get("transferred", 0) > 0
             # A copy as short as this leaves little behind that was written meanwhile, and an
             # idle guest nothing: so the first pass is held already.
@@ -191,7 +196,17 @@ class Move:
             if short or passes >= 10 or passes >= 2 and rest_ms <= self.o.downtime_limit:
                 self.src("migrate-set-parameters", max_bandwidth=HELD)
                 return info
-            if spent > self.o.timeout["migrate"]:
+            if begun and passes < 2 and rest_ms <= FIRST_PASS_REST:
+                # A longer one ends slower and slower, so that the second pass, however little
+                # there is for it, is seen when it begins.
+                slow_since = slow_since or time.monotonic()
+                self.src("migrate-set-parameters",
+                         max_bandwidth=min(self.o.max_bandwidth, max(HELD, 2 * rest)))
+            elif slow_since is not None:
+                self.src("migrate-set-parameters", max_bandwidth=self.o.max_bandwidth)
+                start += time.monotonic() - slow_since
+                slow_since = None
+            if time.monotonic() > end:
                 raise Late(f"the copy is not nearly done after {self.o.timeout['migrate']:g} s")
             time.sleep(0.002)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""repath-migrate takes a guest to another QEMU and another NIC, detaching early and late; with
-fakeshim as the process, so that only the module, the agent and the scripts are under test."""
+"""repath-migrate takes a guest to another QEMU and another NIC, detaching early and late, and late with a
+copy that takes long of a guest that writes little; with fakeshim as the process, so that only the module,
+the agent and the scripts are under test."""
 
 import agent
 from migrate import Migration
@@ -18,9 +19,10 @@ def test(bed):
     client = b.start(f"fakeshim -q 2 {a.mgmt_ip}")
     client.wait_for("traffic ok", 60)
 
-    for count, mode in enumerate(("early", "late"), 2):
+    slowly = ("--max-bandwidth", str(40 << 20))
+    for count, (mode, options) in enumerate((("early", ()), ("late", ()), ("late", slowly)), 2):
         before = b.gid(index=0)
-        move = Migration(b, mode)
+        move = Migration(b, mode, options=options)
         assert move.wait() == 0, move.text
         move.adopt()
         assert b.gid(index=0) != before
@@ -39,4 +41,5 @@ def test(bed):
     order = move.stages()
     assert order.index("copy") < order.index("suspend") < order.index("migrate"), order
     assert order.index("migrate") < order.index("unplug"), order
+    assert next(stage for stage in report["stages"] if stage["stage"] == "copy")["passes"] > 1, report
     assert job.running, job.output()

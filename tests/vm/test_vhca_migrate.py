@@ -9,7 +9,7 @@ from move import moving
 from move_fabric import FabricMover
 from unmodified import bandwidth_report, start, wait_traffic
 
-COMMAND = "ib_write_bw -s 4096 -t 16 -D 25 -F -b"
+COMMAND = "ib_write_bw -s 4096 -t 16 -D 30 -F -b"
 
 # With NICs of its own kind under it QEMU has no HCA: the NIC stands for the HCA's function.
 NIC_IS_THERE = r"ls -d /sys/class/net/*/device | grep -qv /mgmt/"
