@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Events on the multicast group "monitor", in the network namespace of the device. One message goes
- * to all listeners, whatever PID namespace they are in: it tells processes by their PIDs in the
- * initial one, and only in the initial network namespace; who listens elsewhere has to dump.
+ * Events of a device, in its network namespace: to those who have asked to LISTEN, each with PIDs of its own
+ * namespace; and on the multicast group "monitor", which is one message for all and names no process.
  */
 #include <linux/pid_namespace.h>
 
 #include "device.h"
 #include "event.h"
+#include "listen.h"
 #include "netlink.h"
 #include "track.h"
 
 #define EVENT_SIZE 1280
-
-static struct pid_namespace *pids_of(struct repath_device *dev)
-{
-	return net_eq(repath_device_net(dev), &init_net) ? &init_pid_ns : NULL;
-}
 
 /**
  * repath_event_is_wanted - does anybody listen to events of a device?
@@ -26,26 +21,71 @@ static struct pid_namespace *pids_of(struct repath_device *dev)
  */
 bool repath_event_is_wanted(const struct repath_device *dev)
 {
-	return repath_nl_hook_has_listeners(repath_device_net(dev), REPATH_NL_MONITOR);
+	return repath_listen_any() ||
+	       repath_nl_hook_has_listeners(repath_device_net(dev), REPATH_NL_MONITOR);
 }
 
-static struct sk_buff *event_new(struct repath_device *dev, u8 cmd, void **hdr)
+/* An event: what has happened to what, of which @fill tells a reader what he may know. */
+struct event {
+	u8 action;
+	int (*fill)(struct sk_buff *skb, const struct event *event, struct pid_namespace *ns);
+	struct repath_device *dev;
+	union {
+		struct repath_qp *rqp;
+		struct repath_user *user;
+		const struct repath_learnt *path;
+	};
+	u32 port;
+};
+
+/* EVENT_SIZE holds every nest; a listener that misses an event finds out by dumping. */
+static int event_fill(struct sk_buff *skb, struct pid_namespace *ns, void *arg)
 {
-	/* Queue pairs come by the thousand; mostly nobody listens. */
-	if (!repath_nl_has_listeners(repath_device_net(dev), REPATH_NL_MONITOR))
-		return NULL;
-	return repath_nl_msg_new(cmd, EVENT_SIZE, hdr);
+	const struct event *event = arg;
+
+	return event->fill(skb, event, ns) ?: nla_put_u8(skb, REPATH_A_EV_ACTION, event->action);
 }
 
-static void event_send(struct repath_device *dev, struct sk_buff *skb, void *hdr, int err,
-		       enum repath_ev_action action)
+/* Queue pairs come by the thousand; mostly nobody listens. */
+static void event_send(u8 cmd, struct event *event)
 {
-	/* EVENT_SIZE holds every nest; a listener that misses an event finds out by dumping. */
-	if (WARN_ON_ONCE(err || nla_put_u8(skb, REPATH_A_EV_ACTION, action))) {
-		nlmsg_free(skb);
+	struct net *net = repath_device_net(event->dev);
+	struct sk_buff *skb;
+	void *hdr;
+
+	repath_listen_tell(net, cmd, EVENT_SIZE, event_fill, event);
+	if (!repath_nl_has_listeners(net, REPATH_NL_MONITOR))
 		return;
-	}
-	repath_nl_multicast(repath_device_net(dev), REPATH_NL_MONITOR, skb, hdr);
+	skb = repath_nl_msg_new(cmd, EVENT_SIZE, &hdr);
+	if (!skb)
+		return;
+	if (WARN_ON_ONCE(event_fill(skb, NULL, event)))
+		nlmsg_free(skb);
+	else
+		repath_nl_multicast(net, REPATH_NL_MONITOR, skb, hdr);
+}
+
+static int fill_qp(struct sk_buff *skb, const struct event *event, struct pid_namespace *ns)
+{
+	return repath_fill_qp(skb, event->rqp, ns);
+}
+
+/* Whom the reader can not see he is not told of. */
+static int fill_user(struct sk_buff *skb, const struct event *event, struct pid_namespace *ns)
+{
+	if (ns && !pid_nr_ns(event->user->pid, ns))
+		return -ENODATA;
+	return repath_fill_process(skb, event->user, ns);
+}
+
+static int fill_device(struct sk_buff *skb, const struct event *event, struct pid_namespace *ns)
+{
+	return repath_fill_device(skb, event->dev);
+}
+
+static int fill_path(struct sk_buff *skb, const struct event *event, struct pid_namespace *ns)
+{
+	return repath_fill_learnt(skb, event->dev, event->port, event->path);
 }
 
 /**
@@ -55,12 +95,9 @@ static void event_send(struct repath_device *dev, struct sk_buff *skb, void *hdr
  */
 void repath_event_qp(struct repath_qp *rqp, enum repath_ev_action action)
 {
-	struct sk_buff *skb;
-	void *hdr;
+	struct event event = { .action = action, .fill = fill_qp, .dev = rqp->dev, .rqp = rqp };
 
-	skb = event_new(rqp->dev, REPATH_CMD_EV_QP, &hdr);
-	if (skb)
-		event_send(rqp->dev, skb, hdr, repath_fill_qp(skb, rqp, pids_of(rqp->dev)), action);
+	event_send(REPATH_CMD_EV_QP, &event);
 }
 
 /**
@@ -70,13 +107,9 @@ void repath_event_qp(struct repath_qp *rqp, enum repath_ev_action action)
  */
 void repath_event_user(struct repath_user *user, enum repath_ev_action action)
 {
-	struct sk_buff *skb;
-	void *hdr;
+	struct event event = { .action = action, .fill = fill_user, .dev = user->dev, .user = user };
 
-	skb = event_new(user->dev, REPATH_CMD_EV_PROCESS, &hdr);
-	if (skb)
-		event_send(user->dev, skb, hdr, repath_fill_process(skb, user, pids_of(user->dev)),
-			   action);
+	event_send(REPATH_CMD_EV_PROCESS, &event);
 }
 
 static int event_of_user(struct repath_user *user, void *arg)
@@ -102,12 +135,9 @@ void repath_event_process(struct pid *tgid, enum repath_ev_action action)
  */
 void repath_event_device(struct repath_device *dev, enum repath_ev_action action)
 {
-	struct sk_buff *skb;
-	void *hdr;
+	struct event event = { .action = action, .fill = fill_device, .dev = dev };
 
-	skb = event_new(dev, REPATH_CMD_EV_DEVICE, &hdr);
-	if (skb)
-		event_send(dev, skb, hdr, repath_fill_device(skb, dev), action);
+	event_send(REPATH_CMD_EV_DEVICE, &event);
 }
 
 /**
@@ -120,10 +150,8 @@ void repath_event_device(struct repath_device *dev, enum repath_ev_action action
 void repath_event_path(struct repath_device *dev, u32 port, const struct repath_learnt *path,
 		       enum repath_ev_action action)
 {
-	struct sk_buff *skb;
-	void *hdr;
+	struct event event = { .action = action, .fill = fill_path, .dev = dev, .path = path,
+			       .port = port };
 
-	skb = event_new(dev, REPATH_CMD_EV_PATH, &hdr);
-	if (skb)
-		event_send(dev, skb, hdr, repath_fill_learnt(skb, dev, port, path), action);
+	event_send(REPATH_CMD_EV_PATH, &event);
 }

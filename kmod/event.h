@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Events on the multicast group "monitor". All but repath_event_is_wanted() may sleep. */
+/* Events for who listens. All but repath_event_is_wanted() may sleep. */
 #ifndef REPATH_EVENT_H
 #define REPATH_EVENT_H
 

@@ -10,6 +10,7 @@
 #include "adopt.h"
 #include "conn.h"
 #include "device.h"
+#include "listen.h"
 #include "netlink.h"
 #include "netlink_policy.h"
 #include "number.h"
@@ -352,6 +353,9 @@ static const struct genl_ops repath_ops[] = {
 		REPATH_OP(STATS_GET, repath_device_get_policy),
 		.dumpit	= repath_stats_dumpit,
 	}, {
+		REPATH_OP(LISTEN, repath_none_policy),
+		.doit	= repath_listen_cmd,
+	}, {
 		REPATH_OP(PATH_SET, repath_path_set_policy),
 		.flags	= GENL_UNS_ADMIN_PERM,
 		.doit	= repath_path_set_cmd,
@@ -403,8 +407,10 @@ static int socket_event(struct notifier_block *nb, unsigned long event, void *pt
 {
 	const struct netlink_notify *notify = ptr;
 
-	if (event == NETLINK_URELEASE && notify->protocol == NETLINK_GENERIC)
+	if (event == NETLINK_URELEASE && notify->protocol == NETLINK_GENERIC) {
+		repath_listen_released(notify->net, notify->portid);
 		repath_proc_released(notify->net, notify->portid);
+	}
 	return NOTIFY_DONE;
 }
 
@@ -446,4 +452,5 @@ void repath_nl_exit(void)
 	up_write(&family_sem);
 	genl_unregister_family(&repath_family);
 	netlink_unregister_notifier(&socket_notifier);
+	repath_listen_exit();
 }

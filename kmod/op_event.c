@@ -3,6 +3,7 @@
 #include <linux/pid_namespace.h>
 
 #include "device.h"
+#include "listen.h"
 #include "netlink.h"
 #include "op.h"
 #include "proc.h"
@@ -147,8 +148,6 @@ size_t repath_op_fill_size(const struct repath_op *op)
 
 static void tell_group(struct repath_op *op, enum repath_nl_group group)
 {
-	/* As event.c has it. */
-	struct pid_namespace *ns = net_eq(op->net, &init_net) ? &init_pid_ns : NULL;
 	struct sk_buff *skb;
 	void *hdr;
 
@@ -157,11 +156,16 @@ static void tell_group(struct repath_op *op, enum repath_nl_group group)
 	skb = repath_nl_msg_new(REPATH_CMD_EV_OP, repath_op_fill_size(op), &hdr);
 	if (!skb)
 		return;
-	if (repath_op_fill(skb, op, ns, true)) {
+	if (repath_op_fill(skb, op, NULL, true)) {
 		nlmsg_free(skb);
 		return;
 	}
 	repath_nl_multicast(op->net, group, skb, hdr);
+}
+
+static int fill_event(struct sk_buff *skb, struct pid_namespace *ns, void *arg)
+{
+	return repath_op_fill(skb, arg, ns, true);
 }
 
 /**
@@ -172,6 +176,7 @@ static void tell_group(struct repath_op *op, enum repath_nl_group group)
  */
 void repath_op_event(struct repath_op *op)
 {
+	repath_listen_tell(op->net, REPATH_CMD_EV_OP, repath_op_fill_size(op), fill_event, op);
 	tell_group(op, REPATH_NL_MONITOR);
 	tell_group(op, REPATH_NL_OPERATION);
 }

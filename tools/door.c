@@ -276,7 +276,7 @@ static void drop(struct kept *kept)
 }
 
 /* Takes answers to the request @seq until its acknowledgement or end. 1: the dump is torn. */
-static int collect(struct door *door, uint32_t seq, struct kept *kept)
+static int collect(struct door *door, struct nl_sock *sock, uint32_t seq, struct kept *kept)
 {
 	bool torn = false;
 
@@ -284,7 +284,7 @@ static int collect(struct door *door, uint32_t seq, struct kept *kept)
 		struct sockaddr_nl from;
 		unsigned char *buf = NULL;
 		struct nlmsghdr *h;
-		int n = nl_recv(door->sock, &from, &buf, NULL);
+		int n = nl_recv(sock, &from, &buf, NULL);
 
 		if (n == 0 || n == -NLE_INTR || n == -NLE_AGAIN)
 			continue;
@@ -316,22 +316,26 @@ static int collect(struct door *door, uint32_t seq, struct kept *kept)
 	}
 }
 
-/* @msg stays the caller's. */
-static int transact(struct door *door, struct nl_msg *msg, struct kept *kept)
+/* By a socket of the open door; @msg stays the caller's. */
+static int transact_by(struct door *door, struct nl_sock *sock, struct nl_msg *msg, struct kept *kept)
 {
 	struct nlmsghdr *h = nlmsg_hdr(msg);
 	int ret;
 
-	ret = open_door(door);
-	if (ret)
-		return ret;
 	h->nlmsg_type = door->family;
 	h->nlmsg_seq = NL_AUTO_SEQ;
-	nl_complete_msg(door->sock, msg);
-	ret = nl_send(door->sock, msg);
+	nl_complete_msg(sock, msg);
+	ret = nl_send(sock, msg);
 	if (ret < 0)
 		return explain_libnl(door, ret, "sending to the kernel");
-	return collect(door, h->nlmsg_seq, kept);
+	return collect(door, sock, h->nlmsg_seq, kept);
+}
+
+static int transact(struct door *door, struct nl_msg *msg, struct kept *kept)
+{
+	int ret = open_door(door);
+
+	return ret ? ret : transact_by(door, door->sock, msg, kept);
 }
 
 int door_do(struct door *door, struct nl_msg *msg, door_msg_fn fn, void *arg)
@@ -380,6 +384,17 @@ static int join_notify(struct door *door, struct nl_sock *sock)
 	return group < 0 ? explain_libnl(door, group, "joining the group \"notify\"") : 0;
 }
 
+/* A socket for events, which hears when the module goes. */
+static int open_events(struct door *door)
+{
+	door->events = open_socket();
+	if (!door->events)
+		return explain(door, -errno, NULL);
+	nl_socket_set_buffer_size(door->events, EVENT_BUFFER, 0);
+	/* First, since it asks by this socket: no event may come before the answer. */
+	return join_notify(door, door->events);
+}
+
 int door_listen(struct door *door, const char *name)
 {
 	int ret = open_door(door), group;
@@ -389,17 +404,31 @@ int door_listen(struct door *door, const char *name)
 	group = genl_ctrl_resolve_grp(door->sock, REPATH_GENL_NAME, name);
 	if (group < 0)
 		return explain_libnl(door, group, "looking up the multicast group");
-	door->events = open_socket();
-	if (!door->events)
-		return explain(door, -errno, NULL);
-	nl_socket_set_buffer_size(door->events, EVENT_BUFFER, 0);
-	nl_socket_set_nonblocking(door->events);
-	/* First, since it asks by this socket: no event may come before the answer. */
-	ret = join_notify(door, door->events);
+	ret = open_events(door);
 	if (ret)
 		return ret;
+	nl_socket_set_nonblocking(door->events);
 	ret = nl_socket_add_membership(door->events, group);
 	return ret ? explain_libnl(door, ret, "joining the multicast group") : 0;
+}
+
+int door_listen_all(struct door *door)
+{
+	struct nl_msg *msg = door_request(REPATH_CMD_LISTEN);
+	struct kept kept = { 0 };
+	int ret = open_door(door);
+
+	if (!ret)
+		ret = open_events(door);
+	if (!ret) {
+		nlmsg_hdr(msg)->nlmsg_flags |= NLM_F_REQUEST | NLM_F_ACK;
+		/* An event that comes before the answer is of before we listened. */
+		ret = transact_by(door, door->events, msg, &kept);
+		nl_socket_set_nonblocking(door->events);
+	}
+	drop(&kept);
+	nlmsg_free(msg);
+	return ret;
 }
 
 int door_wait(struct door *door)

@@ -41,6 +41,7 @@ int door_dump(struct door *door, struct nl_msg *msg, door_msg_fn fn, void *arg);
  * the module was unloaded (the door is of no more use, but for door_wait), or -errno.
  */
 int door_listen(struct door *door, const char *group);
+int door_listen_all(struct door *door);	/* not to a group: LISTEN, with PIDs as we see them */
 int door_event_fd(const struct door *door);
 int door_events(struct door *door, door_msg_fn fn, void *arg);
 

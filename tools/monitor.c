@@ -107,7 +107,7 @@ static int wait_for_module(struct door *door)
 	print_event("module", "del", NULL);
 	err = door_wait(door);
 	if (!err)
-		err = door_listen(door, REPATH_MCGRP_MONITOR);
+		err = door_listen_all(door);
 	if (err)
 		return err == -EPROTONOSUPPORT ? -ENODEV : err;
 	print_event("module", "new", NULL);
@@ -138,7 +138,7 @@ int cmd_monitor(struct door *door, struct args *a)
 	if (!chosen)
 		chosen = (1u << WATCHED) - 1;
 
-	for (err = door_listen(door, REPATH_MCGRP_MONITOR); !err;) {
+	for (err = door_listen_all(door); !err;) {
 		struct pollfd fd = { .fd = door_event_fd(door), .events = POLLIN };
 
 		if (poll(&fd, 1, -1) < 0 && errno != EINTR)

@@ -39,6 +39,10 @@
  *                                        SINCE_NS? COUNT }
  *                                        one an InfiniBand port; COUNT: of its paths
  *
+ *   LISTEN                               events of the group "monitor" come to this socket by unicast,
+ *                                        until it is closed, of processes that its owner sees, by
+ *                                        their PIDs in his PID namespace; ENOBUFS as on the group
+ *
  * AN ADMINISTRATOR
  *   SUSPEND  DEV_NAME [TIMEOUT_MS FORCE DRY_RUN]        -> OP_ID
  *   RESUME   OP_ID|OLD_DEV_NAME [DEV_NAME TIMEOUT_MS]   -> OP_ID
@@ -104,8 +108,7 @@
  * the thousand queue pairs that it makes.
  * MULTICAST GROUP "notice": EV_NOTICE DEV_INDEX DEV_NAME PORT [NOTICE]: what was believed and not
  * heard before, for RELAY in guests; without NOTICE: the subscription is new, some may be missing.
- * PIDs in them are those of the initial PID namespace, and are, like COMM and REASON, told in the
- * initial network namespace only: elsewhere a listener may be in any PID namespace, and dumps.
+ * These are one message for all, in whatever PID namespace, and tell no PID, COMM or REASON: LISTEN does.
  * A listener that gets ENOBUFS has lost events and dumps again.
  *
  * The order of enumerators never changes once released; new ones are added at the end.
@@ -184,6 +187,8 @@ enum repath_cmd {
 	REPATH_CMD_EV_CYCLE,
 	REPATH_CMD_EV_REPATH,
 	REPATH_CMD_CYCLED,
+
+	REPATH_CMD_LISTEN,
 
 	__REPATH_CMD_MAX
 };

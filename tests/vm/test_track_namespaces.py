@@ -32,6 +32,48 @@ def inner(a):
     assert [qp.pop("age-s") for qp in chosen + mine] and chosen == mine and not nobody, (chosen, mine, nobody)
 
 
+# A monitor in an inner PID namespace, and a process there, whose number there it prints.
+MONITORED = """repath -j monitor >/tmp/monitored &
+until grep -q event /tmp/monitored; do holdqp -b >/dev/null; done
+touch /tmp/monitors; until [ -e /tmp/outer ]; do sleep 0.1; done
+holdqp -q 1 -c >/tmp/inner2 & echo $!
+until grep -q } /tmp/inner2; do sleep 0.1; done; cat /tmp/inner2
+kill $!; wait $!
+until grep -q "process.*del.*pid.:$!," /tmp/monitored; do sleep 0.1; done"""
+
+
+def monitored(a):
+    """So do monitors, in the initial network namespace, too: each knows the processes that it sees, no others."""
+    outside = a.start("exec repath -j monitor")
+    a.run("holdqp -b >/dev/null; holdqp -b >/dev/null")
+    outside.wait_for('"event":"process","action":"del"')
+    job = a.start(f"exec unshare -p -f sh -c '{MONITORED}'")
+    a.wait_until("[ -e /tmp/monitors ]")
+    outer, numbers = tracking.hold(a, "-q 2 -c")
+    outer.kill()
+    outside.wait_for(f'"event":"process","action":"del".*"pid":{numbers["pid"]},')
+    a.run("touch /tmp/outer")
+    pid, inner_numbers = job.wait(60, check=False).splitlines()[:2]
+    pid, qpn = int(pid), json.loads(inner_numbers)["qpns"][0]
+
+    inside = [json.loads(line) for line in a.run("cat /tmp/monitored").splitlines()]
+    # The outer one's queue pairs are nobody's here, and it is no process.
+    mine = [event["qp"] for event in inside if event["event"] == "qp" and event["qp"]["qpn"] == qpn]
+    theirs = [event["qp"] for event in inside if event["event"] == "qp" and event["qp"]["qpn"] in numbers["qpns"]]
+    processes = [event["process"] for event in inside if event["event"] == "process"]
+    assert mine and {(qp.get("pid"), qp.get("comm")) for qp in mine} == {(pid, "holdqp")}, mine
+    assert theirs and not [qp for qp in theirs if "pid" in qp or "comm" in qp], theirs
+    assert processes and all("pid" in each for each in processes), processes
+    assert numbers["pid"] not in {each["pid"] for each in processes}, (numbers, processes)
+    # Out here both have numbers, those of here.
+    outside.wait_for(f'"event":"qp","action":"del".*"qpn":{qpn},')
+    seen = [event["qp"] for event in map(json.loads, outside.output().splitlines()) if event["event"] == "qp"]
+    assert {qp["pid"] for qp in seen if qp["qpn"] in numbers["qpns"]} == {numbers["pid"]}, seen
+    here = {qp["pid"] for qp in seen if qp["qpn"] == qpn}
+    assert len(here) == 1 and pid not in here, (pid, here)
+    outside.kill()
+
+
 # What a reader in another network namespace is shown of an exclusive device: nothing, or that there is none.
 SHOWING = ("device", "qp", "process", "qp pid {pid}", "process pid {pid}", "connection",
            "connection dev rxe0", "path", "path sm", "stats", "status", "adopt")
@@ -88,6 +130,7 @@ def test(bed):
     assert json.loads(a.run("unshare -p -f repath -j process")) == []
 
     inner(a)
+    monitored(a)
 
     # Shared: every network namespace sees every device.
     assert len(json.loads(a.run("unshare -n repath -j device"))) == 1
