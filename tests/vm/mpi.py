@@ -111,7 +111,8 @@ def move_in_the_middle(job, move):
     job.wait_rounds(3)
     before = job.rounds
     move()
-    assert job.job.running and job.rounds < before + 200, "it was over: this proves nothing"
+    assert job.job.running, f"it was over: this proves nothing\n{job.job.output()[-3000:]}"
+    assert job.rounds < before + 200, f"{job.rounds - before} rounds meanwhile: this proves nothing"
     job.wait_rounds(12)
 
 
