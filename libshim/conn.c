@@ -29,7 +29,18 @@ static bool query(const struct rp_conn *c, struct ibv_qp_attr *attr)
 	struct ibv_qp_init_attr init;
 
 	return c->qp->real && !RP_REAL(rp_real.ibv_query_qp(c->qp->real, attr,
-							    IBV_QP_STATE | IBV_QP_AV, &init));
+							    IBV_QP_STATE | IBV_QP_AV |
+							    IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE, &init));
+}
+
+/* In SQE what UC receives goes on, and its peer. */
+static bool has_failed(const struct rp_conn *c)
+{
+	struct ibv_qp_attr attr;
+
+	if (!atomic_load(&c->qp->failed))
+		return false;
+	return c->qp->qp.qp_type != IBV_QPT_UC || (query(c, &attr) && attr.qp_state == IBV_QPS_ERR);
 }
 
 /* The subnet manager may have had it moved to another path. On RoCE not every driver tells. */
@@ -57,7 +68,7 @@ void rp_conn_look(struct rp_conn *c)
 	c->was_error = c->has_path = false;
 	if (!query(c, &attr))
 		return;
-	c->was_error = attr.qp_state == IBV_QPS_ERR || attr.qp_state == IBV_QPS_SQE;
+	c->was_error = attr.qp_state == IBV_QPS_ERR;
 	note_path(c, &attr);
 }
 
@@ -92,6 +103,7 @@ void rp_conn_begin(struct rp_conn *c, bool mover)
 	c->inited = c->psn_chosen = c->told = c->early = c->informed = c->in_rts = false;
 	c->connected = c->peer_connected = c->aborting = c->dead = c->given_up = false;
 	c->peer_to_qpn = c->peer_to_psn = c->lookups = 0;
+	c->alt_told = false;
 	c->marker_old = c->marker_out;
 	c->heard_ns = 0;
 	c->due &= 1u << REPATH_MSG_ABORTED;
@@ -106,7 +118,7 @@ void rp_conn_begin(struct rp_conn *c, bool mover)
 		rp_conn_kill(c);
 		return;
 	}
-	if (c->was_error || atomic_load(&qp->failed)) {
+	if (c->was_error || has_failed(c)) {
 		conn_failed(c);
 		return;
 	}
@@ -130,6 +142,10 @@ void rp_qp_open_gate(struct rp_qp *qp)
 {
 	int ret;
 
+	if (qp->sqe) {
+		rp_sqe_flush(qp);	/* it stays closed */
+		return;
+	}
 	rp_lock(&qp->lock);
 	if (rp_counters)
 		rp_counters->replayed_sends += qp->sq.head - qp->sq.submitted;
@@ -164,6 +180,7 @@ void rp_conn_reset(struct rp_conn *c)
 	struct rp_qp *qp = c->qp;
 	int ret;
 
+	rp_conn_leave(c);
 	rp_lock(&qp->lock);
 	qp->recv_gate = true;
 	rp_unlock(&qp->lock);
@@ -186,6 +203,23 @@ void rp_conn_reset(struct rp_conn *c)
 	c->marker_out = false;
 	c->inited = false;
 	c->reset = true;
+}
+
+/* The module may have moved it to another path since the move began to be asked for, or the device itself. */
+void rp_conn_leave(struct rp_conn *c)
+{
+	struct rp_qp *qp = c->qp;
+	struct ibv_qp_attr attr;
+
+	/* In the midst of a move it is where that has taken it. */
+	if (((c->flushing || c->reset) && !c->in_rts) || !query(c, &attr))
+		return;
+	note_path(c, &attr);
+	rp_alternate_look(qp, &attr);
+	if (c->has_path)
+		qp->dest.lid = c->dlid;
+	if (attr.qp_state == IBV_QPS_SQE && qp->qp.qp_type == IBV_QPT_UC)
+		__atomic_store_n(&qp->qp.state, IBV_QPS_SQE, __ATOMIC_RELEASE);
 }
 
 /* Far from every PSN that may still be on its way: at least 2^22 from the last first PSN. */
@@ -264,7 +298,7 @@ static void conn_bury(struct rp_conn *c)
 	if (c->reset)
 		rp_drain_fail_all(qp, IBV_WC_RETRY_EXC_ERR);
 	rp_lock(&qp->lock);
-	qp->swallow = false;
+	qp->swallow = qp->sqe = false;
 	/* The device flushes what it is given in ERR, in order, after what it had. */
 	qp->as_is = true;
 	rp_qp_submit_recvs(qp);
@@ -321,15 +355,6 @@ void rp_conn_give_up(struct rp_conn *c)
 	rp_log(RP_LOG_ERR, "QP 0x%x: its connection is given up by force", c->qp->qp.qp_num);
 }
 
-/* The module may have moved it to another path since the move began to be asked for. */
-static void look_at_path(struct rp_conn *c)
-{
-	struct ibv_qp_attr attr;
-
-	if (query(c, &attr))
-		note_path(c, &attr);
-}
-
 /* Nothing comes from here any more: the device has nothing, and the gate is closed. */
 static void be_quiet(struct rp_conn *c)
 {
@@ -364,7 +389,7 @@ void rp_conn_step(struct rp_conn *c)
 	if (!c->drained)
 		rp_drain_step(c);
 	/* What is stuck may still be received; when the peer has stopped, nothing is any more. */
-	if (c->drained && !c->stuck && atomic_load(&c->qp->failed)) {
+	if (c->drained && !c->stuck && has_failed(c)) {
 		conn_failed(c);
 		return;
 	}
@@ -403,7 +428,6 @@ bool rp_conn_work(struct rp_conn *c)
 	if (!c->moving || c->aborting || c->dead)
 		return false;
 	if (c->quiet && c->peer_quiet && !c->reset && !c->mover) {
-		look_at_path(c);
 		rp_conn_reset(c);
 		c->inited = !rp_qp_to_init(c->qp);	/* else it fails again when it is connected */
 		return true;

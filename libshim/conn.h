@@ -78,6 +78,7 @@ enum rp_cycle {
  * @begun_ns: when the move began
  * @heard_ns: when the peer's module has had ABORT, whose answer may get lost; 0: it is being said
  * @path_mtu: that the path carries which was told last; 0: none was told
+ * @alt_told: the peer's INFO tells that the queue pair's alternate path leads to @alt_to now
  * @due: 1 << enum repath_msg, to be sent
  * @progress, @progress_ns: what of the send ring was retired when, to see that it is stuck
  */
@@ -111,6 +112,8 @@ struct rp_conn {
 	enum ibv_mtu path_mtu;
 	union ibv_gid peer_gid;
 	uint64_t peer_count;
+	bool alt_told;
+	struct rp_port alt_to;
 
 	uint64_t progress;
 	uint64_t progress_ns;
@@ -163,6 +166,8 @@ static inline bool rp_conn_peer_moves(const struct rp_conn *c)
 
 /* Before: is the queue pair in error, and by which path does it go? */
 void rp_conn_look(struct rp_conn *c);
+/* The last time that its device is as it was: what it has done by itself is so from now on. */
+void rp_conn_leave(struct rp_conn *c);
 /* Closes the gate. A peer's end also keeps the application from modifying the queue pair. */
 void rp_conn_begin(struct rp_conn *c, bool mover);
 /* Moves a queue pair without its peer, which hears nothing: it comes back as one whose peer has gone. */
@@ -213,6 +218,40 @@ int rp_qp_restore(struct rp_qp *qp);
 int rp_qp_hold_back(struct rp_qp *qp);
 /* To the peer's place; if that fails it is looked for again, or the connection is dead. */
 void rp_conn_connect(struct rp_conn *c);
+
+/* alternate.c: the alternate path of an owner, and his limit of the rate */
+/* Before the owner's is given to the device, and when it was. */
+void rp_alternate_real(struct rp_qp *qp, struct ibv_qp_attr *attr, int mask);
+void rp_alternate_set(struct rp_qp *qp, const struct ibv_qp_attr *real, int mask);
+/* Has the device migrated? Then that is the queue pair's path. Caller holds qp->control, or has its verbs. */
+void rp_alternate_look(struct rp_qp *qp, const struct ibv_qp_attr *is);
+/* Into what a query has told, the owner's. */
+void rp_alternate_query(const struct rp_qp *qp, struct ibv_qp_attr *attr);
+struct rp_port rp_place_of(const struct ibv_ah_attr *av);
+/* Why the device can not have it, or NULL. */
+const char *rp_alternate_lacks(const struct rp_qp *qp);
+/* Where it leads when the primary one leads to @to: NULL; or why that is not known. */
+const char *rp_alternate_leads(const struct rp_conn *c, const struct rp_port *to, struct rp_port *alt);
+void rp_alternate_drop(struct rp_qp *qp, const char *why);
+/* Of @attr, the queue pair's, those of the alternate path to @alt. */
+void rp_alternate_fill(struct ibv_qp_attr *attr, const struct rp_port *alt);
+/* In RTS again: alternate path and rate limit. */
+void rp_qp_extras(struct rp_qp *qp);
+void rp_qp_rate_limit(struct rp_qp *qp);
+
+/* ports.c: where the other ports of one who moves are; after the keys in the blob of INFO */
+unsigned int rp_ports_info(const struct rp_conn *c, void *blob, unsigned int room);
+void rp_ports_take(struct rp_conn *c, const struct rp_ctl_peer_msg *m);
+
+/* sqe.c */
+void rp_sqe_set(struct rp_qp *qp, bool sqe);
+/* Completes what is kept as flushed. */
+void rp_sqe_flush(struct rp_qp *qp);
+/* The owner's modify in SQE: what the device is to be asked for; 0 or EINVAL. */
+int rp_sqe_modify(const struct rp_qp *qp, struct ibv_qp_attr *attr, int *mask);
+void rp_sqe_end(struct rp_qp *qp);
+/* Of one that is connected to nobody: it may have failed, and nobody asked. */
+void rp_sqe_look(struct rp_qp *qp);
 
 /* drain.c */
 void rp_drain_harvest(struct rp_context *ctx);

@@ -24,6 +24,8 @@ bool rp_conn_connectable(const struct rp_qp *qp)
 	/* The application may modify it meanwhile; after the state its attributes are there. */
 	enum ibv_qp_state state = __atomic_load_n(&qp->qp.state, __ATOMIC_ACQUIRE);
 
+	if (qp->qp.qp_type == IBV_QPT_UC && state == IBV_QPS_SQE)
+		return true;
 	return (qp->qp.qp_type == IBV_QPT_RC || qp->qp.qp_type == IBV_QPT_UC) &&
 	       (state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD);
 }

@@ -76,11 +76,31 @@ static void by_path_before(const struct rp_conn *c, struct ibv_ah_attr *av)
 		av->dlid = c->dlid;
 }
 
+/* One that has never been told to send takes its alternate path with RTR only. */
+static int to_rtr_by(struct rp_qp *qp, struct ibv_qp_attr *attr, int mask, const struct rp_port *alt)
+{
+	int ret;
+
+	if (!qp->alternate || qp->qp.state != IBV_QPS_RTR)
+		return rp_qp_modify_real(qp, attr, mask);
+	rp_alternate_fill(attr, alt);
+	ret = rp_qp_modify_real(qp, attr, mask | IBV_QP_ALT_PATH);
+	if (!ret)
+		return 0;
+	ret = rp_qp_modify_real(qp, attr, mask);
+	if (!ret)
+		rp_alternate_drop(qp, "the device does not take it");
+	return ret;
+}
+
 static int to_rtr(struct rp_conn *c)
 {
+	struct rp_port to, alt = { 0 };
+	const char *nowhere = NULL;
 	struct rp_qp *qp = c->qp;
 	struct ibv_qp_attr attr = qp->attr;
 	int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	int ret;
 
 	if (qp->qp.qp_type == IBV_QPT_RC)
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
@@ -99,7 +119,20 @@ static int to_rtr(struct rp_conn *c)
 		if (!c->wrong_path)
 			by_path(&c->to, &attr.ah_attr);
 	}
-	return rp_qp_modify_real(qp, &attr, mask);
+	to = rp_place_of(&attr.ah_attr);
+	if (qp->other)
+		nowhere = rp_alternate_leads(c, &to, &alt);
+	qp->other &= !nowhere;
+	if (qp->alternate && !nowhere)
+		nowhere = rp_alternate_lacks(qp);
+	if (qp->alternate && nowhere)
+		rp_alternate_drop(qp, nowhere);
+	ret = to_rtr_by(qp, &attr, mask, &alt);
+	if (ret)
+		return ret;
+	qp->dest = to;
+	qp->alt_dest = alt;
+	return 0;
 }
 
 static int to_rts(struct rp_conn *c)
@@ -149,6 +182,8 @@ void rp_conn_connect(struct rp_conn *c)
 		return;
 	}
 	c->in_rts = true;
+	rp_qp_extras(c->qp);
+	rp_sqe_set(c->qp, c->qp->qp.state == IBV_QPS_SQE);
 	rp_log(RP_LOG_INFO, "QP 0x%x is now 0x%x, connected to 0x%x, PSN 0x%x/0x%x",
 	       c->qp->qp.qp_num, c->qp->real->qp_num, c->peer_qpn, c->psn, c->peer_psn);
 }

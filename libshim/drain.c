@@ -202,6 +202,7 @@ bool rp_drain_flush(struct rp_conn *c)
 	int ret;
 
 	if (!c->flushing) {
+		rp_conn_leave(c);
 		make_room_to_flush(c);
 		rp_lock(&qp->lock);
 		qp->recv_gate = true;

@@ -108,6 +108,8 @@ static void send_due(struct rp_peer *peer, enum repath_msg type)
 			return;
 		if (type == REPATH_MSG_INFO && !rp_keys_info(first, blob, &len))
 			return;
+		if (type == REPATH_MSG_INFO)
+			len += rp_ports_info(first, blob + len, sizeof(blob) - len);
 		m = rp_message_new(peer, type, n, blob, len);
 		if (!m)
 			return;		/* the bits stay: tried again at the next tick */

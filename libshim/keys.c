@@ -235,16 +235,26 @@ static int make_map(struct rp_peer *peer, struct rp_keyset *ks)
 	return 0;
 }
 
-/* Sizes add up: the blob is as long as it says. */
-static bool well_formed(const void *blob, unsigned int len)
+unsigned int rp_keys_length(const void *blob, unsigned int len)
 {
 	const struct rp_keys_wire *w = blob;
 	uint64_t n;
 
 	if (len < sizeof(*w) || ntohl(w->magic) != RP_KEYS_MAGIC)
-		return false;
+		return 0;
 	n = (uint64_t)ntohl(w->set) + ntohl(w->windows) + ntohl(w->removed);
-	return n * sizeof(w->key[0]) == len - sizeof(*w) && ntohl(w->from) <= ntohl(w->to);
+	n = sizeof(*w) + n * sizeof(w->key[0]);
+	return n <= len ? n : 0;
+}
+
+/* Sizes add up: the blob is as long as it says, but for what INFO tells of ports (ports.c). */
+static bool well_formed(const struct rp_ctl_peer_msg *m)
+{
+	const struct rp_keys_wire *w = m->blob;
+	const unsigned int len = rp_keys_length(w, m->blob_len);
+
+	return len && (len == m->blob_len || m->type == REPATH_MSG_INFO) &&
+	       ntohl(w->from) <= ntohl(w->to);
 }
 
 /* The connections that a message names use this table; NULL: the device's own keys. */
@@ -302,7 +312,7 @@ void rp_keys_take(struct rp_peer *peer, const struct rp_ctl_peer_msg *m, struct 
 	struct rp_keyset *ks;
 
 	memset(ack, 0, sizeof(*ack));
-	if (!well_formed(m->blob, m->blob_len)) {
+	if (!well_formed(m)) {
 		rp_log(RP_LOG_ERR, "peer %u: key table not understood", peer->id);
 		return;
 	}

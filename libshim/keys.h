@@ -43,6 +43,8 @@ struct rp_keys_ack {
 };
 
 /* keys.c: what peers have told. All on the control thread. */
+/* How much of a blob is a table of keys. */
+unsigned int rp_keys_length(const void *blob, unsigned int len);
 void rp_keys_take(struct rp_peer *peer, const struct rp_ctl_peer_msg *m, struct rp_keys_ack *ack);
 void rp_keys_forget_peer(struct rp_peer *peer);
 /* Requests with keys of a table that does not come are failed after a while. */

@@ -82,6 +82,7 @@ int rp_lacking_check(struct rp_context *ctx, char *why, size_t room)
 	SLOT(create_cq_ex, ANY(cq, cqs, it->is_ex));
 	SLOT(create_srq_ex, ANY(srq, srqs, it->ex));
 	SLOT(create_qp_ex, ANY(qp, qps, it->ex));
+	SLOT(modify_qp_rate_limit, ANY(qp, qps, it->pace.rate_limit));
 	OP(req_notify_cq, ANY(cq, cqs, rp_cq_armed(it) != RP_ARMED_NOT));
 	OP(post_srq_recv, !list_empty(&ctx->srqs));
 	OP(alloc_mw, !list_empty(&ctx->mws));

@@ -186,6 +186,8 @@ int rp_real_sgid(const struct rp_context *ctx, int port, int index);
 /* pkeys.c: the same of P_Keys */
 int rp_real_pkey(const struct rp_context *ctx, int port, int index);
 int rp_virtual_pkey(const struct rp_context *ctx, int port, int index);
+/* Has the port the P_Key that the application knows by this index? */
+bool rp_pkey_is_there(const struct rp_context *ctx, int port, int index);
 void rp_pkeys_free(struct rp_context *ctx);
 
 /* channel.c */

@@ -210,6 +210,7 @@ static void rec_in(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
 			rp_conn_usable(c);
 		}
 		rp_conn_inform(c, m, r, false);
+		rp_ports_take(c, m);
 		c->peer_mover = false;
 		/* By this INFO, or by one from a device that this end has given up since. */
 		if (r->flags & REPATH_REC_CONNECTED && REPATH_REC_ECHO(r->flags) == (c->psn & 31))

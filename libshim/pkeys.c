@@ -55,6 +55,16 @@ int rp_virtual_pkey(const struct rp_context *ctx, int port, int index)
 	return index;
 }
 
+bool rp_pkey_is_there(const struct rp_context *ctx, int port, int index)
+{
+	const struct rp_pkeys *p = of_port(ctx, port);
+	__be16 key;
+
+	if (!p || !p->map || index < 0 || index >= p->n || !p->key[index])
+		return true;	/* not known to be another one's */
+	return !RP_REAL(rp_real.ibv_query_pkey(ctx->real, port, p->map[index], &key)) && key == p->key[index];
+}
+
 static void save_port(struct rp_pkeys *p, __be16 *table, int n)
 {
 	int i;

@@ -363,7 +363,15 @@ int post_other_send(struct rp_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 {
 	int ret;
 
-	return post_moved_send(qp, wr, bad, &ret) ? ret : post_send_list(qp, wr, bad);
+	if (post_moved_send(qp, wr, bad, &ret))
+		return ret;
+	ret = post_send_list(qp, wr, bad);
+	if (unlikely(qp->sqe)) {
+		rp_unlock(&qp->lock);	/* the CQ's comes first */
+		rp_sqe_flush(qp);
+		rp_lock(&qp->lock);
+	}
+	return ret;
 }
 
 int rp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)

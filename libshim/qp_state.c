@@ -53,8 +53,12 @@ static void record(struct rp_qp *qp, const struct ibv_qp_attr *a, int mask)
 	if (mask & IBV_QP_STATE && a->qp_state == IBV_QPS_RESET) {
 		memset(to, 0, sizeof(*to));
 		qp->attr_mask = 0;
+		qp->alternate = qp->other = false;
+		memset(&qp->pace, 0, sizeof(qp->pace));
 		return;
 	}
+	if (mask & IBV_QP_RATE_LIMIT)
+		memset(&qp->pace, 0, sizeof(qp->pace));
 #define RECORD(bit, field) do { if (mask & (bit)) to->field = a->field; } while (0)
 	RECORD(IBV_QP_STATE, qp_state);
 	RECORD(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
@@ -155,6 +159,10 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	ctx = to_rp_context(ibqp->context);
 	ret = enter_resolved(ctx, qp, &a, mask, &moved);
 	pthread_mutex_lock(&qp->control);
+	if (!ret)
+		ret = rp_sqe_modify(qp, &a, &mask);
+	if (!ret)
+		rp_alternate_real(qp, &a, mask);
 	if (ret)
 		;	/* not to be connected */
 	else if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
@@ -163,10 +171,16 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 		ret = modify(qp, &a, mask);
 	if (!ret) {
 		record(qp, attr, mask);
+		rp_alternate_set(qp, &a, mask);
 		if (mask & IBV_QP_AV && mask & IBV_QP_DEST_QPN)
 			set_destination(qp, attr, &a, moved);
 		if (mask & IBV_QP_STATE)
 			__atomic_store_n(&ibqp->state, attr->qp_state, __ATOMIC_RELEASE);
+		/* From SQE, if it had failed. */
+		if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTS)
+			atomic_store(&qp->failed, false);
+		if (mask & IBV_QP_STATE)
+			rp_sqe_end(qp);
 	}
 	pthread_mutex_unlock(&qp->control);
 	/* It may be connected to somebody else next. The control thread takes qp->control itself. */
@@ -191,8 +205,11 @@ int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	ret = RP_REAL(rp_real.ibv_query_qp(qp->real, attr, mask, init));
 	if (ret)
 		goto out;
+	if (qp->sqe && attr->qp_state == IBV_QPS_RTS)
+		attr->qp_state = attr->cur_qp_state = IBV_QPS_SQE;
 	if (mask & IBV_QP_STATE)
 		__atomic_store_n(&ibqp->state, attr->qp_state, __ATOMIC_RELEASE);
+	rp_alternate_look(qp, attr);
 	if (attr->cap.max_send_wr > qp->sq_extra)
 		attr->cap.max_send_wr -= qp->sq_extra;
 	if (init->cap.max_send_wr > qp->sq_extra)
@@ -202,7 +219,8 @@ int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	init->recv_cq = qp->init.recv_cq;
 	init->srq = qp->init.srq;
 	attr->pkey_index = rp_virtual_pkey(ctx, qp->attr.port_num, attr->pkey_index);
-	attr->alt_pkey_index = rp_virtual_pkey(ctx, qp->attr.alt_port_num, attr->alt_pkey_index);
+	attr->alt_pkey_index = rp_virtual_pkey(ctx, attr->alt_port_num, attr->alt_pkey_index);
+	rp_alternate_query(qp, attr);
 	/* Of a queue pair that was connected anew: what the application connected. */
 	if (!qp->readdressed)
 		goto out;
@@ -274,8 +292,19 @@ int ibv_query_ece(struct ibv_qp *ibqp, struct ibv_ece *ece)
 	return ret;
 }
 
+static int limit_rate(struct rp_context *ctx, struct rp_qp *qp, struct ibv_qp_rate_limit_attr *attr)
+{
+	int ret = RP_SLOT(ctx, modify_qp_rate_limit)(qp->real, attr);
+
+	if (ret)
+		return ret;
+	qp->pace = *attr;
+	qp->attr_mask &= ~IBV_QP_RATE_LIMIT;
+	return 0;
+}
+
 int rp_modify_qp_rate_limit(struct ibv_qp *ibqp, struct ibv_qp_rate_limit_attr *attr)
 {
-	ON_QP(ibqp, RP_SLOT(ctx, modify_qp_rate_limit)(qp->real, attr));
+	ON_QP(ibqp, limit_rate(ctx, qp, attr));
 	return ret;
 }

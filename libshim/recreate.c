@@ -196,6 +196,7 @@ int rp_recreate_open(struct rp_context *ctx, const char *name, char *why, size_t
 	const struct timespec pause = { .tv_nsec = POLL_NS };
 	uint64_t end = rp_now_ns() + READY_NS;
 	int ret = keep_gids_before(ctx);
+	bool late;
 
 	if (!ret)
 		ret = rp_context_recreate(ctx, name);
@@ -209,14 +210,18 @@ int rp_recreate_open(struct rp_context *ctx, const char *name, char *why, size_t
 	if (ret)
 		return ret;
 	for (;;) {
+		late = rp_now_ns() >= end;
 		ret = ports_active(ctx, why, room);
 		if (!ret)
 			ret = map_gids(ctx, why, room);
 		if (!ret)
 			ret = rp_pkeys_map(ctx, why, room);
+		/* Peers are told where they are; it goes without, too. */
+		if (!ret && !late && rp_alternates_wait(ctx))
+			ret = -EAGAIN;
 		if (!ret)
 			ret = rp_clock_enter(ctx, why, room);
-		if (ret != -EAGAIN || rp_now_ns() >= end)
+		if (ret != -EAGAIN || late)
 			return ret == -EAGAIN ? -ENETDOWN : ret;
 		nanosleep(&pause, NULL);
 	}
@@ -353,7 +358,14 @@ int rp_release_context(struct rp_context *ctx)
 
 	if (!ctx->real)
 		return 0;
+	list_for_each(qp, &ctx->qps, node) {
+		if (qp->conn && qp->conn->moving)
+			rp_conn_leave(qp->conn);
+		else
+			rp_sqe_look(qp);
+	}
 	save_gids(ctx);
+	rp_ports_save(ctx);	/* these two in this order */
 	rp_pkeys_save(ctx);
 	rp_clock_leave(ctx);
 	rp_drain_harvest(ctx);

@@ -21,6 +21,11 @@ int rp_recreate_objects(struct rp_context *ctx, char *why, size_t room);
 void rp_pkeys_save(struct rp_context *ctx);
 int rp_pkeys_map(struct rp_context *ctx, char *why, size_t room);
 
+/* ports.c: where the ports are, before the device is left. */
+void rp_ports_save(struct rp_context *ctx);
+/* alternate.c: does a port of an alternate path become ACTIVE yet? */
+bool rp_alternates_wait(struct rp_context *ctx);
+
 /*
  * 0; or -EOPNOTSUPP: the device is too small, or lacks a verb that is in use (lacking.c), and in @why for
  * what. Nothing was made on it yet.

@@ -141,6 +141,17 @@ struct rp_pkeys {
 };
 
 /**
+ * struct rp_port - where a port is reached, or was
+ * @lid: one of its LIDs; 0 on RoCE
+ * @gid: zero where a path has no GRH
+ */
+struct rp_port {
+	uint16_t lid;
+	uint8_t lmc;
+	union ibv_gid gid;
+};
+
+/**
  * struct rp_context - an open device
  * @vctx: what the application sees is &vctx.context
  * @real: the provider's, NULL while released
@@ -150,7 +161,8 @@ struct rp_pkeys {
  * @lkeys: virtual to real local keys; NULL while @epoch is 0
  * @sgid_map: virtual to real GID index by port (from 0); NULL: the same
  * @pkeys: by port (from 0)
- * @pkeys_saved: in this move
+ * @ports: addresses by port (from 0), as when the device was left
+ * @pkeys_saved: @pkeys and @ports were, in this move
  * @immovable: objects that forbid a move
  * @limits: the device's, which our extra depth respects
  * @limits_before: those of the device that its objects are from, while they are made anew
@@ -169,6 +181,7 @@ struct rp_context {
 	int *sgid_map[4];
 	int sgid_map_len;
 	struct rp_pkeys pkeys[4];
+	struct rp_port ports[4];
 	bool pkeys_saved;
 	struct ibv_gid_entry *gids;	/* the GID table as it was before the first move (recreate.c) */
 	int ngids;
@@ -350,6 +363,12 @@ static inline struct rp_slot *rp_ring_slot(const struct rp_ring *r, uint64_t ind
  * @rkeys: the peer's keys, virtual to real; NULL while the peer has not moved
  * @init: as asked for at creation, with our pd, CQs and SRQ
  * @attr, @attr_mask: everything set by ibv_modify_qp since RESET, virtual values
+ * @dest: where its path leads now
+ * @alternate: it has the alternate path that is in @attr
+ * @other: another place where its owner knows the peer by @alt_known, which is @alt_dest now: where an
+ *	alternate path leads, or the path led before it migrated
+ * @sqe: in SQE for its owner, as a device before had it; this one has it in RTS and is given no sends
+ * @pace: as last set by ibv_modify_qp_rate_limit(); 0: by ibv_modify_qp, or not at all
  * @recvs_done: messages that consumed a receive, since the last RESET by the application
  * @sq_extra: send requests that the device has beyond init.cap.max_send_wr
  * @readdressed: the device's AV or destination is not what the application set
@@ -397,6 +416,9 @@ struct rp_qp {
 	struct ibv_qp_init_attr_ex init;
 	struct ibv_qp_attr attr;
 	int attr_mask;
+	struct rp_port dest, alt_dest, alt_known;
+	bool alternate, other, sqe;
+	struct ibv_qp_rate_limit_attr pace;
 	unsigned int async_events_unacked;
 	unsigned int sq_extra;
 	unsigned int sig_all;		/* IBV_SEND_SIGNALED when every request is */

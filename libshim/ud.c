@@ -279,23 +279,26 @@ static int to_state(struct rp_qp *qp, enum ibv_qp_state state, int mask)
 
 int rp_ud_restore(struct rp_qp *qp)
 {
-	enum ibv_qp_state state = qp->qp.state;
+	enum ibv_qp_state state = qp->qp.state == IBV_QPS_SQE ? IBV_QPS_RTS : qp->qp.state;
 	int ret;
 
 	if (state == IBV_QPS_RESET)
 		return 0;
+	rp_sqe_set(qp, qp->qp.state == IBV_QPS_SQE);
 	ret = to_state(qp, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
 	if (!ret)
 		ret = attach_again(qp);
-	if (!ret && state != IBV_QPS_ERR && state != IBV_QPS_SQE)
+	if (!ret && state != IBV_QPS_ERR)
 		ret = rp_qp_replay_recvs(qp);
 	if (!ret && (state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD))
 		ret = to_state(qp, IBV_QPS_RTR, 0);
 	if (!ret && (state == IBV_QPS_RTS || state == IBV_QPS_SQD))
 		ret = to_state(qp, IBV_QPS_RTS, IBV_QP_SQ_PSN);
+	if (!ret && (state == IBV_QPS_RTS || state == IBV_QPS_SQD))
+		rp_qp_rate_limit(qp);
 	if (!ret && state == IBV_QPS_SQD)
 		ret = to_state(qp, IBV_QPS_SQD, 0);
-	if (!ret && (state == IBV_QPS_ERR || state == IBV_QPS_SQE)) {
+	if (!ret && state == IBV_QPS_ERR) {
 		qp->swallow = true;	/* what the device tells of it was told when it happened */
 		ret = to_state(qp, IBV_QPS_ERR, 0);
 		rp_async_take(to_rp_context(qp->qp.context));

@@ -226,10 +226,20 @@ static void address_now(struct rp_qp *qp, uint8_t to[16])
 	int i;
 
 	for (i = 0; real && i < 16; i++)
-		if (!RP_REAL(rp_real.ibv_query_gid(real, 1, i, &gid)) && gid.raw[0]) {
+		if (!RP_REAL(rp_real.ibv_query_gid(real, qp->attr.port_num, i, &gid)) && gid.raw[0]) {
 			memcpy(to, &gid, sizeof(gid));
 			return;
 		}
+}
+
+static uint32_t lid_now(struct rp_qp *qp)
+{
+	struct ibv_context *real = rp_qp_context(qp)->real;
+	struct ibv_port_attr port = { 0 };
+
+	if (real)
+		RP_REAL(rp_real.ibv_query_port(real, qp->attr.port_num, (void *)&port));
+	return port.lid;
 }
 
 static bool is_plugged(const char *name)
@@ -369,7 +379,7 @@ int rp_ctl_peer_send(uint32_t peer_id, enum repath_msg type, uint64_t msg_id,
 		w->end[n++].dest = qp->attr.dest_qp_num;
 		w->from = rp_qp_context(qp);
 		address_now(qp, w->msg.gid);
-		w->msg.lid = fake.peer_lid;
+		w->msg.lid = fake.peer_lid ? fake.peer_lid : lid_now(qp);
 	}
 	w->unplugged = w->from && !is_plugged(w->from->name);
 	w->peer_id = peer_id;

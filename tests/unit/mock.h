@@ -25,7 +25,7 @@
 	X(create_rwq_ind_table) X(destroy_rwq_ind_table) X(create_counters)			\
 	X(destroy_counters) X(attach_counters_point_flow) X(read_counters)			\
 	X(create_flow_action_esp) X(modify_flow_action_esp) X(destroy_flow_action)		\
-	X(ibv_create_flow) X(ibv_destroy_flow)
+	X(ibv_create_flow) X(ibv_destroy_flow) X(modify_qp_rate_limit)
 #define MOCK_OPS(X)								\
 	X(alloc_mw) X(bind_mw) X(dealloc_mw) X(poll_cq) X(req_notify_cq) X(post_srq_recv)	\
 	X(post_send) X(post_recv)
@@ -44,6 +44,10 @@ enum mock_verb { MOCK_SLOTS(MOCK_VERB) MOCK_OPS(MOCK_VERB) MOCK_VERBS };
  * @without: MOCK_WITHOUT() of verbs that it has not
  * @max_qp_wr, @max_cqe: the device's limits; @limits: all it says, where not zero
  * @down: the port is not ACTIVE
+ * @ports: how many; 1
+ * @lid: of the first port; each of the others has the sixteenth behind that of the one before; none
+ * @no_apm: queue pairs take no alternate path
+ * @max_rate: the largest rate limit; any
  * @clock_khz: rate of the stamps of completions; 156250
  * @hidden_clock: they are there, and nobody can ask what time it is
  */
@@ -52,7 +56,10 @@ struct mock_plug {
 	uint32_t first_qpn, first_key;
 	unsigned int gid_shift;
 	uint16_t pkeys[MOCK_PKEYS];
-	bool no_ipv4, down;
+	bool no_ipv4, down, no_apm;
+	int ports;
+	uint16_t lid;
+	uint32_t max_rate;
 	int max_qp_wr, max_cqe;
 	struct ibv_device_attr limits;
 	uint64_t without;
@@ -108,6 +115,15 @@ void mock_path(uint32_t qpn, uint16_t *dlid, uint8_t *sl, uint8_t *rate);
 void mock_set_path(uint32_t qpn, uint16_t dlid, uint8_t sl, uint8_t rate);
 /* All ports have so many low bits of their LIDs for paths. */
 void mock_lmc(unsigned int lmc);
+/*
+ * The paths of all queue pairs of a device lead nowhere any more: those that are ARMED migrate, and their
+ * peers when they hear of them. How many did.
+ */
+unsigned int mock_cut(const char *device);
+/* A failed request takes queue pairs of UD and UC to SQE, as a device should, and not to ERR. */
+void mock_sqe(bool on);
+/* Rate limits of the queue pairs of a device, in all. */
+uint64_t mock_rates(const char *device);
 /* As a CQ was asked for last, by ibv_modify_cq(). */
 void mock_last_moderation(unsigned int *count, unsigned int *period);
 /* What a device was asked for, of the queue pair that was created last. */

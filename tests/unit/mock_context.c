@@ -43,6 +43,7 @@ void mock_fill_context(struct mock_context *c)
 	v->destroy_flow_action = mock_destroy_action;
 	v->ibv_create_flow = mock_create_flow;
 	v->ibv_destroy_flow = mock_destroy_flow;
+	v->modify_qp_rate_limit = mock_modify_qp_rate_limit;
 #define DROP(name) v->name = c->device->without & MOCK_WITHOUT(name) ? NULL : v->name;
 	MOCK_SLOTS(DROP)
 #undef DROP

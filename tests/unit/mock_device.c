@@ -34,12 +34,12 @@ static void put_device(struct mock_device *dev)
 	free(dev);
 }
 
-static void add_gid(struct mock_device *d, int index, int type, bool ipv4)
+static void add_gid(struct mock_device *d, int port, int index, int type, bool ipv4)
 {
 	struct ibv_gid_entry *e = &d->gids[d->ngids++];
 
 	e->gid_index = index;
-	e->port_num = 1;
+	e->port_num = port;
 	e->gid_type = type;
 	if (ipv4) {
 		e->gid.raw[10] = e->gid.raw[11] = 0xff;
@@ -50,6 +50,7 @@ static void add_gid(struct mock_device *d, int index, int type, bool ipv4)
 		e->gid.raw[0] = 0xfe;
 		e->gid.raw[1] = 0x80;
 		e->gid.raw[8] = 2;
+		e->gid.raw[9] = port - 1;
 		e->gid.raw[14] = d->index >> 8;
 		e->gid.raw[15] = d->index;
 	}
@@ -63,6 +64,7 @@ static int or_limit(int given, int usual)
 static int plug(const struct mock_plug *how)
 {
 	struct mock_device *d, **at;
+	int port;
 
 	if (mock_find_device(how->name))
 		return EEXIST;
@@ -91,9 +93,14 @@ static int plug(const struct mock_plug *how)
 	d->limits = how->limits;
 	d->without = how->without;
 	memcpy(d->pkeys, how->pkeys[0] ? how->pkeys : default_pkeys, sizeof(d->pkeys));
-	add_gid(d, how->gid_shift, IBV_GID_TYPE_ROCE_V2, false);
+	d->ports = how->ports ? how->ports : 1;
+	d->lid = how->lid;
+	d->no_apm = how->no_apm;
+	d->max_rate = how->max_rate;
+	for (port = 1; port <= d->ports; port++)
+		add_gid(d, port, how->gid_shift, IBV_GID_TYPE_ROCE_V2, false);
 	if (!how->no_ipv4)
-		add_gid(d, how->gid_shift + 1, IBV_GID_TYPE_ROCE_V2, true);
+		add_gid(d, 1, how->gid_shift + 1, IBV_GID_TYPE_ROCE_V2, true);
 	for (at = &mock.devices; *at; at = &(*at)->next)
 		;
 	*at = d;
@@ -152,7 +159,7 @@ void mock_add_ipv4(const char *name)
 	mock_lock();
 	d = mock_find_device(name);
 	if (d)
-		add_gid(d, d->gids[d->ngids - 1].gid_index + 1, IBV_GID_TYPE_ROCE_V2, true);
+		add_gid(d, 1, d->gids[d->ngids - 1].gid_index + 1, IBV_GID_TYPE_ROCE_V2, true);
 	mock_unlock();
 }
 

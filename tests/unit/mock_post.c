@@ -91,7 +91,7 @@ int mock_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	for (; wr; wr = wr->next) {
 		ret = mock_failing("post_send");
 		if (!ret && ibqp->state != IBV_QPS_RTS && ibqp->state != IBV_QPS_SQD &&
-		    ibqp->state != IBV_QPS_ERR)
+		    ibqp->state != IBV_QPS_ERR && ibqp->state != IBV_QPS_SQE)
 			ret = EINVAL;
 		if (!ret)
 			ret = keep(qp, wr);
@@ -102,6 +102,8 @@ int mock_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	}
 	if (ibqp->state == IBV_QPS_ERR)
 		mock_flush(qp);
+	else if (ibqp->state == IBV_QPS_SQE)
+		mock_flush_sends(qp);
 	else
 		pthread_cond_signal(&mock.wake);
 	mock_unlock();

@@ -192,7 +192,7 @@ static int required(const struct mock_qp *qp, enum ibv_qp_state from, enum ibv_q
 	if ((from == IBV_QPS_RTS || from == IBV_QPS_SQD) &&
 	    (to == IBV_QPS_RTS || to == IBV_QPS_SQD))
 		return 0;
-	return -1;
+	return from == IBV_QPS_SQE && to == IBV_QPS_RTS ? 0 : -1;
 }
 
 static void take(struct mock_qp *qp, const struct ibv_qp_attr *a, int mask)
@@ -215,22 +215,65 @@ static void take(struct mock_qp *qp, const struct ibv_qp_attr *a, int mask)
 	TAKE(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
 	TAKE(IBV_QP_SQ_PSN, sq_psn);
 	TAKE(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	TAKE(IBV_QP_ALT_PATH, alt_ah_attr);
+	TAKE(IBV_QP_ALT_PATH, alt_pkey_index);
+	TAKE(IBV_QP_ALT_PATH, alt_port_num);
+	TAKE(IBV_QP_ALT_PATH, alt_timeout);
 	TAKE(IBV_QP_PATH_MIG_STATE, path_mig_state);
 	TAKE(IBV_QP_DEST_QPN, dest_qp_num);
 #undef TAKE
+}
+
+bool mock_has_gid(const struct mock_device *d, const union ibv_gid *gid)
+{
+	int i;
+
+	for (i = 0; i < d->ngids; i++)
+		if (!memcmp(&d->gids[i].gid, gid, sizeof(*gid)))
+			return true;
+	return false;
 }
 
 /* Does a port that is there have the address? The kernel looks for its MAC, on RoCE. */
 static bool somebody_has(const union ibv_gid *gid)
 {
 	struct mock_device *d;
-	int i;
 
 	for (d = mock.devices; d; d = d->next)
-		for (i = 0; d->plugged && i < d->ngids; i++)
-			if (!memcmp(&d->gids[i].gid, gid, sizeof(*gid)))
-				return true;
+		if (d->plugged && mock_has_gid(d, gid))
+			return true;
 	return false;
+}
+
+static bool has_index(const struct mock_device *d, const struct ibv_ah_attr *av)
+{
+	int i;
+
+	for (i = 0; i < d->ngids; i++)
+		if (d->gids[i].gid_index == av->grh.sgid_index && d->gids[i].port_num == av->port_num)
+			return true;
+	return false;
+}
+
+/* IBA 1.2.1 vol 1, 17.2.8.1: what may be set when; ARMED is what the device makes of REARM. */
+static int check_alternate(struct mock_qp *qp, enum ibv_qp_state to, const struct ibv_qp_attr *a, int mask)
+{
+	struct mock_device *d = mock_context(qp->qp.context)->device;
+	bool state = mask & IBV_QP_PATH_MIG_STATE, path = mask & IBV_QP_ALT_PATH;
+
+	if ((state || path) && (to < IBV_QPS_RTR || qp->qp.qp_type == IBV_QPT_UD))
+		return EINVAL;
+	if (state && (to == IBV_QPS_RTR || a->path_mig_state == IBV_MIG_ARMED))
+		return EINVAL;
+	if (state && a->path_mig_state == IBV_MIG_REARM && !path && !qp->attr.alt_port_num)
+		return EINVAL;
+	if (!path)
+		return 0;
+	if (d->no_apm || a->alt_port_num < 1 || a->alt_port_num > d->ports ||
+	    a->alt_ah_attr.port_num != a->alt_port_num || !has_index(d, &a->alt_ah_attr) ||
+	    a->alt_pkey_index >= MOCK_PKEYS || !d->pkeys[a->alt_pkey_index])
+		return EINVAL;
+	return somebody_has(&a->alt_ah_attr.grh.dgid) ? 0 : ETIMEDOUT;
 }
 
 static int check_values(struct mock_qp *qp, const struct ibv_qp_attr *a, int mask)
@@ -238,7 +281,7 @@ static int check_values(struct mock_qp *qp, const struct ibv_qp_attr *a, int mas
 	struct mock_device *d = mock_context(qp->qp.context)->device;
 	int i;
 
-	if (mask & IBV_QP_PORT && a->port_num != 1)
+	if (mask & IBV_QP_PORT && (a->port_num < 1 || a->port_num > d->ports))
 		return EINVAL;
 	if (mask & IBV_QP_PKEY_INDEX && (a->pkey_index >= MOCK_PKEYS || !d->pkeys[a->pkey_index]))
 		return EINVAL;
@@ -263,6 +306,8 @@ static void reset(struct mock_qp *qp)
 	qp->sq.blocked_ns = 0;
 	qp->rq.head = qp->rq.next = qp->rq.tail = 0;
 	qp->life++;
+	qp->migrated = false;
+	qp->rate = 0;
 	memset(&qp->attr, 0, sizeof(qp->attr));
 }
 
@@ -283,6 +328,8 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *a, int mask)
 		ret = mock_failing("ibv_modify_qp_rtr");
 	if (!ret)
 		ret = check_values(qp, a, mask);
+	if (!ret)
+		ret = check_alternate(qp, to, a, mask);
 	if (ret)
 		goto out;
 	if (to == IBV_QPS_RESET) {
@@ -301,6 +348,64 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *a, int mask)
 out:
 	mock_unlock();
 	return ret;
+}
+
+/* The alternate path becomes the one that it sends by. */
+void mock_migrate(struct mock_qp *qp)
+{
+	struct ibv_qp_attr *a = &qp->attr;
+
+	a->ah_attr = a->alt_ah_attr;
+	a->port_num = a->alt_port_num;
+	a->pkey_index = a->alt_pkey_index;
+	a->timeout = a->alt_timeout;
+	a->path_mig_state = IBV_MIG_MIGRATED;
+	qp->migrated = true;
+	mock_async(qp->qp.context, IBV_EVENT_PATH_MIG, qp);
+}
+
+unsigned int mock_cut(const char *device)
+{
+	struct mock_qp *qp;
+	unsigned int n = 0;
+
+	mock_lock();
+	for (qp = mock.qps; qp; qp = qp->next)
+		if (mock_context(qp->qp.context)->device == mock_find_device(device) &&
+		    qp->attr.path_mig_state == IBV_MIG_ARMED) {
+			mock_migrate(qp);
+			n++;
+		}
+	mock_unlock();
+	return n;
+}
+
+int mock_modify_qp_rate_limit(struct ibv_qp *ibqp, struct ibv_qp_rate_limit_attr *attr)
+{
+	struct mock_qp *qp = (struct mock_qp *)ibqp;
+	uint32_t max = mock_context(ibqp->context)->device->max_rate;
+	int ret = EINVAL;
+
+	mock_lock();
+	if (ibqp->state == IBV_QPS_RTS && !attr->comp_mask && (!max || attr->rate_limit <= max)) {
+		qp->rate = attr->rate_limit + attr->max_burst_sz;
+		ret = 0;
+	}
+	mock_unlock();
+	return ret;
+}
+
+uint64_t mock_rates(const char *device)
+{
+	struct mock_qp *qp;
+	uint64_t sum = 0;
+
+	mock_lock();
+	for (qp = mock.qps; qp; qp = qp->next)
+		if (mock_context(qp->qp.context)->device == mock_find_device(device))
+			sum += qp->rate;
+	mock_unlock();
+	return sum;
 }
 
 int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *a, int mask,

@@ -32,7 +32,7 @@ int ibv_query_device(struct ibv_context *c, struct ibv_device_attr *attr)
 	attr->max_srq_wr = 4096;
 	attr->max_srq_sge = MOCK_SGE;
 	attr->max_pkeys = MOCK_PKEYS;
-	attr->phys_port_cnt = 1;
+	attr->phys_port_cnt = d->ports;
 #define GIVEN(field) do { if (d->limits.field) attr->field = d->limits.field; } while (0)
 	GIVEN(max_mr_size);
 	GIVEN(max_qp);
@@ -79,10 +79,12 @@ int mock_query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *a
 		.flags = IBV_QPF_GRH_REQUIRED,
 	};
 
-	if (port != 1)
+	if (port < 1 || port > device_of(c)->ports)
 		return EINVAL;
 	mock_lock();
 	a.state = device_of(c)->port;
+	if (device_of(c)->lid)
+		a.lid = device_of(c)->lid + 16 * (port - 1);
 	a.lmc = mock.lmc;
 	mock_unlock();
 	memcpy(attr, &a, len < sizeof(a) ? len : sizeof(a));
@@ -111,7 +113,7 @@ int ibv_query_gid(struct ibv_context *c, uint8_t port, int index, union ibv_gid 
 {
 	const struct ibv_gid_entry *e;
 
-	if (port != 1 || index < 0 || index >= MOCK_GIDS) {
+	if (port < 1 || port > device_of(c)->ports || index < 0 || index >= MOCK_GIDS) {
 		errno = EINVAL;
 		return -1;
 	}
@@ -172,7 +174,7 @@ int ibv_query_gid_type(struct ibv_context *c, uint8_t port, unsigned int index, 
 
 int ibv_query_pkey(struct ibv_context *c, uint8_t port, int index, __be16 *pkey)
 {
-	if (port != 1 || index < 0 || index >= MOCK_PKEYS) {
+	if (port < 1 || port > device_of(c)->ports || index < 0 || index >= MOCK_PKEYS) {
 		errno = EINVAL;
 		return -1;
 	}

@@ -36,6 +36,10 @@ struct mock_device {
 	uint16_t pkeys[MOCK_PKEYS];
 	struct ibv_device_attr limits;
 	uint64_t without;
+	int ports;
+	uint16_t lid;
+	bool no_apm;
+	uint32_t max_rate;
 	struct mock_device *next;
 };
 
@@ -191,6 +195,8 @@ struct mock_qp {
 	uint32_t life;			/* counts RESETs */
 	uint32_t sq_psn, rq_psn;	/* next */
 	bool has_ops;
+	bool migrated;			/* by itself: it sends by what was its alternate path */
+	uint32_t rate;
 	struct mock_group *groups;
 	struct mock_xrcd *xrcd;
 	struct mock_batch *batch;
@@ -226,7 +232,7 @@ struct mock_state {
 	struct mock_failure *failures;
 	unsigned int live[MOCK_OBJECTS];
 	unsigned int delay_us, retry_ms, overruns, strays, lmc;
-	bool stalled, hold_acks, lose_answers, null_mode;
+	bool stalled, hold_acks, lose_answers, null_mode, sqe;
 	uint64_t executed;
 	uint32_t asked_send_wr;
 	int asked_cqe;
@@ -297,6 +303,9 @@ struct ibv_cq_ex *mock_create_cq_ex(struct ibv_context *c, struct ibv_cq_init_at
 struct mock_qp *mock_find_qp(uint32_t qpn);
 struct mock_qp *mock_new_qp(struct ibv_context *c, struct ibv_pd *pd, struct ibv_qp_init_attr *a);
 struct ibv_qp *mock_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *attr);
+int mock_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
+void mock_migrate(struct mock_qp *qp);	/* caller holds the lock */
+bool mock_has_gid(const struct mock_device *d, const union ibv_gid *gid);
 
 /* mock_post.c */
 int mock_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
@@ -310,6 +319,7 @@ void mock_wr_init(struct mock_qp *qp);
 /* mock_worker.c; caller holds the lock */
 void mock_to_error(struct mock_qp *qp);
 void mock_flush(struct mock_qp *qp);
+void mock_flush_sends(struct mock_qp *qp);
 
 /* mock_srq.c */
 int mock_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);

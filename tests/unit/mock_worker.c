@@ -64,15 +64,21 @@ static void recv_done(struct mock_qp *qp, const struct mock_rqe *r, const struct
 	mock_cq_push(qp->qp.recv_cq, &e, solicited);
 }
 
-void mock_flush(struct mock_qp *qp)
+void mock_flush_sends(struct mock_qp *qp)
 {
-	const struct ibv_wc wc = { .status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV };
 	struct mock_sq *sq = &qp->sq;
-	struct mock_rq *rq = &qp->rq;
 
 	while (sq->acked < sq->head)
 		send_done(qp, sq->acked++, IBV_WC_WR_FLUSH_ERR);
 	sq->exec = sq->acked;
+}
+
+void mock_flush(struct mock_qp *qp)
+{
+	const struct ibv_wc wc = { .status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV };
+	struct mock_rq *rq = &qp->rq;
+
+	mock_flush_sends(qp);
 	for (; rq->next < rq->head; rq->next++)
 		recv_done(qp, &rq->ring[rq->next % rq->size], &wc, rq->next, false);
 }
@@ -91,7 +97,12 @@ static enum outcome fail(struct mock_qp *qp, enum ibv_wc_status status)
 	while (qp->sq.acked < qp->sq.exec)
 		send_done(qp, qp->sq.acked++, IBV_WC_SUCCESS);
 	send_done(qp, qp->sq.acked++, status);
-	mock_to_error(qp);
+	if (!mock.sqe || qp->qp.qp_type == IBV_QPT_RC) {
+		mock_to_error(qp);
+		return FAILED;
+	}
+	qp->qp.state = IBV_QPS_SQE;
+	mock_flush_sends(qp);
 	return FAILED;
 }
 
@@ -230,6 +241,21 @@ static bool same_partition(const struct mock_qp *a, const struct mock_qp *b)
 	return !((mock_qp_pkey(a) ^ mock_qp_pkey(b)) & 0x7fff);
 }
 
+static bool takes(const struct mock_qp *d)
+{
+	return d->qp.state == IBV_QPS_RTR || d->qp.state == IBV_QPS_RTS || d->qp.state == IBV_QPS_SQD ||
+	       d->qp.state == IBV_QPS_SQE;
+}
+
+/* A packet, and its acknowledgement: both are armed, or who gets it follows. */
+static void arm(struct mock_qp *qp, struct mock_qp *d)
+{
+	if (qp->attr.path_mig_state != IBV_MIG_MIGRATED && d->attr.path_mig_state != IBV_MIG_MIGRATED)
+		qp->attr.path_mig_state = d->attr.path_mig_state = IBV_MIG_ARMED;
+	else if (qp->migrated && d->attr.path_mig_state == IBV_MIG_ARMED)
+		mock_migrate(d);
+}
+
 static enum outcome execute_ud(struct mock_qp *qp, struct mock_wqe *w)
 {
 	char *data = mock_zalloc(w->bytes + 40);
@@ -243,8 +269,7 @@ static enum outcome execute_ud(struct mock_qp *qp, struct mock_wqe *w)
 	for (d = mock.qps; d; d = d->next) {
 		if (d->qp.qp_type != IBV_QPT_UD || d->attr.qkey != w->qkey || !same_partition(d, qp) ||
 		    !at_address(d, w) ||
-		    (d->qp.state != IBV_QPS_RTR && d->qp.state != IBV_QPS_RTS &&
-		     d->qp.state != IBV_QPS_SQD))
+		    !takes(d))
 			continue;
 		rq = receives(d);
 		if (rq->next < rq->head)
@@ -350,9 +375,10 @@ static struct mock_qp *responder(struct mock_qp *qp)
 
 	if (!d || d->qp.qp_type != qp->qp.qp_type || d->attr.dest_qp_num != qp->qp.qp_num)
 		return NULL;
-	if (d->qp.state != IBV_QPS_RTR && d->qp.state != IBV_QPS_RTS && d->qp.state != IBV_QPS_SQD)
+	if (!takes(d) || !same_partition(d, qp))
 		return NULL;
-	if (!same_partition(d, qp))
+	/* Its path may have been taken for it long ago. */
+	if (qp->migrated && !mock_has_gid(mock_context(d->qp.context)->device, &qp->attr.ah_attr.grh.dgid))
 		return NULL;
 	if (d->rq_psn != qp->sq_psn) {
 		mock.strays += !qp->sq.blocked_ns;
@@ -399,6 +425,7 @@ static enum outcome execute(struct mock_qp *qp, struct mock_wqe *w)
 	if (ret != DONE)
 		return ret;
 delivered:
+	arm(qp, d);
 	qp->sq.blocked_ns = 0;
 	qp->sq_psn = (qp->sq_psn + 1) & 0xffffff;
 	d->rq_psn = (d->rq_psn + 1) & 0xffffff;
@@ -452,6 +479,13 @@ static bool anything_waits(void)
 		    (qp->qp.state == IBV_QPS_SQD && qp->sq.acked < qp->sq.exec))
 			return true;
 	return false;
+}
+
+void mock_sqe(bool on)
+{
+	mock_lock();
+	mock.sqe = on;
+	mock_unlock();
 }
 
 bool mock_quiet(void)

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What an owner has set of a queue pair beside its path, and a RESET takes from it: an alternate path,
+ * to which the device migrates by itself, and a limit of its rate. Both ends come from RESET when either
+ * moves.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "conn.h"
+#include "objects.h"
+#include "recreate.h"
+
+struct rp_port rp_place_of(const struct ibv_ah_attr *av)
+{
+	struct rp_port place = { .lid = av->dlid };
+
+	if (av->is_global)
+		place.gid = av->grh.dgid;
+	return place;
+}
+
+static uint8_t own_lmc(const struct rp_qp *qp)
+{
+	struct ibv_port_attr port = { 0 };
+
+	RP_REAL(rp_real.ibv_query_port(rp_qp_context((struct rp_qp *)qp)->real, qp->attr.port_num,
+				       (void *)&port));
+	return port.lmc;
+}
+
+/* Is it a port's, by one of its LIDs? A LID may be a router's, behind which there are many. */
+static bool is_at(const struct rp_port *place, const struct rp_port *port, uint8_t lmc)
+{
+	return place->lid >> lmc == port->lid >> lmc &&
+	       !memcmp(&place->gid, &port->gid, sizeof(place->gid));
+}
+
+/* The same of its LIDs at another port. */
+static struct rp_port other_port(const struct rp_port *place, const struct rp_port *port, uint8_t lmc)
+{
+	const uint16_t bits = (1u << lmc) - 1;
+	struct rp_port to = *port;
+
+	if (to.lid)
+		to.lid = (to.lid & ~bits) | (place->lid & bits);
+	return to;
+}
+
+/* An owner knows a peer that has moved by where it was. */
+void rp_alternate_real(struct rp_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	const struct rp_port known = rp_place_of(&qp->attr.ah_attr), given = rp_place_of(&attr->alt_ah_attr);
+	struct rp_port to;
+	uint8_t lmc;
+
+	if (!(mask & IBV_QP_ALT_PATH) || mask & IBV_QP_AV || !qp->readdressed)
+		return;
+	lmc = own_lmc(qp);
+	if (is_at(&given, &known, lmc))
+		to = other_port(&given, &qp->dest, lmc);
+	else if (qp->other && is_at(&given, &qp->alt_known, lmc))
+		to = other_port(&given, &qp->alt_dest, lmc);
+	else
+		return;
+	rp_alternate_fill(attr, &to);
+}
+
+void rp_alternate_set(struct rp_qp *qp, const struct ibv_qp_attr *real, int mask)
+{
+	if (mask & IBV_QP_AV)
+		qp->dest = rp_place_of(&real->ah_attr);
+	if (!(mask & IBV_QP_ALT_PATH))
+		return;
+	qp->alternate = qp->other = true;
+	qp->alt_known = rp_place_of(&qp->attr.alt_ah_attr);
+	qp->alt_dest = rp_place_of(&real->alt_ah_attr);
+}
+
+void rp_alternate_fill(struct ibv_qp_attr *attr, const struct rp_port *alt)
+{
+	attr->alt_ah_attr.dlid = alt->lid;
+	if (attr->alt_ah_attr.is_global)
+		attr->alt_ah_attr.grh.dgid = alt->gid;
+}
+
+/* Does it send by its alternate path? */
+static bool on_alternate(const struct rp_qp *qp, const struct ibv_qp_attr *is)
+{
+	const struct ibv_ah_attr *now = &is->ah_attr, *alt = &qp->attr.alt_ah_attr;
+
+	return is->port_num == qp->attr.alt_port_num && now->dlid == qp->alt_dest.lid &&
+	       now->sl == alt->sl && now->src_path_bits == alt->src_path_bits &&
+	       !now->is_global == !alt->is_global &&
+	       (!alt->is_global || !memcmp(&now->grh.dgid, &qp->alt_dest.gid, sizeof(now->grh.dgid)));
+}
+
+static void forget(struct rp_qp *qp)
+{
+	qp->alternate = false;
+	memset(&qp->attr.alt_ah_attr, 0, sizeof(qp->attr.alt_ah_attr));
+	qp->attr.alt_pkey_index = 0;
+	qp->attr.alt_port_num = qp->attr.alt_timeout = 0;
+	qp->attr.path_mig_state = IBV_MIG_MIGRATED;
+}
+
+void rp_alternate_look(struct rp_qp *qp, const struct ibv_qp_attr *is)
+{
+	struct ibv_qp_attr *attr = &qp->attr;
+	struct rp_port left = qp->dest;
+
+	if (!qp->alternate || is->qp_state < IBV_QPS_RTR)
+		return;
+	attr->path_mig_state = is->path_mig_state;
+	if (is->path_mig_state != IBV_MIG_MIGRATED || !on_alternate(qp, is))
+		return;
+	rp_log(RP_LOG_INFO, "QP 0x%x has migrated to port %u", qp->qp.qp_num, attr->alt_port_num);
+	qp->dest = qp->alt_dest;
+	qp->alt_dest = left;
+	qp->alt_known = rp_place_of(&attr->ah_attr);
+	attr->ah_attr = attr->alt_ah_attr;
+	attr->pkey_index = attr->alt_pkey_index;
+	attr->port_num = attr->alt_port_num;
+	attr->timeout = attr->alt_timeout;
+	forget(qp);
+}
+
+void rp_alternate_query(const struct rp_qp *qp, struct ibv_qp_attr *attr)
+{
+	if (!qp->alternate && !qp->readdressed)
+		return;
+	attr->alt_ah_attr = qp->attr.alt_ah_attr;
+	attr->alt_pkey_index = qp->attr.alt_pkey_index;
+	attr->alt_port_num = qp->attr.alt_port_num;
+	attr->alt_timeout = qp->attr.alt_timeout;
+}
+
+void rp_alternate_drop(struct rp_qp *qp, const char *why)
+{
+	rp_log(RP_LOG_INFO, "QP 0x%x goes on without its alternate path: %s", qp->qp.qp_num, why);
+	forget(qp);
+}
+
+const char *rp_alternate_leads(const struct rp_conn *c, const struct rp_port *to, struct rp_port *alt)
+{
+	const struct rp_qp *qp = c->qp;
+	uint8_t lmc = own_lmc(qp);
+
+	*alt = qp->alt_dest;
+	if (is_at(alt, &qp->dest, lmc))
+		*alt = other_port(alt, to, lmc);
+	else if (c->alt_told)
+		*alt = c->alt_to;
+	/* The peer has not moved, or is there again; or it has migrated to where that path leads. */
+	else if (!is_at(to, &qp->dest, lmc) && !is_at(alt, to, lmc))
+		return "the peer has moved, and does not tell where that path leads now";
+	return NULL;
+}
+
+const char *rp_alternate_lacks(const struct rp_qp *qp)
+{
+	const struct rp_context *ctx = rp_qp_context((struct rp_qp *)qp);
+
+	if (qp->attr.alt_port_num > ctx->limits.phys_port_cnt)
+		return "the device has no such port";
+	if (!rp_pkey_is_there(ctx, qp->attr.alt_port_num, qp->attr.alt_pkey_index))
+		return "the device's port is not in that partition";
+	return NULL;
+}
+
+/* ib_modify_qp_is_ok(): from RTR on it can be set at any time. */
+static void restore_alternate(struct rp_qp *qp)
+{
+	struct ibv_qp_attr attr = qp->attr;
+	int mask = IBV_QP_ALT_PATH, ret;
+	char why[64];
+
+	if (attr.path_mig_state != IBV_MIG_MIGRATED) {
+		attr.path_mig_state = IBV_MIG_REARM;	/* ARMED follows */
+		mask |= IBV_QP_PATH_MIG_STATE;
+	}
+	rp_alternate_fill(&attr, &qp->alt_dest);
+	ret = rp_qp_modify_real(qp, &attr, mask);
+	if (!ret)
+		return;
+	snprintf(why, sizeof(why), "the device does not take it: %s", strerror(-ret));
+	rp_alternate_drop(qp, why);
+}
+
+void rp_qp_rate_limit(struct rp_qp *qp)
+{
+	struct rp_context *ctx = rp_qp_context(qp);
+	struct ibv_qp_attr attr = qp->attr;
+	int ret = 0;
+
+	if (qp->pace.rate_limit)
+		ret = -RP_REAL(RP_SLOT(ctx, modify_qp_rate_limit)(qp->real, &qp->pace));
+	else if (qp->attr_mask & IBV_QP_RATE_LIMIT && attr.rate_limit)
+		ret = rp_qp_modify_real(qp, &attr, IBV_QP_RATE_LIMIT);
+	if (ret)
+		rp_log(RP_LOG_ERR, "QP 0x%x goes on without its rate limit: the device does not take it: %s",
+		       qp->qp.qp_num, strerror(-ret));
+}
+
+void rp_qp_extras(struct rp_qp *qp)
+{
+	if (qp->qp.state == IBV_QPS_RTR)
+		return;		/* and it never sends; its alternate path came with RTR */
+	if (qp->alternate)
+		restore_alternate(qp);
+	rp_qp_rate_limit(qp);
+}
+
+/* One that the subnet manager is about to bring up, not one that has no cable. */
+static bool comes_up(struct rp_context *ctx, int port)
+{
+	struct ibv_port_attr p = { 0 };
+
+	return !RP_REAL(rp_real.ibv_query_port(ctx->real, port, (void *)&p)) &&
+	       (p.state == IBV_PORT_INIT || p.state == IBV_PORT_ARMED);
+}
+
+bool rp_alternates_wait(struct rp_context *ctx)
+{
+	bool wanted[5] = { false }, any = false;
+	struct rp_qp *qp;
+	int port;
+
+	list_for_each(qp, &ctx->qps, node)
+		if (qp->alternate && qp->attr.alt_port_num <= 4)
+			wanted[qp->attr.alt_port_num] = true;
+	for (port = 1; port <= 4; port++)
+		any |= wanted[port] && comes_up(ctx, port);
+	return any;
+}
