@@ -147,18 +147,18 @@ const char *rp_alternate_leads(const struct rp_conn *c, const struct rp_port *to
 	const struct rp_qp *qp = c->qp;
 	uint8_t lmc = own_lmc(qp);
 
-	*alt = qp->alt_dest;
-	if (is_at(alt, &qp->dest, lmc))
+	*alt = c->alt_from;
+	if (is_at(alt, &c->from, lmc))
 		*alt = other_port(alt, to, lmc);
 	else if (c->alt_told)
 		*alt = c->alt_to;
 	/* The peer has not moved, or is there again; or it has migrated to where that path leads. */
-	else if (!is_at(to, &qp->dest, lmc) && !is_at(alt, to, lmc))
+	else if (!is_at(to, &c->from, lmc) && !is_at(alt, to, lmc))
 		return "the peer has moved, and does not tell where that path leads now";
 	return NULL;
 }
 
-const char *rp_alternate_lacks(const struct rp_qp *qp)
+static const char *lacks(const struct rp_qp *qp)
 {
 	const struct rp_context *ctx = rp_qp_context((struct rp_qp *)qp);
 
@@ -182,8 +182,11 @@ static void restore_alternate(struct rp_qp *qp)
 	}
 	rp_alternate_fill(&attr, &qp->alt_dest);
 	ret = rp_qp_modify_real(qp, &attr, mask);
-	if (!ret)
+	if (!ret) {
+		rp_log(RP_LOG_INFO, "QP 0x%x has its alternate path by port %u, to LID %u",
+		       qp->qp.qp_num, attr.alt_port_num, attr.alt_ah_attr.dlid);
 		return;
+	}
 	snprintf(why, sizeof(why), "the device does not take it: %s", strerror(-ret));
 	rp_alternate_drop(qp, why);
 }
@@ -203,13 +206,31 @@ void rp_qp_rate_limit(struct rp_qp *qp)
 		       qp->qp.qp_num, strerror(-ret));
 }
 
-void rp_qp_extras(struct rp_qp *qp)
+void rp_alternate_again(struct rp_conn *c)
 {
-	if (qp->qp.state == IBV_QPS_RTR)
-		return;		/* and it never sends; its alternate path came with RTR */
-	if (qp->alternate)
+	struct rp_qp *qp = c->qp;
+	const char *nowhere;
+	struct rp_port alt;
+
+	if (!qp->other)
+		return;
+	nowhere = rp_alternate_leads(c, &qp->dest, &alt);
+	if (nowhere && !c->informed)
+		return;
+	qp->other = !nowhere;
+	if (!nowhere)
+		qp->alt_dest = alt;
+	if (!qp->alternate || c->alt_loaded)
+		return;
+	if (!nowhere)
+		nowhere = lacks(qp);
+	if (!nowhere && qp->qp.state == IBV_QPS_RTR)
+		nowhere = "it was not known in time where that leads";
+	c->alt_loaded = true;
+	if (nowhere)
+		rp_alternate_drop(qp, nowhere);
+	else
 		restore_alternate(qp);
-	rp_qp_rate_limit(qp);
 }
 
 /* One that the subnet manager is about to bring up, not one that has no cable. */

@@ -103,7 +103,9 @@ void rp_conn_begin(struct rp_conn *c, bool mover)
 	c->inited = c->psn_chosen = c->told = c->early = c->informed = c->in_rts = false;
 	c->connected = c->peer_connected = c->aborting = c->dead = c->given_up = false;
 	c->peer_to_qpn = c->peer_to_psn = c->lookups = 0;
-	c->alt_told = false;
+	c->alt_told = c->alt_loaded = c->left = false;
+	c->from = qp->dest;
+	c->alt_from = qp->alt_dest;
 	c->marker_old = c->marker_out;
 	c->heard_ns = 0;
 	c->due &= 1u << REPATH_MSG_ABORTED;
@@ -200,7 +202,7 @@ void rp_conn_reset(struct rp_conn *c)
 	qp->sq.submitted = atomic_load(&qp->sq.retired);
 	qp->rq.submitted = atomic_load(&qp->rq.retired);
 	rp_unlock(&qp->lock);
-	c->marker_out = false;
+	c->marker_out = c->alt_loaded = false;
 	c->inited = false;
 	c->reset = true;
 }
@@ -218,6 +220,12 @@ void rp_conn_leave(struct rp_conn *c)
 	rp_alternate_look(qp, &attr);
 	if (c->has_path)
 		qp->dest.lid = c->dlid;
+	/* It may be connected more than once in a move, to where the peer is said to be. */
+	if (!c->left) {
+		c->from = qp->dest;
+		c->alt_from = qp->alt_dest;
+		c->left = true;
+	}
 	if (attr.qp_state == IBV_QPS_SQE && qp->qp.qp_type == IBV_QPT_UC)
 		__atomic_store_n(&qp->qp.state, IBV_QPS_SQE, __ATOMIC_RELEASE);
 }
@@ -274,7 +282,7 @@ void rp_conn_inform(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
 
 void rp_conn_unusable(struct rp_conn *c)
 {
-	c->usable = c->told = c->in_rts = c->connected = c->peer_connected = false;
+	c->usable = c->told = c->in_rts = c->alt_loaded = c->connected = c->peer_connected = false;
 	c->psn_chosen = false;	/* an answer to the INFO that has gone out is to be known as such */
 	c->due &= ~(1u << REPATH_MSG_INFO | 1u << REPATH_MSG_CONNECTED);
 	rp_message_forget(c, REPATH_MSG_INFO);
@@ -417,6 +425,7 @@ bool rp_conn_finish(struct rp_conn *c)
 	if (!c->moving || !c->connected || !c->informed || !c->peer_connected)
 		return false;
 	rp_drain_settle(c);
+	rp_alternate_again(c);
 	rp_qp_open_gate(c->qp);
 	c->due &= 1u << REPATH_MSG_CONNECTED | 1u << REPATH_MSG_INFO;
 	conn_end(c);

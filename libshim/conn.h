@@ -78,6 +78,9 @@ enum rp_cycle {
  * @begun_ns: when the move began
  * @heard_ns: when the peer's module has had ABORT, whose answer may get lost; 0: it is being said
  * @path_mtu: that the path carries which was told last; 0: none was told
+ * @left: @from and @alt_from are where the queue pair's path and its other place (rp_qp::other) led when it
+ *	left them
+ * @alt_loaded: the device has the alternate path again
  * @alt_told: the peer's INFO tells that the queue pair's alternate path leads to @alt_to now
  * @due: 1 << enum repath_msg, to be sent
  * @progress, @progress_ns: what of the send ring was retired when, to see that it is stuck
@@ -112,8 +115,8 @@ struct rp_conn {
 	enum ibv_mtu path_mtu;
 	union ibv_gid peer_gid;
 	uint64_t peer_count;
-	bool alt_told;
-	struct rp_port alt_to;
+	bool left, alt_loaded, alt_told;
+	struct rp_port from, alt_from, alt_to;
 
 	uint64_t progress;
 	uint64_t progress_ns;
@@ -228,16 +231,17 @@ void rp_alternate_look(struct rp_qp *qp, const struct ibv_qp_attr *is);
 /* Into what a query has told, the owner's. */
 void rp_alternate_query(const struct rp_qp *qp, struct ibv_qp_attr *attr);
 struct rp_port rp_place_of(const struct ibv_ah_attr *av);
-/* Why the device can not have it, or NULL. */
-const char *rp_alternate_lacks(const struct rp_qp *qp);
-/* Where it leads when the primary one leads to @to: NULL; or why that is not known. */
+/* Where it leads when the primary one leads to @to: NULL; or why it is not to be had. */
 const char *rp_alternate_leads(const struct rp_conn *c, const struct rp_port *to, struct rp_port *alt);
+/*
+ * When the queue pair is connected: before either end sends, as what is sent first arms both. Where the
+ * peer is may not be known for certain until its INFO is there: again when it is.
+ */
+void rp_alternate_again(struct rp_conn *c);
 void rp_alternate_drop(struct rp_qp *qp, const char *why);
 /* Of @attr, the queue pair's, those of the alternate path to @alt. */
 void rp_alternate_fill(struct ibv_qp_attr *attr, const struct rp_port *alt);
-/* In RTS again: alternate path and rate limit. */
-void rp_qp_extras(struct rp_qp *qp);
-void rp_qp_rate_limit(struct rp_qp *qp);
+void rp_qp_rate_limit(struct rp_qp *qp);	/* in RTS again */
 
 /* ports.c: where the other ports of one who moves are; after the keys in the blob of INFO */
 unsigned int rp_ports_info(const struct rp_conn *c, void *blob, unsigned int room);

@@ -77,14 +77,17 @@ static void by_path_before(const struct rp_conn *c, struct ibv_ah_attr *av)
 }
 
 /* One that has never been told to send takes its alternate path with RTR only. */
-static int to_rtr_by(struct rp_qp *qp, struct ibv_qp_attr *attr, int mask, const struct rp_port *alt)
+static int to_rtr_by(struct rp_conn *c, struct ibv_qp_attr *attr, int mask, const struct rp_port *to)
 {
+	struct rp_qp *qp = c->qp;
+	struct rp_port alt;
 	int ret;
 
-	if (!qp->alternate || qp->qp.state != IBV_QPS_RTR)
+	if (!qp->alternate || qp->qp.state != IBV_QPS_RTR || rp_alternate_leads(c, to, &alt))
 		return rp_qp_modify_real(qp, attr, mask);
-	rp_alternate_fill(attr, alt);
+	rp_alternate_fill(attr, &alt);
 	ret = rp_qp_modify_real(qp, attr, mask | IBV_QP_ALT_PATH);
+	c->alt_loaded = !ret;
 	if (!ret)
 		return 0;
 	ret = rp_qp_modify_real(qp, attr, mask);
@@ -95,9 +98,8 @@ static int to_rtr_by(struct rp_qp *qp, struct ibv_qp_attr *attr, int mask, const
 
 static int to_rtr(struct rp_conn *c)
 {
-	struct rp_port to, alt = { 0 };
-	const char *nowhere = NULL;
 	struct rp_qp *qp = c->qp;
+	struct rp_port to;
 	struct ibv_qp_attr attr = qp->attr;
 	int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	int ret;
@@ -120,19 +122,10 @@ static int to_rtr(struct rp_conn *c)
 			by_path(&c->to, &attr.ah_attr);
 	}
 	to = rp_place_of(&attr.ah_attr);
-	if (qp->other)
-		nowhere = rp_alternate_leads(c, &to, &alt);
-	qp->other &= !nowhere;
-	if (qp->alternate && !nowhere)
-		nowhere = rp_alternate_lacks(qp);
-	if (qp->alternate && nowhere)
-		rp_alternate_drop(qp, nowhere);
-	ret = to_rtr_by(qp, &attr, mask, &alt);
-	if (ret)
-		return ret;
-	qp->dest = to;
-	qp->alt_dest = alt;
-	return 0;
+	ret = to_rtr_by(c, &attr, mask, &to);
+	if (!ret)
+		qp->dest = to;
+	return ret;
 }
 
 static int to_rts(struct rp_conn *c)
@@ -182,7 +175,9 @@ void rp_conn_connect(struct rp_conn *c)
 		return;
 	}
 	c->in_rts = true;
-	rp_qp_extras(c->qp);
+	if (c->qp->qp.state != IBV_QPS_RTR)
+		rp_qp_rate_limit(c->qp);
+	rp_alternate_again(c);
 	rp_sqe_set(c->qp, c->qp->qp.state == IBV_QPS_SQE);
 	rp_log(RP_LOG_INFO, "QP 0x%x is now 0x%x, connected to 0x%x, PSN 0x%x/0x%x",
 	       c->qp->qp.qp_num, c->qp->real->qp_num, c->peer_qpn, c->psn, c->peer_psn);

@@ -97,7 +97,7 @@ unsigned int rp_ports_info(const struct rp_conn *c, void *blob, unsigned int roo
 
 static void find(struct rp_conn *c, const struct ports_wire *w)
 {
-	const struct rp_port *alt = &c->qp->alt_dest;
+	const struct rp_port *alt = &c->alt_from;
 	static const union ibv_gid none;
 	const bool global = memcmp(&alt->gid, &none, sizeof(none));
 	uint32_t i, lmc;
@@ -121,7 +121,9 @@ void rp_ports_take(struct rp_conn *c, const struct rp_ctl_peer_msg *m)
 	const unsigned int at = rp_keys_length(m->blob, m->blob_len), len = m->blob_len - at;
 	const struct ports_wire *w = (const void *)((const char *)m->blob + at);
 
-	if (c->in_rts || !c->qp->other)
+	if (!c->left)
+		rp_conn_leave(c);	/* the peer has: it is not to migrate any more */
+	if (!c->qp->other)
 		return;
 	c->alt_told = false;
 	if (len >= sizeof(*w) && ntohl(w->magic) == PORTS_MAGIC && ntohl(w->n) <= PORTS_MAX &&

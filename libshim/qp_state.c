@@ -146,6 +146,17 @@ static int enter_resolved(struct rp_context *ctx, struct rp_qp *qp, struct ibv_q
 	}
 }
 
+/* It may have migrated, and the owner have heard that: then it is another path that he sets. */
+static void look_at_alternate(struct rp_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr is = { 0 };
+
+	if (!RP_REAL(rp_real.ibv_query_qp(qp->real, &is, IBV_QP_STATE | IBV_QP_AV | IBV_QP_ALT_PATH |
+					  IBV_QP_PATH_MIG_STATE, &init)))
+		rp_alternate_look(qp, &is);
+}
+
 int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
 	struct rp_qp *qp = to_rp_qp(ibqp);
@@ -161,6 +172,8 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	pthread_mutex_lock(&qp->control);
 	if (!ret)
 		ret = rp_sqe_modify(qp, &a, &mask);
+	if (!ret && qp->alternate && mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE))
+		look_at_alternate(qp);
 	if (!ret)
 		rp_alternate_real(qp, &a, mask);
 	if (ret)

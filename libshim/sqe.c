@@ -44,10 +44,17 @@ int rp_sqe_modify(const struct rp_qp *qp, struct ibv_qp_attr *attr, int *mask)
 
 void rp_sqe_end(struct rp_qp *qp)
 {
+	int ret;
+
 	if (!qp->sqe)
 		return;
-	rp_sqe_set(qp, false);
-	rp_qp_open_gate(qp);
+	rp_lock(&qp->lock);
+	qp->sqe = false;
+	ret = rp_qp_submit_sends(qp);	/* what was posted when it was about to end */
+	qp->gate = false;
+	rp_unlock(&qp->lock);
+	if (ret)
+		rp_drain_fail_all(qp, IBV_WC_GENERAL_ERR);
 }
 
 void rp_sqe_look(struct rp_qp *qp)

@@ -219,26 +219,26 @@ int rp_ctl_conns(void (*fn)(const struct rp_ctl_conn *c, void *arg), void *arg)
 }
 
 /* On the control thread, so that the device stays. */
-static void address_now(struct rp_qp *qp, uint8_t to[16])
+static void address_now(struct rp_qp *qp, int port, uint8_t to[16])
 {
 	struct ibv_context *real = rp_qp_context(qp)->real;
 	union ibv_gid gid;
 	int i;
 
 	for (i = 0; real && i < 16; i++)
-		if (!RP_REAL(rp_real.ibv_query_gid(real, qp->attr.port_num, i, &gid)) && gid.raw[0]) {
+		if (!RP_REAL(rp_real.ibv_query_gid(real, port, i, &gid)) && gid.raw[0]) {
 			memcpy(to, &gid, sizeof(gid));
 			return;
 		}
 }
 
-static uint32_t lid_now(struct rp_qp *qp)
+static uint32_t lid_now(struct rp_qp *qp, int number)
 {
 	struct ibv_context *real = rp_qp_context(qp)->real;
 	struct ibv_port_attr port = { 0 };
 
 	if (real)
-		RP_REAL(rp_real.ibv_query_port(real, qp->attr.port_num, (void *)&port));
+		RP_REAL(rp_real.ibv_query_port(real, number, (void *)&port));
 	return port.lid;
 }
 
@@ -367,6 +367,7 @@ int rp_ctl_peer_send(uint32_t peer_id, enum repath_msg type, uint64_t msg_id,
 {
 	struct work *w = fake_work_new(W_SEND), *copy;
 	unsigned int i, n = 0;
+	int port;
 
 	(void)bind;
 	for (i = 0; i < nrecs; i++) {
@@ -378,8 +379,10 @@ int rp_ctl_peer_send(uint32_t peer_id, enum repath_msg type, uint64_t msg_id,
 		w->end[n].number = qp->qp.qp_num;
 		w->end[n++].dest = qp->attr.dest_qp_num;
 		w->from = rp_qp_context(qp);
-		address_now(qp, w->msg.gid);
-		w->msg.lid = fake.peer_lid ? fake.peer_lid : lid_now(qp);
+		/* INFO is bound to a port; else the module says by which it was connected. */
+		port = type == REPATH_MSG_INFO ? qp->attr.port_num : 1;
+		address_now(qp, port, w->msg.gid);
+		w->msg.lid = fake.peer_lid ? fake.peer_lid : lid_now(qp, port);
 	}
 	w->unplugged = w->from && !is_plugged(w->from->name);
 	w->peer_id = peer_id;
@@ -516,7 +519,7 @@ static void resolve(uint32_t id, const struct rp_ctl_address *a)
 			place.qpn = s.row[i].real;
 		place.moved = s.row[i].epoch;
 		if (a->qp_type == IBV_QPT_UD && s.row[i].epoch)
-			address_now(s.row[i].qp, place.gid);
+			address_now(s.row[i].qp, 1, place.gid);
 		if (a->qp_type == IBV_QPT_UD && s.row[i].epoch && fake.moved_lid)
 			place.lid = fake.moved_lid;
 	}

@@ -265,6 +265,25 @@ static void migrated_unseen(const char *dev, bool idle)
 	close_pair();
 }
 
+/* It has migrated, and its owner loads the other path without having asked which one it has. */
+static void loaded_unseen(void)
+{
+	int i;
+
+	open_armed(IBV_QPT_RC, 2, NULL);
+	goes_by(0, 0);
+	CHECK_EQ(mock_cut("mock0"), 1);
+	goes_by(0, ALT_SL);
+	for (i = 0; i < 2; i++)
+		load(i, &to[i][0]);
+	goes_by(0, ALT_SL);
+	move("mock0");
+	goes_by(1, ALT_SL);
+	for (i = 0; i < 2; i++)
+		is_armed(i, &to[i][1], &to[i][0]);
+	close_pair();
+}
+
 /* Another device has no such port, and the peer's path leads nowhere; or it can not migrate. */
 static void lacking(struct mock_plug how)
 {
@@ -443,6 +462,7 @@ int main(void)
 	migrated_unseen("mock0", false);
 	migrated_unseen("mock1", false);
 	migrated_unseen("mock0", true);
+	loaded_unseen();
 	lacking((struct mock_plug){ .ports = 1 });
 	lacking((struct mock_plug){ .no_apm = true });
 	not_told();

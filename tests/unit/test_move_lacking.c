@@ -88,6 +88,7 @@ static void make(struct end *e)
 	CHECK(made.td && made.domain && made.null && made.cq && made.srq[0] && made.srq[1] &&
 	      made.qp && made.mw, "%s", strerror(errno));
 	CHECK_EQ(ibv_req_notify_cq(ibv_cq_ex_to_cq(made.cq), 0), 0);
+	CHECK_EQ(ibv_modify_qp_rate_limit(e->qp, &(struct ibv_qp_rate_limit_attr){ .rate_limit = 9 }), 0);
 }
 
 static void unmake(void)
@@ -124,6 +125,7 @@ static void refused(uint64_t without, const char *verb)
 static void bad_calls(struct end *e)
 {
 	struct ibv_modify_cq_attr slower = { .attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = { 4, 8 } };
+	struct ibv_qp_rate_limit_attr rate = { .rate_limit = 9 };
 	struct ibv_counters_init_attr counters = { 0 };
 	struct ibv_wq *none = NULL;
 	struct ibv_rwq_ind_table_init_attr table = { .ind_tbl = &none };
@@ -151,6 +153,7 @@ static void bad_calls(struct end *e)
 	struct ibv_port_attr port;
 
 	CHECK_EQ(ibv_modify_cq(e->cq, &slower), EOPNOTSUPP);
+	CHECK_EQ(ibv_modify_qp_rate_limit(e->qp, &rate), EOPNOTSUPP);
 	CHECK_EQ(ibv_query_rt_values_ex(e->ctx, &values), EOPNOTSUPP);
 	CHECK_EQ(ibv_req_notify_cq(e->cq, 0), EOPNOTSUPP);
 	/* As libibverbs does of a provider that never had it. */

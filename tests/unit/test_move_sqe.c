@@ -108,10 +108,12 @@ static void close_pair(void)
 static void fail(void)
 {
 	CHECK_EQ(post_recv(&e[1], 90, 0, 64), 0);
+	mock_stall(true);	/* until all are posted */
 	sends(10, false, IBV_SEND_SIGNALED);
 	sends(11, true, 0);
 	sends(12, false, 0);
 	sends(13, false, IBV_SEND_SIGNALED);
+	mock_stall(false);
 	expect(&e[1], 90, IBV_WC_SUCCESS);
 	while (!mock_quiet())
 		usleep(100);

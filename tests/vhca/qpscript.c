@@ -18,6 +18,7 @@
  *	left Q MIN			so many sends at least are not complete
  *	quiet Q MS			no completion comes
  *	event Q NAME [MS]		the next asynchronous event of the device
+ *	among Q NAME [MS]		... or one that comes after others
  *	noevent Q MS
  *	alt Q PORT SL [BITS]		load an alternate path over that port (of both) and rearm; BITS: path
  *					bits of both ends' LIDs
@@ -210,7 +211,7 @@ static int next_event(struct queue *q, int ms)
 	return event.event_type;
 }
 
-static int wait_event(char **w)
+static int wait_event(char **w, int among)
 {
 	struct queue *q = find(w[0]);
 	double end = end_of_wait(w[2]);
@@ -224,6 +225,8 @@ static int wait_event(char **w)
 		for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
 			if (events[i].value == type && !strcmp(events[i].name, w[1]))
 				return 0;
+		if (among && type >= 0)
+			continue;
 		fprintf(stderr, "got %s\n", type < 0 ? "no event" : ibv_event_type_str(type));
 		return -1;
 	}
@@ -371,7 +374,9 @@ static int run(char **w)
 	if (!strcmp(c, "drained"))
 		return drained(w);
 	if (!strcmp(c, "event"))
-		return wait_event(w);
+		return wait_event(w, 0);
+	if (!strcmp(c, "among"))
+		return wait_event(w, 1);
 	if (!strcmp(c, "noevent"))
 		return no_event(w);
 	if (!strcmp(c, "alt"))
