@@ -28,9 +28,7 @@ static bool query(const struct rp_conn *c, struct ibv_qp_attr *attr)
 {
 	struct ibv_qp_init_attr init;
 
-	return c->qp->real && !RP_REAL(rp_real.ibv_query_qp(c->qp->real, attr,
-							    IBV_QP_STATE | IBV_QP_AV |
-							    IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE, &init));
+	return c->qp->real && !RP_REAL(rp_real.ibv_query_qp(c->qp->real, attr, RP_LOOK_MASK, &init));
 }
 
 /* In SQE what UC receives goes on, and its peer. */

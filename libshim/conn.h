@@ -230,6 +230,7 @@ void rp_alternate_set(struct rp_qp *qp, const struct ibv_qp_attr *real, int mask
 void rp_alternate_look(struct rp_qp *qp, const struct ibv_qp_attr *is);
 /* Into what a query has told, the owner's. */
 void rp_alternate_query(const struct rp_qp *qp, struct ibv_qp_attr *attr);
+#define RP_LOOK_MASK (IBV_QP_STATE | IBV_QP_PORT | IBV_QP_AV | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
 struct rp_port rp_place_of(const struct ibv_ah_attr *av);
 /* Where it leads when the primary one leads to @to: NULL; or why it is not to be had. */
 const char *rp_alternate_leads(const struct rp_conn *c, const struct rp_port *to, struct rp_port *alt);

@@ -152,8 +152,7 @@ static void look_at_alternate(struct rp_qp *qp)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr is = { 0 };
 
-	if (!RP_REAL(rp_real.ibv_query_qp(qp->real, &is, IBV_QP_STATE | IBV_QP_AV | IBV_QP_ALT_PATH |
-					  IBV_QP_PATH_MIG_STATE, &init)))
+	if (!RP_REAL(rp_real.ibv_query_qp(qp->real, &is, RP_LOOK_MASK, &init)))
 		rp_alternate_look(qp, &is);
 }
 
@@ -215,7 +214,7 @@ int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	ctx = to_rp_context(ibqp->context);
 	rp_verbs_enter(ctx);
 	pthread_mutex_lock(&qp->control);	/* not while a peer's move has it in RESET */
-	ret = RP_REAL(rp_real.ibv_query_qp(qp->real, attr, mask, init));
+	ret = RP_REAL(rp_real.ibv_query_qp(qp->real, attr, qp->alternate ? mask | RP_LOOK_MASK : mask, init));
 	if (ret)
 		goto out;
 	if (qp->sqe && attr->qp_state == IBV_QPS_RTS)
