@@ -21,10 +21,13 @@ void rp_sqe_flush(struct rp_qp *qp)
 
 	rp_lock(&cq->lock);
 	rp_lock(&qp->lock);
-	for (i = atomic_load(&qp->sq.retired); i < qp->sq.head; i++)
-		rp_qp_settle_send(qp, i, IBV_WC_WR_FLUSH_ERR);
-	qp->sq.submitted = qp->sq.head;
-	rp_cq_soft_notify(cq, false);
+	/* If its owner has ended it meanwhile, the device has what was posted. */
+	if (qp->sqe) {
+		for (i = atomic_load(&qp->sq.retired); i < qp->sq.head; i++)
+			rp_qp_settle_send(qp, i, IBV_WC_WR_FLUSH_ERR);
+		qp->sq.submitted = qp->sq.head;
+		rp_cq_soft_notify(cq, false);
+	}
 	rp_unlock(&qp->lock);
 	rp_unlock(&cq->lock);
 }

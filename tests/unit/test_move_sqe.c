@@ -4,6 +4,8 @@
  * not make the difference, in ERR, and their owner may not have heard of it. After a move they are where they
  * were: what is sent is flushed until he says RTS; what comes is received in SQE, also from a peer of UC.
  */
+#include <pthread.h>
+
 #include "../../include/uapi/ib_repath.h"
 #include "check.h"
 #include "move_cycle.h"
@@ -220,6 +222,66 @@ static void put_right(enum ibv_qp_type type, const char *dev)
 	close_pair();
 }
 
+#define POSTED 40
+
+static struct ibv_wc told[POSTED + 1];
+
+static void *post_all(void *arg)
+{
+	int i;
+
+	(void)arg;
+	for (i = 0; i < POSTED; i++)
+		sends(100 + i, false, IBV_SEND_SIGNALED);
+	return NULL;
+}
+
+/* It takes the completion queue's lock all the time, too. */
+static void *poll_all(void *arg)
+{
+	int n = 0, left = 500000;
+
+	(void)arg;
+	while (n < POSTED && left--)
+		n += ibv_poll_cq(e[0].cq, POSTED - n, told + n);
+	return (void *)(uintptr_t)n;
+}
+
+/* One thread ends it while another one posts: each send is flushed or sent, and not both. */
+static void ends_while_others_post(enum ibv_qp_type type, unsigned int delay)
+{
+	pthread_t poster, poller;
+	int i, sent = 0;
+	void *n;
+
+	open_pair(type, false);
+	fail();
+	is_told();
+	for (i = 0; i < POSTED; i++)
+		CHECK_EQ(post_recv(&e[1], 200 + i, 0, 64), 0);
+	move_away("mock0");
+	move_back("mock0");
+	CHECK_EQ(pthread_create(&poller, NULL, poll_all, NULL), 0);
+	CHECK_EQ(pthread_create(&poster, NULL, post_all, NULL), 0);
+	usleep(delay);
+	CHECK_EQ(modify(IBV_QPS_SQE, IBV_QPS_RTS), 0);
+	CHECK_EQ(pthread_join(poster, NULL), 0);
+	CHECK_EQ(pthread_join(poller, &n), 0);
+	for (i = (uintptr_t)n; i < POSTED; i++)
+		told[i] = poll_one(&e[0]);
+	for (i = 0; i < POSTED; i++) {
+		CHECK_EQ(told[i].wr_id, 100 + i);
+		if (told[i].status == IBV_WC_WR_FLUSH_ERR && !sent)
+			continue;
+		CHECK_EQ(told[i].status, IBV_WC_SUCCESS);
+		CHECK_EQ(be32toh(expect(&e[1], 200 + sent, IBV_WC_SUCCESS).imm_data), 100 + i);
+		sent++;
+	}
+	expect_none(&e[0], 1);
+	expect_none(&e[1], 1);
+	close_pair();
+}
+
 /* On a device that makes no difference; nothing is received any more. */
 static void in_error(bool seen)
 {
@@ -260,6 +322,8 @@ int main(void)
 		put_right(types[i], "mock0");
 		put_right(types[i], "mock1");
 		out_by_reset(types[i]);
+		for (k = 0; k < 40; k++)
+			ends_while_others_post(types[i], k);
 	}
 	in_sqe(IBV_QPT_UC, false, false, "mock1");
 	in_error(false);
