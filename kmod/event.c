@@ -21,8 +21,9 @@
  */
 bool repath_event_is_wanted(const struct repath_device *dev)
 {
-	return repath_listen_any() ||
-	       repath_nl_hook_has_listeners(repath_device_net(dev), REPATH_NL_MONITOR);
+	struct net *net = repath_device_net(dev);
+
+	return repath_listen_any(net) || repath_nl_hook_has_listeners(net, REPATH_NL_MONITOR);
 }
 
 /* An event: what has happened to what, of which @fill tells a reader what he may know. */

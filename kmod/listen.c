@@ -4,6 +4,7 @@
  * namespace of who asked for it. A multicast is one message for all, so it can not name a process.
  */
 #include <linux/atomic.h>
+#include <linux/hash.h>
 #include <linux/mutex.h>
 #include <linux/pid_namespace.h>
 #include <linux/rculist.h>
@@ -19,19 +20,32 @@
  * @net: namespace of the socket, which holds it
  * @portid: address of the socket
  * @ns: whose PIDs it is told; a reference
+ * @rcu: frees it
  */
 struct listener {
 	struct list_head node;
 	struct net *net;
 	u32 portid;
 	struct pid_namespace *ns;
+	struct rcu_head rcu;
 };
 
-/* Changed under the mutex; read under SRCU, as who tells may sleep and holds locks of all kinds. */
+#define NET_BITS 6
+
+/*
+ * Changed under the mutex; read under SRCU, as who tells may sleep and holds locks of all kinds. Those of
+ * one network and PID namespace stand side by side: a message is made once for all of them.
+ */
 static LIST_HEAD(listeners);
 static DEFINE_MUTEX(listen_mutex);
 DEFINE_STATIC_SRCU(listen_srcu);
-static atomic_t listening = ATOMIC_INIT(0);
+/* How many, by network namespace, so that those who listen elsewhere cost hooks next to nothing. */
+static atomic_t listening[1 << NET_BITS];
+
+static atomic_t *count_of(const struct net *net)
+{
+	return &listening[hash_ptr(net, NET_BITS)];
+}
 
 static struct listener *find_locked(const struct net *net, u32 portid)
 {
@@ -48,14 +62,27 @@ static void unlink_locked(struct listener *l)
 {
 	lockdep_assert_held(&listen_mutex);
 	list_del_rcu(&l->node);
-	atomic_dec(&listening);
+	atomic_dec(count_of(l->net));
 }
 
-/* @l: unlinked, and nobody reads it any more. */
-static void listener_free(struct listener *l)
+static void listener_free(struct rcu_head *rcu)
 {
+	struct listener *l = container_of(rcu, struct listener, rcu);
+
 	put_pid_ns(l->ns);
 	kfree(l);
+}
+
+/* Behind which it is to stand. */
+static struct list_head *place_locked(const struct listener *l)
+{
+	struct listener *other;
+
+	lockdep_assert_held(&listen_mutex);
+	list_for_each_entry(other, &listeners, node)
+		if (net_eq(other->net, l->net) && other->ns == l->ns)
+			return &other->node;
+	return &listeners;
 }
 
 /**
@@ -76,15 +103,15 @@ int repath_listen_cmd(struct sk_buff *skb, struct genl_info *info)
 	l->ns = get_pid_ns(task_active_pid_ns(current));
 	mutex_lock(&listen_mutex);
 	if (!find_locked(l->net, l->portid)) {
-		list_add_tail_rcu(&l->node, &listeners);
-		atomic_inc(&listening);
+		list_add_rcu(&l->node, place_locked(l));
+		atomic_inc(count_of(l->net));
 		/* It dumps after this: what has not been told by then it finds there. */
 		smp_mb__after_atomic();
 		l = NULL;
 	}
 	mutex_unlock(&listen_mutex);
 	if (l)
-		listener_free(l);
+		listener_free(&l->rcu);
 	return 0;
 }
 
@@ -97,27 +124,42 @@ void repath_listen_released(struct net *net, u32 portid)
 {
 	struct listener *l;
 
-	if (!repath_listen_any())
+	if (!repath_listen_any(net))
 		return;
 	mutex_lock(&listen_mutex);
 	l = find_locked(net, portid);
-	if (l)
+	if (l) {
 		unlink_locked(l);
+		/* Other sockets wait behind this one's notifier. */
+		call_srcu(&listen_srcu, &l->rcu, listener_free);
+	}
 	mutex_unlock(&listen_mutex);
-	if (!l)
-		return;
-	synchronize_srcu(&listen_srcu);
-	listener_free(l);
 }
 
 /**
- * repath_listen_any - does anybody listen, in whatever namespace?
+ * repath_listen_any - does anybody listen in a network namespace?
+ * @net: the namespace
  *
  * Context: any.
+ * Return: false for certain; true also for a few others whose hash is the same.
  */
-bool repath_listen_any(void)
+bool repath_listen_any(const struct net *net)
 {
-	return atomic_read(&listening);
+	return atomic_read(count_of(net));
+}
+
+/* The message for @ns, without its end. */
+static struct sk_buff *message_for(struct pid_namespace *ns, u8 cmd, size_t size,
+				   repath_listen_fn fill, void *arg, void **hdr)
+{
+	struct sk_buff *skb = repath_nl_msg_new(cmd, size, hdr);
+	int err = skb ? fill(skb, ns, arg) : -ENOMEM;
+
+	WARN_ON_ONCE(err && err != -ENODATA && err != -ENOMEM);
+	if (!err)
+		return skb;
+	nlmsg_free(skb);
+	return NULL;
 }
 
 /**
@@ -125,7 +167,7 @@ bool repath_listen_any(void)
  * @net: the namespace
  * @cmd: REPATH_CMD_EV_*
  * @size: of its attributes, at most
- * @fill: writes them, for each listener
+ * @fill: writes them, for each PID namespace that listens
  * @arg: for @fill
  *
  * Who does not read loses events, and is told so by the socket: ENOBUFS.
@@ -134,28 +176,29 @@ bool repath_listen_any(void)
  */
 void repath_listen_tell(struct net *net, u8 cmd, size_t size, repath_listen_fn fill, void *arg)
 {
+	const struct pid_namespace *ns = NULL;
+	struct sk_buff *skb = NULL, *copy;
 	struct listener *l;
-	struct sk_buff *skb;
-	int idx, err;
 	void *hdr;
+	int idx;
 
-	if (!repath_listen_any())
+	if (!repath_listen_any(net))
 		return;
 	idx = srcu_read_lock(&listen_srcu);
 	list_for_each_entry_srcu(l, &listeners, node, srcu_read_lock_held(&listen_srcu)) {
 		if (!net_eq(l->net, net))
 			continue;
-		skb = repath_nl_msg_new(cmd, size, &hdr);
-		if (!skb)
-			continue;
-		err = fill(skb, l->ns, arg);
-		if (err)
+		if (l->ns != ns) {
 			nlmsg_free(skb);
-		else
-			repath_nl_unicast(net, l->portid, skb, hdr);
-		WARN_ON_ONCE(err && err != -ENODATA);
+			skb = message_for(l->ns, cmd, size, fill, arg, &hdr);
+			ns = l->ns;
+		}
+		copy = skb ? skb_clone(skb, GFP_KERNEL) : NULL;
+		if (copy)
+			repath_nl_unicast(net, l->portid, copy, hdr);
 	}
 	srcu_read_unlock(&listen_srcu, idx);
+	nlmsg_free(skb);
 }
 
 /**
@@ -164,15 +207,12 @@ void repath_listen_tell(struct net *net, u8 cmd, size_t size, repath_listen_fn f
 void repath_listen_exit(void)
 {
 	struct listener *l, *next;
-	LIST_HEAD(left);
 
 	mutex_lock(&listen_mutex);
-	while ((l = list_first_entry_or_null(&listeners, struct listener, node))) {
+	list_for_each_entry_safe(l, next, &listeners, node) {
 		unlink_locked(l);
-		synchronize_srcu(&listen_srcu);
-		list_add(&l->node, &left);
+		call_srcu(&listen_srcu, &l->rcu, listener_free);
 	}
 	mutex_unlock(&listen_mutex);
-	list_for_each_entry_safe(l, next, &left, node)
-		listener_free(l);
+	srcu_barrier(&listen_srcu);
 }

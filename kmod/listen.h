@@ -19,7 +19,7 @@ typedef int (*repath_listen_fn)(struct sk_buff *skb, struct pid_namespace *ns, v
 void repath_listen_exit(void);
 int repath_listen_cmd(struct sk_buff *skb, struct genl_info *info);
 void repath_listen_released(struct net *net, u32 portid);
-bool repath_listen_any(void);
+bool repath_listen_any(const struct net *net);
 void repath_listen_tell(struct net *net, u8 cmd, size_t size, repath_listen_fn fill, void *arg);
 
 #endif /* REPATH_LISTEN_H */

@@ -451,6 +451,6 @@ void repath_nl_exit(void)
 	family_up = false;
 	up_write(&family_sem);
 	genl_unregister_family(&repath_family);
-	netlink_unregister_notifier(&socket_notifier);
 	repath_listen_exit();
+	netlink_unregister_notifier(&socket_notifier);
 }
