@@ -424,6 +424,8 @@ int door_listen_all(struct door *door)
 		nlmsg_hdr(msg)->nlmsg_flags |= NLM_F_REQUEST | NLM_F_ACK;
 		/* An event that comes before the answer is of before we listened. */
 		ret = transact_by(door, door->events, msg, &kept);
+		if (ret == -ENOENT)	/* the family that we looked up is no more */
+			ret = explain(door, -ENODEV, "the module was unloaded");
 		nl_socket_set_nonblocking(door->events);
 	}
 	drop(&kept);
@@ -478,7 +480,7 @@ static bool says_unloaded(struct door *door, struct nlmsghdr *h)
 
 int door_events(struct door *door, door_msg_fn fn, void *arg)
 {
-	bool unloaded = false;
+	bool unloaded = false, lost = false;
 
 	for (;;) {
 		struct sockaddr_nl from;
@@ -487,16 +489,24 @@ int door_events(struct door *door, door_msg_fn fn, void *arg)
 		int n = nl_recv(door->events, &from, &buf, NULL);
 
 		if (n == 0 || n == -NLE_AGAIN)
-			return unloaded ? explain(door, -ENODEV, "the module was unloaded") : 0;
+			return unloaded ? explain(door, -ENODEV, "the module was unloaded") :
+			       lost ? -ENOBUFS : 0;
 		if (n == -NLE_INTR)
 			continue;
-		if (n == -NLE_NOMEM)
-			return -ENOBUFS;	/* the socket's buffer was full */
+		if (n == -NLE_NOMEM) {
+			/*
+			 * The buffer was full. Until it is empty more is lost, and what is in it is of
+			 * before the loss: who asks for all that there is after this misses nothing.
+			 */
+			lost = true;
+			continue;
+		}
 		if (n < 0)
 			return explain_libnl(door, n, "reading events");
 		for (h = (struct nlmsghdr *)buf; nlmsg_ok(h, n); h = nlmsg_next(h, &n))
 			if (!from.nl_pid) {
-				deliver(door, h, fn, arg);
+				if (!lost)
+					deliver(door, h, fn, arg);
 				unloaded |= says_unloaded(door, h);
 			}
 		free(buf);

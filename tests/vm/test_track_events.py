@@ -1,7 +1,63 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The group "monitor" hears of every queue pair, process and device, in order."""
+"""Who listens hears of every queue pair, process and device, in order."""
+
+import json
+import signal
 
 import tracking
+from move import SHIM, repath
+
+
+def alive(events):
+    """Queue pairs after all that has been told: {(device, QPN)}."""
+    found = set()
+    for event in events:
+        if event["event"] == "qp":
+            change = found.discard if event["action"] == "del" else found.add
+            change((event["qp"]["dev"], event["qp"]["qpn"]))
+    return found
+
+
+def lost(a):
+    """Who has not read for so long that events were lost knows all there is afterwards, and no more."""
+    monitor = a.start("exec stdbuf -oL repath -j monitor qp")
+    marker, _ = tracking.hold(a, "-q 1")
+    monitor.wait_for('"action":"new"')
+    monitor.kill(signal.SIGSTOP)
+    a.run("n=0; until [ $n = 4 ]; do holdqp -q 1000 -b >/dev/null; n=$((n + 1)); done")
+    marker.kill(9)
+    job, _ = tracking.hold(a, "-q 3 -c")
+    tracking.wait_qps(a, 3)
+    monitor.kill(signal.SIGCONT)
+    monitor.wait_for('"event":"lost"')
+    last, _ = tracking.hold(a, "-q 1")
+    last.kill(9)
+    monitor.wait_for(r'(?s)"event":"lost".*"action":"del"')
+    tracking.wait_qps(a, 3)
+    told = [json.loads(line) for line in monitor.output().splitlines()]
+    end = max(i for i, event in enumerate(told) if event["event"] == "lost")
+    assert alive(told[end:]) == set(tracking.qps(a)), told[end:]
+    job.kill(9)
+    tracking.wait_qps(a, 0)
+
+
+def no_names(a):
+    """Multicasts are one message for all PID namespaces: they name no process."""
+    heard = {group: a.start(f"exec nlhear {group}") for group in ("monitor", "operation")}
+    for job in heard.values():
+        job.wait_for("listening")
+    held = a.start(f"exec env {SHIM} holdqp -q 2 -c")
+    held.wait_for("qpns")
+    status, op, text = repath(a, "suspend rxe0")
+    assert status == 0, text
+    status, _, text = repath(a, f"resume {op['op']}")
+    assert status == 0, text
+    held.kill(9)
+    tracking.wait_qps(a, 0)
+    for group, least in (("monitor", 10), ("operation", 4)):
+        heard[group].wait_for(f"(?s)(attrs.*){{{least}}}")
+        text = heard[group].output()
+        assert not [word for word in ("pid", "comm", "reason") if word in text], text
 
 
 def test(bed):
@@ -38,3 +94,6 @@ def test(bed):
     monitor.wait_for("device del dev rxe0")
     a.rxe_add("rxe0")
     monitor.wait_for("device new dev rxe0")
+
+    no_names(a)
+    lost(a)

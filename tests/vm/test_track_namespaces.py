@@ -81,9 +81,9 @@ NAMED = ("device rxe0", "qp dev rxe0", "process dev rxe0", "path dev rxe0", "pat
          "stats dev rxe0",
          *(command for command in CHANGING if "rxe0" in command and not command.startswith("resume")))
 
-# Generic netlink is protocol 16; the fourth column are groups.
+# It listens when it waits in poll(), which is system call 7.
 LISTEN = """repath -j monitor & echo $! >/tmp/elsewhere
-until grep -Eq "^[^ ]+ +16 +[^ ]+ +0*[1-9a-f]" /proc/net/netlink; do usleep 20000; done
+until grep -q "^7 " /proc/$!/syscall; do usleep 20000; done
 touch /tmp/listens; wait"""
 
 
