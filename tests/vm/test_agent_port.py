@@ -4,6 +4,7 @@ a migration in between, a port that is plugged anew. It needs no module for that
 
 import agent as agents
 
+PROCESSORS = 1
 PORT_NAMES = "/sys/class/virtio-ports/*/name"
 
 

@@ -6,6 +6,7 @@ the agent and the scripts are under test."""
 import agent
 from migrate import Migration
 
+PROCESSORS = 1
 TIMEOUT = 240
 BOTH = ["prepare", "unplug", "plug", "device-new", "resume", "suspend", "device-gone", "migrate"]
 

@@ -8,6 +8,7 @@ import time
 import agent
 from migrate import Migration
 
+PROCESSORS = 1
 TIMEOUT = 280
 NO_SUCH_NIC = "driver=no-such-nic,id=new"
 

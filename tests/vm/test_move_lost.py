@@ -9,6 +9,7 @@ from move import LOG, SHIM, moving
 from test_move_both_guests import at_once
 from traffic import PROBING, Pair, check_all_dead
 
+PROCESSORS = 1
 QPS = 2
 LEASE = 8       # s
 

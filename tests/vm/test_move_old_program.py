@@ -5,6 +5,7 @@ such programs is between it and the shim."""
 from move import SHIM, moving
 from traffic import last_json, wait_more
 
+PROCESSORS = 1
 
 
 def test(bed):

@@ -7,6 +7,9 @@ import re
 
 from tracking import repath
 
+PROCESSORS = 1
+
+
 # The fabric is as busy as a guest: alone.
 GUESTS = 2
 

@@ -7,6 +7,9 @@ import time
 
 from test_notice_heard import Manager, count, wait_count, wait_subscribed
 
+PROCESSORS = 1
+
+
 # The fabric is as busy as a guest: alone.
 GUESTS = 2
 

@@ -2,6 +2,7 @@
 """A suspend that can not go on is rolled back: when a process does not answer in time, when the
 administrator aborts before and after the release. The connections carry traffic on, or again."""
 
+PROCESSORS = 1
 TIMEOUT = 240
 
 

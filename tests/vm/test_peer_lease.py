@@ -4,6 +4,7 @@ its peers are told that their connections are gone."""
 
 import time
 
+PROCESSORS = 1
 TIMEOUT = 180
 
 

@@ -2,6 +2,7 @@
 """The peer channel holds on a network that loses, doubles, delays and reorders packets: tokens are
 exchanged, moves succeed, large messages arrive whole."""
 
+PROCESSORS = 1
 TIMEOUT = 300
 NETEM = "loss 10% duplicate 10% delay 3ms 3ms"
 

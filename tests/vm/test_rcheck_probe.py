@@ -4,6 +4,8 @@ dead whose other end was killed. No module, no shim: this is what the verbs say 
 
 from traffic import PROBING, Pair, check_all_dead, last_json, wait_more
 
+PROCESSORS = 1
+
 
 def probes(job):
     return last_json(job.output())["probes"]

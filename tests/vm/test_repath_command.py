@@ -11,7 +11,7 @@ import tracking
 from move import SHIM, repath
 from traffic import Pair
 
-
+PROCESSORS = 1
 TIMEOUT = 200
 
 

@@ -8,6 +8,9 @@ import time
 
 from tracking import repath
 
+PROCESSORS = 1
+
+
 # The fabric is as busy as a guest: alone.
 GUESTS = 2
 

@@ -7,6 +7,8 @@ import signal
 import tracking
 from move import SHIM, repath
 
+PROCESSORS = 1
+
 
 def alive(events):
     """Queue pairs after all that has been told: {(device, QPN)}."""

@@ -7,6 +7,8 @@ import tracking
 from move import SHIM, repath
 from test_track_permissions import CHANGING, refused
 
+PROCESSORS = 1
+
 
 # A process of an inner PID namespace: the number that it has there, and what repath says of it there.
 INNER = """holdqp -q 1 -c >/tmp/inner & echo $!

@@ -5,6 +5,9 @@ even as root of a namespace that sees the device."""
 import tracking
 from move import SHIM, repath
 
+PROCESSORS = 1
+
+
 # All that need CAP_NET_ADMIN.
 CHANGING = ("suspend rxe0", "suspend rxe0 force nowait", "suspend rxe0 dry-run", "resume {op}", "resume rxe0",
             "resume {op} on rxe0", "abort {op}", "adopt", "adopt rxe0", "path set rxe0/1 dlid 5",
