@@ -4,10 +4,11 @@ pulled PCI card shows, and nothing of the HCA stays behind."""
 
 import random
 
-# The fabric is as busy as a guest: alone.
-GUESTS = 2
+from move import LONG
 
-ROUNDS = 25
+PROCESSORS = 1
+
+ROUNDS = 25 if LONG else 12
 
 # Requests, memory, queues: gone with the HCA; the other end finds nobody.
 PULLED = """
