@@ -198,10 +198,10 @@ DRAIN = OPEN + """
 
 # What is lost while it drains is sent again, and the event waits for the last ACK.
 AGAIN = f"""
-    recv b 20
+    recv b 60
     !{RESENDS} >>/tmp/resends
     !vfabric -k /run/vfabric 'Fault "S1"[2] slow=100000'
-    send a 20 32768
+    send a 60 32768
     sqd a notify
     event a sq_drained
     left a 1
@@ -209,8 +209,8 @@ AGAIN = f"""
     !{RESENDS} >>/tmp/resends
     !vfabric -k /run/vfabric 'Fault "S1"[2] slow=100'
     rts a
-    done a send 20 success
-    done b recv 20 success
+    done a send 60 success
+    done b recv 60 success
 """
 
 LOSSY = """
