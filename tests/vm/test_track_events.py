@@ -22,7 +22,11 @@ def alive(events):
 
 def lost(a):
     """Who has not read for so long that events were lost knows all there is afterwards, and no more."""
+    a.run("killall repath")
     monitor = a.start("exec stdbuf -oL repath -j monitor qp")
+    a.run("until pidof repath; do usleep 20000; done")
+    # The youngest repath waits in poll(): it listens.
+    a.run("until grep -q '^7 ' /proc/$(pidof repath | cut -d ' ' -f 1)/syscall; do usleep 20000; done")
     marker, _ = tracking.hold(a, "-q 1")
     monitor.wait_for('"action":"new"')
     monitor.kill(signal.SIGSTOP)
