@@ -51,19 +51,9 @@ static int event_fill(struct sk_buff *skb, struct pid_namespace *ns, void *arg)
 static void event_send(u8 cmd, struct event *event)
 {
 	struct net *net = repath_device_net(event->dev);
-	struct sk_buff *skb;
-	void *hdr;
 
 	repath_listen_tell(net, cmd, EVENT_SIZE, event_fill, event);
-	if (!repath_nl_has_listeners(net, REPATH_NL_MONITOR))
-		return;
-	skb = repath_nl_msg_new(cmd, EVENT_SIZE, &hdr);
-	if (!skb)
-		return;
-	if (WARN_ON_ONCE(event_fill(skb, NULL, event)))
-		nlmsg_free(skb);
-	else
-		repath_nl_multicast(net, REPATH_NL_MONITOR, skb, hdr);
+	repath_listen_tell_group(net, REPATH_NL_MONITOR, cmd, EVENT_SIZE, event_fill, event);
 }
 
 static int fill_qp(struct sk_buff *skb, const struct event *event, struct pid_namespace *ns)

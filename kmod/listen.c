@@ -148,7 +148,7 @@ bool repath_listen_any(const struct net *net)
 	return atomic_read(count_of(net));
 }
 
-/* The message for @ns, without its end. */
+/* The message for @ns, or for all if it is NULL; without its end. */
 static struct sk_buff *message_for(struct pid_namespace *ns, u8 cmd, size_t size,
 				   repath_listen_fn fill, void *arg, void **hdr)
 {
@@ -199,6 +199,30 @@ void repath_listen_tell(struct net *net, u8 cmd, size_t size, repath_listen_fn f
 	}
 	srcu_read_unlock(&listen_srcu, idx);
 	nlmsg_free(skb);
+}
+
+/**
+ * repath_listen_tell_group - tell an event to a multicast group, in no PID namespace
+ * @net: the network namespace
+ * @group: the group
+ * @cmd: REPATH_CMD_EV_*
+ * @size: of its attributes, at most
+ * @fill: writes them
+ * @arg: for @fill
+ *
+ * Context: process; @fill may sleep.
+ */
+void repath_listen_tell_group(struct net *net, enum repath_nl_group group, u8 cmd, size_t size,
+			      repath_listen_fn fill, void *arg)
+{
+	struct sk_buff *skb;
+	void *hdr;
+
+	if (!repath_nl_has_listeners(net, group))
+		return;
+	skb = message_for(NULL, cmd, size, fill, arg, &hdr);
+	if (skb)
+		repath_nl_multicast(net, group, skb, hdr);
 }
 
 /**

@@ -5,6 +5,8 @@
 
 #include <linux/types.h>
 
+#include "netlink.h"
+
 struct genl_info;
 struct net;
 struct pid_namespace;
@@ -21,5 +23,7 @@ int repath_listen_cmd(struct sk_buff *skb, struct genl_info *info);
 void repath_listen_released(struct net *net, u32 portid);
 bool repath_listen_any(const struct net *net);
 void repath_listen_tell(struct net *net, u8 cmd, size_t size, repath_listen_fn fill, void *arg);
+void repath_listen_tell_group(struct net *net, enum repath_nl_group group, u8 cmd, size_t size,
+			      repath_listen_fn fill, void *arg);
 
 #endif /* REPATH_LISTEN_H */

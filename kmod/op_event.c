@@ -146,23 +146,6 @@ size_t repath_op_fill_size(const struct repath_op *op)
 	return min_t(size_t, 1024 + op->nprocs * proc, U16_MAX - 1024);
 }
 
-static void tell_group(struct repath_op *op, enum repath_nl_group group)
-{
-	struct sk_buff *skb;
-	void *hdr;
-
-	if (!repath_nl_has_listeners(op->net, group))
-		return;
-	skb = repath_nl_msg_new(REPATH_CMD_EV_OP, repath_op_fill_size(op), &hdr);
-	if (!skb)
-		return;
-	if (repath_op_fill(skb, op, NULL, true)) {
-		nlmsg_free(skb);
-		return;
-	}
-	repath_nl_multicast(op->net, group, skb, hdr);
-}
-
 static int fill_event(struct sk_buff *skb, struct pid_namespace *ns, void *arg)
 {
 	return repath_op_fill(skb, arg, ns, true);
@@ -176,7 +159,11 @@ static int fill_event(struct sk_buff *skb, struct pid_namespace *ns, void *arg)
  */
 void repath_op_event(struct repath_op *op)
 {
-	repath_listen_tell(op->net, REPATH_CMD_EV_OP, repath_op_fill_size(op), fill_event, op);
-	tell_group(op, REPATH_NL_MONITOR);
-	tell_group(op, REPATH_NL_OPERATION);
+	static const enum repath_nl_group groups[] = { REPATH_NL_MONITOR, REPATH_NL_OPERATION };
+	size_t size = repath_op_fill_size(op);
+	unsigned int i;
+
+	repath_listen_tell(op->net, REPATH_CMD_EV_OP, size, fill_event, op);
+	for (i = 0; i < ARRAY_SIZE(groups); i++)
+		repath_listen_tell_group(op->net, groups[i], REPATH_CMD_EV_OP, size, fill_event, op);
 }
