@@ -145,7 +145,10 @@ static void tell_nothing(void *arg, const char *stage, double ms, struct json_ob
 	(void)process;
 }
 
-/* To the end of the operation, which is then in *@end, to be put by the caller; or a status. */
+/*
+ * To the end of the operation, which is then in *@end, to be put by the caller; or a status. It is looked at
+ * when there is news, and not before: at its beginning the processor is wanted by those who are moved.
+ */
 static int follow(struct door *door, struct op_watch *w, op_stage_fn tell,
 		  struct json_object **end)
 {
@@ -157,6 +160,10 @@ static int follow(struct door *door, struct op_watch *w, op_stage_fn tell,
 		struct json_object *op;
 		int err;
 
+		/* That events were lost is as good as news; without any, look anyway. */
+		for (news.any = false; !news.any && interrupted == told;)
+			if (poll(&fd, 1, LOOK_MS) != 1 || door_events(door, note_news, &news))
+				break;
 		op = op_get(door, w->id, &err);
 		if (!op) {
 			fprintf(stderr, "repath: operation %u: %s\n", w->id, door_error(door));
@@ -171,12 +178,7 @@ static int follow(struct door *door, struct op_watch *w, op_stage_fn tell,
 			told = interrupted;
 			if (give_up(door, w, told))
 				return EXIT_GOES_ON;
-			continue;
 		}
-		/* That events were lost is as good as news; without any, look anyway. */
-		for (news.any = false; !news.any && interrupted == told;)
-			if (poll(&fd, 1, LOOK_MS) != 1 || door_events(door, note_news, &news))
-				break;
 	}
 }
 
