@@ -407,11 +407,23 @@ static int sooner(int a, int b)
 	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
+/* All, or those that have not closed their gates yet. */
+static void step_moves(bool all)
+{
+	struct rp_move *m, *next;
+
+	list_for_each_safe(m, next, &rp_moves, node) {
+		rp_counters = &m->counters;
+		if (all || m->state == MOVE_LOCK)
+			move_step(m);
+	}
+}
+
 int rp_move_tick(void)
 {
 	struct rp_context *harvested = NULL;
 	struct rp_conn *c, *tmp;
-	struct rp_move *m, *next;
+	struct rp_move *m;
 	bool busy = false;
 	bool more = false;
 	int ms;
@@ -419,6 +431,8 @@ int rp_move_tick(void)
 	rp_conns_renumbered();
 	rp_peer_expire();
 	rp_keys_tick();
+	/* First: a queue that is empty when its gate closes is READY at once, and one that is not is watched. */
+	step_moves(false);
 	list_for_each(c, &rp_conns, node) {
 		if (!c->moving || c->ctx == harvested || !c->ctx->real)
 			continue;
@@ -436,10 +450,7 @@ int rp_move_tick(void)
 			 (c->in_rts && !c->connected) ||
 			 (c->usable && c->informed && !c->in_rts));
 	}
-	list_for_each_safe(m, next, &rp_moves, node) {
-		rp_counters = &m->counters;
-		move_step(m);
-	}
+	step_moves(true);
 	rp_counters = NULL;
 	rp_cycle_tick();
 	list_for_each(m, &rp_moves, node)
