@@ -109,7 +109,7 @@ int rp_evfd_wait(struct rp_evfd *e)
 	int flags = fcntl(e->epfd, F_GETFL);
 
 	if (flags >= 0 && (flags & O_NONBLOCK))
-		return poll(&p, 1, 0) > 0 ? 0 : -EAGAIN;
+		return -EAGAIN;
 	for (;;) {
 		int n = poll(&p, 1, -1);
 
