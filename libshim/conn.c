@@ -17,11 +17,12 @@ static void allow_marker(struct rp_qp *qp, bool allow)
 {
 	struct ibv_qp_attr attr = { .qp_access_flags = qp->attr.qp_access_flags };
 
-	if (qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE)
+	if (qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE || qp->marker_let == allow)
 		return;
 	if (allow)
 		attr.qp_access_flags |= IBV_ACCESS_REMOTE_WRITE;
-	rp_qp_modify_real(qp, &attr, IBV_QP_ACCESS_FLAGS);
+	if (!rp_qp_modify_real(qp, &attr, IBV_QP_ACCESS_FLAGS))
+		qp->marker_let = allow;
 }
 
 static bool query(const struct rp_conn *c, struct ibv_qp_attr *attr)
@@ -96,7 +97,8 @@ void rp_conn_begin(struct rp_conn *c, bool mover)
 	c->moving = true;
 	c->round++;
 	c->mover = mover;
-	c->peer_mover = c->peer_moved = c->peer_gated = c->drained = c->stuck = c->peer_drained = false;
+	c->peer_mover = c->peer_moved = c->peer_gated = c->drained = c->stuck = false;
+	c->peer_drained = c->peer_clear = false;
 	c->quiet = c->peer_quiet = c->flushing = c->reset = c->usable = false;
 	c->inited = c->psn_chosen = c->told = c->early = c->informed = c->in_rts = false;
 	c->connected = c->peer_connected = c->aborting = c->dead = c->given_up = false;
@@ -104,7 +106,7 @@ void rp_conn_begin(struct rp_conn *c, bool mover)
 	c->alt_told = c->alt_loaded = c->left = false;
 	c->from = qp->dest;
 	c->alt_from = qp->alt_dest;
-	c->marker_old = c->marker_out;
+	c->marker_old = qp->marker_out;
 	c->heard_ns = 0;
 	c->due &= 1u << REPATH_MSG_ABORTED;
 	c->progress = atomic_load(&qp->sq.retired);
@@ -200,7 +202,7 @@ void rp_conn_reset(struct rp_conn *c)
 	qp->sq.submitted = atomic_load(&qp->sq.retired);
 	qp->rq.submitted = atomic_load(&qp->rq.retired);
 	rp_unlock(&qp->lock);
-	c->marker_out = c->alt_loaded = false;
+	qp->marker_out = qp->marker_let = c->alt_loaded = false;
 	c->inited = false;
 	c->reset = true;
 }
@@ -332,7 +334,9 @@ void rp_conn_cancel(struct rp_conn *c)
 		c->due |= aborted;
 		return;
 	}
-	allow_marker(qp, false);
+	/* Else the peer's may come after all that is stuck in front of it; a RESET ends that. */
+	if (c->peer_clear)
+		allow_marker(qp, false);
 	c->due = aborted;
 	qp->swallow = false;
 	rp_qp_open_gate(qp);

@@ -42,8 +42,8 @@ enum rp_cycle {
  * @moving: gate closed; all that follows is about this move
  * @mover: the own device is going away; @peer_mover: the peer's is, until its INFO; @peer_moved: it was
  * @peer_gated: the peer takes our marker
- * @marker_out: the marker is on its way
- * @marker_old: since a move that was aborted: it tells nothing of what was posted since
+ * @marker_old: the marker is on its way since a move that was aborted: it tells nothing of what was posted since
+ * @peer_clear: the peer's queue is empty, its marker is back
  * @drained, @stuck: our send queue; @peer_drained: the peer's
  * @quiet: nothing more will be sent from here; @peer_quiet
  * @reset: the queue pair has left RTS
@@ -92,8 +92,8 @@ struct rp_conn {
 	uint32_t id;
 	enum repath_conn_state known;
 
-	bool moving, mover, peer_mover, peer_moved, peer_gated, marker_out, marker_old;
-	bool drained, stuck, peer_drained;
+	bool moving, mover, peer_mover, peer_moved, peer_gated, marker_old;
+	bool drained, stuck, peer_drained, peer_clear;
 	bool has_path;
 	uint8_t sl, rate;
 	uint16_t dlid;
@@ -261,6 +261,8 @@ void rp_sqe_look(struct rp_qp *qp);
 /* drain.c */
 void rp_drain_harvest(struct rp_context *ctx);
 void rp_drain_step(struct rp_conn *c);
+void rp_drain_count(void);			/* the markers, before the steps */
+bool rp_drain_may_mark(const struct rp_qp *qp);	/* Has its CQ room for another one? */
 bool rp_drain_flush(struct rp_conn *c);		/* stuck work taken back; true when done */
 /* Its owner keeps it in SQD, and the device has ended what it had begun. */
 bool rp_qp_held_back(const struct rp_qp *qp);

@@ -38,6 +38,8 @@ int rp_qp_to_init(struct rp_qp *qp)
 	attr.qp_state = IBV_QPS_INIT;
 	ret = rp_qp_modify_real(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 				IBV_QP_ACCESS_FLAGS);
+	if (!ret)
+		qp->marker_let = false;
 	return ret ? ret : rp_qp_replay_recvs(qp);
 }
 

@@ -69,6 +69,25 @@ static struct rp_cq *send_cq(struct rp_qp *qp)
 	return to_rp_cq(qp->qp.send_cq);
 }
 
+void rp_drain_count(void)
+{
+	struct rp_conn *c;
+
+	list_for_each(c, &rp_conns, node)
+		send_cq(c->qp)->markers = 0;
+	/* Where one is stuck there is room for all of its queue, when that is flushed. */
+	list_for_each(c, &rp_conns, node)
+		if (c->qp->marker_out && !c->qp->marker_done && !(c->moving && c->drained))
+			send_cq(c->qp)->markers++;
+}
+
+bool rp_drain_may_mark(const struct rp_qp *qp)
+{
+	const struct rp_cq *cq = to_rp_cq(qp->qp.send_cq);
+
+	return cq->markers < (cq->extra > 1 ? cq->extra : 1);
+}
+
 void rp_qp_retire_all(struct rp_qp *qp)
 {
 	struct rp_cq *cq = send_cq(qp);
@@ -118,7 +137,7 @@ void rp_drain_step(struct rp_conn *c)
 	uint64_t retired = atomic_load(&qp->sq.retired), now, limit;
 	int ret = 0;
 
-	if (!c->marker_out) {
+	if (!qp->marker_out) {
 		if (retired == qp->sq.submitted) {
 			drained(c, false);
 			return;
@@ -132,12 +151,15 @@ void rp_drain_step(struct rp_conn *c)
 			goto progress;
 		if (!c->peer_gated)
 			return;		/* it would not take the marker yet */
+		if (!rp_drain_may_mark(qp))
+			goto progress;
 		rp_lock(&qp->lock);
 		qp->marker_done = false;
 		ret = rp_qp_post_marker(qp);
 		rp_unlock(&qp->lock);
 		if (!ret) {
-			c->marker_out = true;
+			qp->marker_out = true;
+			send_cq(qp)->markers++;
 			c->progress_ns = rp_now_ns();
 		} else if (ret != ENOMEM && ret != -ENOMEM) {
 			rp_log(RP_LOG_ERR, "QP 0x%x: no marker: %s", qp->qp.qp_num,
@@ -145,8 +167,8 @@ void rp_drain_step(struct rp_conn *c)
 		}
 		/* ENOMEM: the device still holds the queue full; again after the next harvest. */
 	}
-	if (c->marker_out && qp->marker_done) {
-		c->marker_out = false;
+	if (qp->marker_out && qp->marker_done) {
+		qp->marker_out = false;
 		if (c->marker_old && qp->marker_status == IBV_WC_SUCCESS) {
 			c->marker_old = false;	/* now the one of this move */
 			return;
@@ -159,7 +181,7 @@ void rp_drain_step(struct rp_conn *c)
 		drained(c, false);
 		return;
 	}
-	if (c->marker_out && rp_qp_held_back(qp)) {
+	if (qp->marker_out && rp_qp_held_back(qp)) {
 		drained(c, true);	/* it is one of a move before, and is held back as well */
 		return;
 	}
@@ -207,9 +229,9 @@ bool rp_drain_flush(struct rp_conn *c)
 		rp_lock(&qp->lock);
 		qp->recv_gate = true;
 		/* Of what is held back in SQD it tells the end: there it was of no use before. */
-		if (!c->marker_out) {
+		if (!qp->marker_out) {
 			qp->marker_done = false;
-			c->marker_out = !rp_qp_post_marker(qp);
+			qp->marker_out = !rp_qp_post_marker(qp);
 			c->marker_old = false;
 		}
 		rp_unlock(&qp->lock);
@@ -220,12 +242,12 @@ bool rp_drain_flush(struct rp_conn *c)
 		c->progress_ns = rp_now_ns();
 	}
 	/* The marker is the last request in the queue: when it is flushed all are. */
-	if (c->marker_out && !qp->marker_done && rp_now_ns() - c->progress_ns < STUCK_ATOMIC_NS)
+	if (qp->marker_out && !qp->marker_done && rp_now_ns() - c->progress_ns < STUCK_ATOMIC_NS)
 		return false;
 	/* Nothing in front of it was flushed. */
-	if (c->marker_out && qp->marker_done && !c->marker_old && !qp->flushed)
+	if (qp->marker_out && qp->marker_done && !c->marker_old && !qp->flushed)
 		rp_qp_retire_all(qp);
-	c->marker_out = false;
+	qp->marker_out = false;
 	return true;
 }
 

@@ -188,7 +188,7 @@ int rp_move_release(struct rp_move *m)
 	list_for_each(c, &rp_conns, node)
 		if (rp_move_has(m, c->ctx) && c->moving) {
 			c->reset = true;
-			c->inited = c->marker_out = false;
+			c->inited = false;
 			c->psn_chosen = false;	/* one that READY told was of this queue pair */
 		}
 	m->state = MOVE_PARKED;
@@ -442,6 +442,7 @@ int rp_move_tick(void)
 		rp_drain_harvest(c->ctx);
 		harvested = c->ctx;
 	}
+	rp_drain_count();
 	list_for_each_safe(c, tmp, &rp_conns, node) {
 		rp_counters = counters_of(c);
 		rp_conn_step(c);

@@ -187,11 +187,12 @@ static void rec_in(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
 	case REPATH_MSG_DRAINED:
 		rp_conn_begin(c, false);
 		c->peer_gated = c->peer_drained = true;
+		c->peer_clear |= !(r->flags & REPATH_REC_STUCK);
 		note_mover(c, r);
 		break;
 	case REPATH_MSG_READY:
 		rp_conn_begin(c, false);
-		c->peer_gated = c->peer_drained = c->peer_quiet = true;
+		c->peer_gated = c->peer_drained = c->peer_clear = c->peer_quiet = true;
 		note_mover(c, r);
 		if (c->peer_mover && !c->in_rts)
 			c->early = false;	/* it has left, or will, what it told as one that stays */

@@ -456,8 +456,10 @@ int rp_qp_release(struct rp_qp *qp)
 	rp_ud_leave(qp);
 	rp_lock(&qp->lock);
 	ret = RP_REAL(rp_real.ibv_destroy_qp(qp->real));
-	if (!ret)
+	if (!ret) {
 		qp->real = NULL;
+		qp->marker_out = qp->marker_let = false;
+	}
 	rp_unlock(&qp->lock);
 	return -ret;
 }

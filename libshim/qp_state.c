@@ -104,7 +104,7 @@ static int modify_to_reset(struct rp_qp *qp, const struct ibv_qp_attr *attr, int
 	rp_mw_qp_reset(qp);
 	rp_lock(&qp->lock);
 	rp_qp_reset_rings(qp);
-	qp->readdressed = false;
+	qp->readdressed = qp->marker_out = qp->marker_let = false;
 	rp_unlock(&qp->lock);
 	return 0;
 }
@@ -175,6 +175,8 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 		look_at_alternate(qp);
 	if (!ret)
 		rp_alternate_real(qp, &a, mask);
+	if (qp->marker_let && mask & IBV_QP_ACCESS_FLAGS)
+		a.qp_access_flags |= IBV_ACCESS_REMOTE_WRITE;
 	if (ret)
 		;	/* not to be connected */
 	else if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
@@ -233,6 +235,8 @@ int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	attr->pkey_index = rp_virtual_pkey(ctx, qp->attr.port_num, attr->pkey_index);
 	attr->alt_pkey_index = rp_virtual_pkey(ctx, attr->alt_port_num, attr->alt_pkey_index);
 	rp_alternate_query(qp, attr);
+	if (qp->marker_let)
+		attr->qp_access_flags = qp->attr.qp_access_flags;
 	/* Of a queue pair that was connected anew: what the application connected. */
 	if (!qp->readdressed)
 		goto out;

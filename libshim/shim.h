@@ -272,6 +272,7 @@ struct rp_soft_wc {
  *	oldest first; a ring that grows; already translated
  * @armed: as last asked for and not yet reported (channel.c)
  * @extra: entries that the device has beyond cq.cqe
+ * @markers: on their way: not more than @extra, or what the application has posted finds no room
  * @moderation: as last set by ibv_modify_cq
  */
 struct rp_cq {
@@ -285,7 +286,7 @@ struct rp_cq {
 	struct rp_soft_wc *soft;
 	unsigned int soft_head, soft_n, soft_size;
 	atomic_int armed;
-	int extra;
+	int extra, markers;
 	struct ibv_modify_cq_attr moderation;
 	struct rp_channel *channel;
 	struct list_node soft_event;
@@ -412,6 +413,8 @@ struct rp_qp {
 	struct rp_slot marker;
 	atomic_bool marker_done;
 	atomic_int marker_status;	/* enum ibv_wc_status */
+	bool marker_out;		/* on its way: the control thread's */
+	bool marker_let;		/* the peer's is let in, beyond what the owner allows */
 	pthread_mutex_t control;
 	struct ibv_qp_init_attr_ex init;
 	struct ibv_qp_attr attr;

@@ -96,9 +96,11 @@ static bool drain_step(struct rp_qp *qp)
 			rp_qp_retire_all(qp);
 	}
 	/* In SQD it would not come back. */
-	if (!d->out && !d->done && d->self && qp->qp.state != IBV_QPS_SQD) {
+	if (!d->out && !d->done && d->self && qp->qp.state != IBV_QPS_SQD && rp_drain_may_mark(qp)) {
 		ret = post_marker(qp);
 		d->out = !ret;
+		if (!ret)
+			to_rp_cq(qp->qp.send_cq)->markers++;
 		/* ENOMEM: the device still holds the queue full; again after the next harvest. */
 		if (ret && ret != ENOMEM)
 			d->done = true;
@@ -138,6 +140,12 @@ bool rp_ud_drained(struct rp_context *ctx)
 	bool all = true, harvested = false;
 	struct rp_qp *qp;
 
+	list_for_each(qp, &ctx->qps, node)
+		if (qp->ud_drain)
+			to_rp_cq(qp->qp.send_cq)->markers = 0;
+	list_for_each(qp, &ctx->qps, node)
+		if (qp->ud_drain && qp->ud_drain->out && !qp->marker_done)
+			to_rp_cq(qp->qp.send_cq)->markers++;
 	list_for_each(qp, &ctx->qps, node) {
 		if (!drains(qp))
 			continue;
