@@ -56,11 +56,14 @@ static bool is_away(const char *name)
 
 void rp_move_wait_open(const char *name)
 {
+	int cancel = rp_uncancelled();
+
 	pthread_mutex_lock(&away_lock);
 	while (is_away(name))
 		pthread_cond_wait(&away_changed, &away_lock);
 	busy++;
 	pthread_mutex_unlock(&away_lock);
+	rp_cancelled_as(cancel);
 }
 
 void rp_move_close_begin(void)

@@ -269,6 +269,7 @@ void rp_ctl_start(void)
 {
 	static bool hooked;
 	sigset_t all, old;
+	int cancel = rp_uncancelled();
 
 	pthread_mutex_lock(&rp_ctl.lock);
 	if (!rp_ctl.started) {
@@ -295,12 +296,14 @@ void rp_ctl_start(void)
 	while (rp_ctl.started && !rp_ctl.running)
 		pthread_cond_wait(&rp_ctl.done, &rp_ctl.lock);
 	pthread_mutex_unlock(&rp_ctl.lock);
+	rp_cancelled_as(cancel);
 }
 
 bool rp_ctl_call(void (*fn)(void *arg), void *arg)
 {
 	struct call c = { .fn = fn, .arg = arg };
 	uint64_t one = 1;
+	int cancel;
 
 	pthread_mutex_lock(&rp_ctl.lock);
 	if (!rp_ctl.running) {
@@ -312,19 +315,23 @@ bool rp_ctl_call(void (*fn)(void *arg), void *arg)
 		fn(arg);
 		return true;
 	}
+	cancel = rp_uncancelled();
 	list_add_tail(&rp_ctl.calls, &c.node);
 	while (write(rp_ctl.wakefd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 	while (!c.done)
 		pthread_cond_wait(&rp_ctl.done, &rp_ctl.lock);
 	pthread_mutex_unlock(&rp_ctl.lock);
+	rp_cancelled_as(cancel);
 	return true;
 }
 
 void rp_ctl_wake(void)
 {
+	int cancel = rp_uncancelled();
 	uint64_t one = 1;
 
 	while (rp_ctl.wakefd >= 0 && write(rp_ctl.wakefd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
+	rp_cancelled_as(cancel);
 }

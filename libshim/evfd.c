@@ -67,19 +67,23 @@ void rp_evfd_detach(struct rp_evfd *e)
 
 void rp_evfd_raise(struct rp_evfd *e)
 {
+	int cancel = rp_uncancelled();
 	uint64_t one = 1;
 
 	/* EAGAIN: the counter is at its end, which is as readable as can be. */
 	while (write(e->softfd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
+	rp_cancelled_as(cancel);
 }
 
 void rp_evfd_lower(struct rp_evfd *e)
 {
+	int cancel = rp_uncancelled();
 	uint64_t n;
 
 	while (read(e->softfd, &n, sizeof(n)) < 0 && errno == EINTR)
 		;
+	rp_cancelled_as(cancel);
 }
 
 /*

@@ -8,6 +8,7 @@
 #define RP_LOCK_H
 
 #include <linux/futex.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -33,6 +34,23 @@ static inline void rp_unlock(struct rp_lock *l)
 {
 	if (__builtin_expect(atomic_exchange_explicit(&l->word, 0, memory_order_release) == 2, 0))
 		rp_lock_wake(l);
+}
+
+/*
+ * A thread that is cancelled leaves what it holds locked for ever, and libibverbs reads and writes. Where
+ * that is done, or waited, under a lock the thread is not to be cancelled.
+ */
+static inline int rp_uncancelled(void)
+{
+	int old;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	return old;
+}
+
+static inline void rp_cancelled_as(int old)
+{
+	pthread_setcancelstate(old, NULL);
 }
 
 #endif /* RP_LOCK_H */

@@ -39,16 +39,15 @@ static void setup(void)
 
 void rp_log(enum rp_log_level level, const char *fmt, ...)
 {
-	int saved = errno, n;
+	int saved = errno, n, cancel;
 	char line[512];
 	struct timespec t;
 	va_list ap;
 
+	cancel = rp_uncancelled();	/* what is said is said under locks, too */
 	pthread_once(&once, setup);
-	if ((int)level > threshold) {
-		errno = saved;
-		return;
-	}
+	if ((int)level > threshold)
+		goto out;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	n = snprintf(line, sizeof(line), "repath[%d] %ld.%06ld: ", getpid(), (long)t.tv_sec,
 		     t.tv_nsec / 1000);
@@ -61,5 +60,7 @@ void rp_log(enum rp_log_level level, const char *fmt, ...)
 	/* One write a line, so that threads and processes do not mix within one. */
 	if (write(fd, line, n) < 0)
 		threshold = -1;
+out:
+	rp_cancelled_as(cancel);
 	errno = saved;
 }

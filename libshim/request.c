@@ -53,6 +53,7 @@ void rp_peer_new_key(struct rp_context *ctx, uint32_t serial)
 {
 	struct keys_call a = { .ctx = ctx, .serial = serial };
 	struct timespec end, step;
+	int cancel;
 
 	if (!rp_ctl_call(push, &a))
 		return;
@@ -73,9 +74,11 @@ void rp_peer_new_key(struct rp_context *ctx, uint32_t serial)
 			step.tv_nsec -= 1000000000;
 			step.tv_sec++;
 		}
+		cancel = rp_uncancelled();
 		pthread_mutex_lock(&keys_lock);
 		pthread_cond_clockwait(&keys_done, &keys_lock, CLOCK_MONOTONIC, &step);
 		pthread_mutex_unlock(&keys_lock);
+		rp_cancelled_as(cancel);
 	}
 }
 

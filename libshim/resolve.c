@@ -118,7 +118,11 @@ static void deadline_in(struct timespec *t, int seconds)
 /* The time of day may be set while it waits, as after a move of the machine. */
 static int wait_answer(const struct timespec *end)
 {
-	return pthread_cond_clockwait(&answered, &lock, CLOCK_MONOTONIC, end);
+	int cancel = rp_uncancelled();
+	int ret = pthread_cond_clockwait(&answered, &lock, CLOCK_MONOTONIC, end);
+
+	rp_cancelled_as(cancel);
+	return ret;
 }
 
 static int resolve(struct rp_context *ctx, const struct ibv_ah_attr *av, enum ibv_qp_type type,

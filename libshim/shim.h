@@ -475,8 +475,14 @@ static inline struct rp_channel *to_rp_channel(struct ibv_comp_channel *c)
  * inside RP_REAL() our wrappers pass straight through. Evaluates to the call's value.
  */
 extern __thread int rp_depth __attribute__((tls_model("initial-exec")));
-#define RP_REAL(call) ({ rp_depth++; __auto_type rp_ret_ = (call); rp_depth--; rp_ret_; })
-#define RP_REAL_VOID(call) do { rp_depth++; (call); rp_depth--; } while (0)
+#define RP_REAL(call) ({							\
+	int rp_cancel_ = rp_uncancelled();					\
+	rp_depth++;								\
+	__auto_type rp_ret_ = (call);						\
+	rp_depth--;								\
+	rp_cancelled_as(rp_cancel_);						\
+	rp_ret_; })
+#define RP_REAL_VOID(call) ((void)RP_REAL(((call), 0)))
 
 /* The table of libibverbs' own functions, from verbs.def: rp_real.ibv_create_qp(...) (real.c) */
 #include "real.h"
