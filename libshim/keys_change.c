@@ -17,7 +17,7 @@ static uint32_t next_serial(struct rp_context *ctx)
  * Caller holds ctx->objects. Noted before the device can give the number to somebody else: until
  * the peers have heard of it, it stands for nothing new.
  */
-static void removed(struct rp_context *ctx, uint32_t virt, uint32_t real)
+static void removed(struct rp_context *ctx, uint32_t virt, uint32_t real, bool window)
 {
 	struct rp_removed_key *gone;
 
@@ -30,8 +30,39 @@ static void removed(struct rp_context *ctx, uint32_t virt, uint32_t real)
 	}
 	gone->virt = virt;
 	gone->real = real;
+	gone->window = window;
 	gone->serial = next_serial(ctx);
 	list_add_tail(&ctx->removed_keys, &gone->node);
+}
+
+static bool same(uint32_t a, uint32_t b, bool window)
+{
+	return !((a ^ b) & (window ? ~RP_MW_TAG : UINT32_MAX));
+}
+
+bool rp_keys_taken(struct rp_context *ctx, const uint32_t *lkey, uint32_t rkey)
+{
+	const bool window = !lkey;
+	struct rp_removed_key *gone;
+	struct rp_mr *mr;
+	struct rp_mw *mw;
+	bool taken = false;
+
+	rp_lock(&ctx->objects);
+	list_for_each(mr, &ctx->mrs, node) {
+		taken = same(mr->mr.rkey, rkey, window) || (lkey && mr->mr.lkey == *lkey);
+		if (taken)
+			break;
+	}
+	list_for_each(gone, &ctx->removed_keys, node)
+		taken |= same(gone->virt, rkey, window || gone->window) ||
+			 same(gone->real, rkey, window || gone->window);
+	rp_lock(&ctx->mws_lock);
+	list_for_each(mw, &ctx->mws, node)
+		taken |= same(mw->index, rkey, true);
+	rp_unlock(&ctx->mws_lock);
+	rp_unlock(&ctx->objects);
+	return taken;
 }
 
 void rp_keys_add_mr(struct rp_context *ctx, struct rp_mr *mr)
@@ -47,7 +78,7 @@ void rp_keys_del_mr(struct rp_context *ctx, struct rp_mr *mr)
 	rp_lock(&ctx->objects);
 	list_del(&mr->node);
 	if (mr->how == RP_MR_OTHER || mr->access & RP_REMOTE_ACCESS)
-		removed(ctx, mr->mr.rkey, mr->real_rkey);
+		removed(ctx, mr->mr.rkey, mr->real_rkey, false);
 	rp_unlock(&ctx->objects);
 }
 
@@ -67,7 +98,7 @@ void rp_keys_del_mw(struct rp_context *ctx, struct rp_mw *mw)
 	rp_lock(&ctx->mws_lock);
 	list_del(&mw->node);
 	rp_unlock(&ctx->mws_lock);
-	removed(ctx, mw->index, mw->real->rkey & ~RP_MW_TAG);
+	removed(ctx, mw->index, mw->real->rkey & ~RP_MW_TAG, true);
 	rp_unlock(&ctx->objects);
 }
 

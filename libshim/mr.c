@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Memory regions and the translation of local keys. A key is what the device gave until the context
- * has moved; a region that is registered later keeps its real key too, unless a live region has it.
+ * has moved; a region that is registered later keeps its real key too, unless something else has it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -43,25 +43,6 @@ static struct ibv_mr *register_real(struct rp_mr *mr)
 	return NULL;
 }
 
-/* Does a live region of this process bear one of these keys? */
-static bool keys_taken(struct rp_context *ctx, const struct ibv_mr *real)
-{
-	struct rp_removed_key *gone;
-	struct rp_mr *mr;
-	bool taken = false;
-
-	rp_lock(&ctx->objects);
-	list_for_each(mr, &ctx->mrs, node)
-		if (mr->mr.lkey == real->lkey || mr->mr.rkey == real->rkey) {
-			taken = true;
-			break;
-		}
-	list_for_each(gone, &ctx->removed_keys, node)
-		taken |= gone->virt == real->rkey || gone->real == real->rkey;
-	rp_unlock(&ctx->objects);
-	return taken;
-}
-
 /* As register_real(), with keys that are nobody's. */
 static struct ibv_mr *register_free_keys(struct rp_mr *mr)
 {
@@ -72,7 +53,7 @@ static struct ibv_mr *register_free_keys(struct rp_mr *mr)
 		return register_real(mr);
 	while (n < KEY_TRIES) {
 		real = register_real(mr);
-		if (!real || !keys_taken(ctx_of(mr), real))
+		if (!real || !rp_keys_taken(ctx_of(mr), &real->lkey, real->rkey))
 			break;
 		held[n++] = real;
 		real = NULL;

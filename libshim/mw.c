@@ -6,6 +6,7 @@
 #include "mw.h"
 
 #define KEY_TRIES 16
+#define FREE_TRIES 64
 #define REBIND_BATCH 64
 
 /* A request about a window, which has been executed when its queue has come past it. */
@@ -63,6 +64,30 @@ static struct ibv_mw *alloc_real(struct rp_mw *mw)
 	return RP_REAL(ctx->real->ops.alloc_mw(real_pd(mw->mw.pd), mw->mw.type));
 }
 
+/* With keys that nothing else is known by, once that may be others than the device's. */
+static struct ibv_mw *alloc_free_keys(struct rp_mw *mw)
+{
+	struct rp_context *ctx = ctx_of(mw);
+	struct ibv_mw *held[FREE_TRIES], *real = NULL;
+	int n = 0, saved;
+
+	if (!ctx->epoch)
+		return alloc_real(mw);
+	while (n < FREE_TRIES) {
+		real = alloc_real(mw);
+		if (!real || !rp_keys_taken(ctx, NULL, real->rkey))
+			break;
+		held[n++] = real;
+		real = NULL;
+		errno = EAGAIN;
+	}
+	saved = errno;
+	while (n)
+		RP_REAL(ctx->real->ops.dealloc_mw(held[--n]));
+	errno = saved;
+	return real;
+}
+
 struct ibv_mw *rp_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	struct rp_context *ctx = to_rp_context(pd->context);
@@ -77,7 +102,7 @@ struct ibv_mw *rp_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	mw->mw.pd = pd;
 	mw->mw.type = type;
 	rp_verbs_enter(ctx);
-	mw->real = alloc_real(mw);
+	mw->real = alloc_free_keys(mw);
 	if (mw->real) {
 		mw->mw.rkey = mw->now.key = mw->real->rkey;
 		mw->mw.handle = mw->real->handle;

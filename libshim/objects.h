@@ -251,6 +251,11 @@ void rp_keys_del_mr(struct rp_context *ctx, struct rp_mr *mr);
 void rp_keys_add_mw(struct rp_context *ctx, struct rp_mw *mw);
 void rp_keys_del_mw(struct rp_context *ctx, struct rp_mw *mw);
 void rp_keys_renumber(struct rp_context *ctx);		/* all of them are new */
+/*
+ * Is something else known by them, or may it be by peers that have not heard yet? @lkey: NULL: a
+ * window's, of which all keys with the upper 24 bits of @rkey are.
+ */
+bool rp_keys_taken(struct rp_context *ctx, const uint32_t *lkey, uint32_t rkey);
 void rp_keys_changes_free(struct rp_context *ctx);
 
 /* The functions behind the inline verbs, in the slots of every context that we hand out. */

@@ -105,8 +105,7 @@ static bool real_rkey(const struct rp_qp *qp, struct ibv_send_wr *wr)
 		key = &wr->wr.atomic.rkey;
 		break;
 	case IBV_WR_SEND_WITH_INV:
-		key = &wr->invalidate_rkey;
-		break;
+		return rp_keymap_find(qp->rkeys, wr->invalidate_rkey, &wr->invalidate_rkey);
 	default:
 		return true;
 	}

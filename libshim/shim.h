@@ -96,6 +96,7 @@ extern struct rp_keymap *const rp_keymap_awaited, *const rp_keymap_none;
 struct rp_removed_key {
 	struct list_node node;
 	uint32_t virt, real, serial;
+	bool window;
 };
 
 /**

@@ -187,8 +187,17 @@ static void invalidated_from_afar(bool srq)
 		expect(&e[1], 6, IBV_WC_SUCCESS);
 	}
 	move(0);
-	write_by(&e[1], &e[0], mw->rkey, 256, "never", IBV_WC_REM_ACCESS_ERR);
-	if (!srq) {
+	if (srq) {
+		write_by(&e[1], &e[0], mw->rkey, 256, "never", IBV_WC_REM_ACCESS_ERR);
+	} else {
+		/* A key that the peer was never told is looked at in a message without payload, too. */
+		CHECK_EQ(post_recv(&e[0], 5, 0, 64), 0);
+		request2(&e[1], (struct ibv_send_wr){ .opcode = IBV_WR_SEND_WITH_INV,
+						      .invalidate_rkey = mw->rkey + 0x800 }, 6,
+			 IBV_SEND_SIGNALED);
+		expect(&e[1], 6, IBV_WC_REM_ACCESS_ERR);
+		reconnect();
+		write_by(&e[1], &e[0], mw->rkey, 256, "never", IBV_WC_REM_ACCESS_ERR);
 		reconnect();
 		bind2(&e[0], mw, 256, IBV_SEND_SIGNALED);
 		expect(&e[0], 800, IBV_WC_SUCCESS);
@@ -266,9 +275,60 @@ static void never_bound(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/* Moves e[0], the @nth key behind which will be @index: one region and one window are made first. */
+static void move_before(uint32_t index, unsigned int nth)
+{
+	const char *why = NULL;
+
+	move_away("mock0");
+	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = "mock0",
+						.first_key = (index - 3 - nth) << 8 }), 0);
+	CHECK_EQ(fake_resume("mock0", &why), 0);
+	CHECK_EQ(fake_settled(), 0);
+}
+
+/* What is made after a move is known by no key that may become another window's, or is a region's. */
+static void numbers_of_others(void)
+{
+	struct ibv_mw *mw, *other;
+	struct ibv_mr *mr;
+	uint32_t index;
+
+	pair_open(e, &(struct pair_how){ .access = ACCESS });
+	mw = ibv_alloc_mw(e[0].pd, IBV_MW_TYPE_1);
+	bind1(&e[0], mw, 128, IBV_SEND_SIGNALED);
+	expect(&e[0], 700, IBV_WC_SUCCESS);
+	index = mw->rkey >> 8;
+
+	move_before(index, 0);
+	other = ibv_alloc_mw(e[0].pd, IBV_MW_TYPE_1);
+	CHECK(other);
+	bind1(&e[0], other, 256, IBV_SEND_SIGNALED);
+	expect(&e[0], 700, IBV_WC_SUCCESS);
+	write_by(&e[1], &e[0], mw->rkey, 128, "first", IBV_WC_SUCCESS);
+	write_by(&e[1], &e[0], other->rkey, 256, "second", IBV_WC_SUCCESS);
+	CHECK(mw->rkey >> 8 == index && other->rkey >> 8 != index);
+	CHECK_EQ(ibv_dealloc_mw(other), 0);
+
+	move_before(index, 1);
+	mr = ibv_reg_mr(e[0].pd, e[0].buf, 4096, ALL_ACCESS);
+	CHECK(mr && mr->rkey >> 8 != index);
+	write_by(&e[1], &e[0], mw->rkey, 128, "third", IBV_WC_SUCCESS);
+
+	move_before(mr->rkey >> 8, 2);
+	other = ibv_alloc_mw(e[0].pd, IBV_MW_TYPE_2);
+	CHECK(other && other->rkey >> 8 != mr->rkey >> 8);
+	CHECK_EQ(ibv_dealloc_mw(other), 0);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(ibv_dealloc_mw(mw), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
 	alarm(110);
+	numbers_of_others();
 	both_types(false, IBV_SEND_SIGNALED);
 	both_types(false, 0);
 	both_types(true, 0);
