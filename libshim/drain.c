@@ -300,6 +300,7 @@ void rp_drain_settle(struct rp_conn *c)
 void rp_drain_fail_all(struct rp_qp *qp, enum ibv_wc_status first)
 {
 	struct rp_cq *scq = send_cq(qp), *rcq = to_rp_cq(qp->qp.recv_cq);
+	bool any = false;
 	uint64_t i;
 
 	rp_lock(&scq->lock);
@@ -307,9 +308,11 @@ void rp_drain_fail_all(struct rp_qp *qp, enum ibv_wc_status first)
 	for (i = atomic_load(&qp->sq.retired); i < qp->sq.head; i++, first = IBV_WC_WR_FLUSH_ERR) {
 		rp_qp_settle_send(qp, i, first);
 		atomic_store(&qp->buried, false);
+		any = true;
 	}
 	qp->sq.submitted = qp->sq.head;
-	rp_cq_soft_notify(scq, false);
+	if (any)
+		rp_cq_soft_notify(scq, true);
 	rp_unlock(&qp->lock);
 	rp_unlock(&scq->lock);
 
@@ -317,10 +320,12 @@ void rp_drain_fail_all(struct rp_qp *qp, enum ibv_wc_status first)
 		return;
 	rp_lock(&rcq->lock);
 	rp_lock(&qp->lock);
-	for (i = atomic_load(&qp->rq.retired); i < qp->rq.head; i++)
+	any = false;
+	for (i = atomic_load(&qp->rq.retired); i < qp->rq.head; i++, any = true)
 		rp_qp_settle_recv(qp, i, IBV_WC_WR_FLUSH_ERR);
 	qp->rq.submitted = qp->rq.head;
-	rp_cq_soft_notify(rcq, false);
+	if (any)
+		rp_cq_soft_notify(rcq, true);
 	rp_unlock(&qp->lock);
 	rp_unlock(&rcq->lock);
 }

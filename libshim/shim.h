@@ -519,7 +519,8 @@ int rp_cq_harvest(struct rp_cq *cq);
 int rp_cq_grow(struct rp_cq *cq, unsigned int cqe);
 /* Puts one completion, already translated, into the software queue. Caller holds cq->lock. */
 void rp_cq_soft_push(struct rp_cq *cq, const struct ibv_wc *wc);
-/* After soft pushes: raises the channel when armed. Caller holds cq->lock. */
+/* After soft pushes: raises the channel when armed; @solicited: by one of those, or in error. Caller holds
+ * cq->lock. */
 void rp_cq_soft_notify(struct rp_cq *cq, bool solicited);
 
 /* Gives ring entries from submitted to head to the device, keys translated. Caller holds qp->lock.

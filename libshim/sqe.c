@@ -17,16 +17,18 @@ void rp_sqe_set(struct rp_qp *qp, bool sqe)
 void rp_sqe_flush(struct rp_qp *qp)
 {
 	struct rp_cq *cq = to_rp_cq(qp->qp.send_cq);
+	bool any = false;
 	uint64_t i;
 
 	rp_lock(&cq->lock);
 	rp_lock(&qp->lock);
 	/* If its owner has ended it meanwhile, the device has what was posted. */
 	if (qp->sqe) {
-		for (i = atomic_load(&qp->sq.retired); i < qp->sq.head; i++)
+		for (i = atomic_load(&qp->sq.retired); i < qp->sq.head; i++, any = true)
 			rp_qp_settle_send(qp, i, IBV_WC_WR_FLUSH_ERR);
 		qp->sq.submitted = qp->sq.head;
-		rp_cq_soft_notify(cq, false);
+		if (any)
+			rp_cq_soft_notify(cq, true);
 	}
 	rp_unlock(&qp->lock);
 	rp_unlock(&cq->lock);

@@ -109,9 +109,35 @@ static void go(const char *dev)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/* Completions in error are for who waits for solicited ones, too; also where no device has made them. */
+static void failed(bool armed_away)
+{
+	const char *why = "";
+	struct end e[2];
+
+	pair_open(e, &(struct pair_how){ .events = true });
+	CHECK_EQ(post_recv(&e[0], 1, 0, 64), 0);
+	if (!armed_away)
+		CHECK_EQ(ibv_req_notify_cq(e[0].cq, 1), 0);
+	move_away("mock0");
+	if (armed_away)
+		CHECK_EQ(ibv_req_notify_cq(e[0].cq, 1), 0);
+	CHECK(!readable(&e[0], 0));
+	fake_gone("mock0");
+	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = "mock0" }), 0);
+	CHECK_EQ(fake_resume("mock0", &why), 0);
+	CHECK(readable(&e[0], 2000));
+	take_event(&e[0]);
+	expect(&e[0], 1, IBV_WC_WR_FLUSH_ERR);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
 	alarm(60);
+	failed(false);
+	failed(true);
 	go("mock0");
 	go("mock1");
 	return 0;
