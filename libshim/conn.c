@@ -292,6 +292,7 @@ void rp_conn_unusable(struct rp_conn *c)
 static void conn_bury(struct rp_conn *c)
 {
 	struct rp_qp *qp = c->qp;
+	bool fails;
 
 	/*
 	 * Its flushed completions are hidden, or it is connected again, with its receives: the device
@@ -299,12 +300,13 @@ static void conn_bury(struct rp_conn *c)
 	 */
 	if (c->stuck || c->reset)
 		rp_conn_reset(c);
-	if (!c->was_error && !atomic_load(&qp->failed))
+	fails = !c->was_error && !atomic_load(&qp->failed);
+	if (fails)
 		atomic_store(&qp->buried, true);
 	if (rp_qp_to_error(qp))
 		rp_log(RP_LOG_ERR, "QP 0x%x does not go to ERR", qp->qp.qp_num);
 	if (c->reset)
-		rp_drain_fail_all(qp, IBV_WC_RETRY_EXC_ERR);
+		rp_drain_fail_all(qp, fails ? IBV_WC_RETRY_EXC_ERR : IBV_WC_WR_FLUSH_ERR);
 	rp_lock(&qp->lock);
 	qp->swallow = qp->sqe = false;
 	/* The device flushes what it is given in ERR, in order, after what it had. */
@@ -398,11 +400,12 @@ void rp_conn_step(struct rp_conn *c)
 	}
 	if (!c->drained)
 		rp_drain_step(c);
-	/* What is stuck may still be received; when the peer has stopped, nothing is any more. */
-	if (c->drained && !c->stuck && has_failed(c)) {
+	/* The device may have lost its patience with what is stuck. */
+	if (c->drained && has_failed(c)) {
 		conn_failed(c);
 		return;
 	}
+	/* What is stuck may still be received; when the peer has stopped, nothing is any more. */
 	if (c->drained && !c->quiet && (!c->stuck || (c->peer_drained && rp_drain_flush(c))))
 		be_quiet(c);
 	/* Of two that stay the one that has begun says first where it is. */

@@ -3,6 +3,7 @@
  * SENDs that wait for a receive which the peer posts only after the move, with WRITEs behind them;
  * the same where a few of them were executed and the answer was lost.
  */
+#include "../../include/repath_peer.h"
 #include "../../include/uapi/ib_repath.h"
 #include "check.h"
 #include "move_cycle.h"
@@ -128,9 +129,59 @@ static void late_answers(const char *dev)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/*
+ * The device loses patience with a SEND after it was taken for stuck, and before the peer has stopped: the
+ * queue pair has failed, what is behind that is flushed, and nothing of it is done after the move.
+ */
+static void out_of_patience(const char *dev)
+{
+	struct ibv_qp_attr rts = {
+		.qp_state = IBV_QPS_RTS, .sq_psn = 100, .timeout = 10, .retry_cnt = 7, .rnr_retry = 1,
+		.max_rd_atomic = 4,
+	};
+	struct end e[2];
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		end_open(&e[i], i ? "mock1" : "mock0", &(struct pair_how){ 0 });
+		qp_to_init(&e[i], e[i].qp);
+	}
+	for (i = 0; i < 2; i++)
+		qp_to_rtr(&e[i], e[i].qp, e[!i].qp->qp_num, 100 + !i);
+	CHECK_EQ(ibv_modify_qp(e[0].qp, &rts, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+			       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC), 0);
+	qp_to_rts(e[1].qp, 101);
+
+	mock_stall(true);
+	for (i = 0; i < 3; i++)
+		CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, i, 0, 0, 64), 0);
+	/* So that its GATE is not one with its READY. */
+	CHECK_EQ(post(&e[1], &e[0], IBV_WR_RDMA_WRITE, 9, 0, 4096, 64), 0);
+	fake_faults_set(&(struct fake_faults){ .seed = 1, .slow = REPATH_MSG_READY, .slow_us = 1500000 });
+	CHECK_EQ(fake_check(dev, NULL), 0);
+	CHECK_EQ(fake_suspend_start(dev), 0);
+	usleep(700000);
+	mock_stall(false);
+	CHECK_EQ(fake_wait(REPATH_STAGE_RELEASE), 0);
+	fake_faults_set(&(struct fake_faults){ .seed = 1 });
+	CHECK_EQ(mock_unplug(dev), 0);
+	CHECK_EQ(post_recv(&e[1], 100, 0, 64), 0);
+	move_back(dev);
+	expect(&e[0], 0, IBV_WC_RNR_RETRY_EXC_ERR);
+	expect(&e[0], 1, IBV_WC_WR_FLUSH_ERR);
+	expect(&e[0], 2, IBV_WC_WR_FLUSH_ERR);
+	expect(&e[1], 100, IBV_WC_WR_FLUSH_ERR);
+	expect_none(&e[0], 10);
+	expect_none(&e[1], 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
 	alarm(110);
+	out_of_patience("mock0");
+	out_of_patience("mock1");
 	lost_answers("mock0");
 	lost_answers("mock1");
 	late_answers("mock0");
