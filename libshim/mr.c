@@ -410,16 +410,16 @@ int rp_mr_release(struct rp_mr *mr)
 }
 
 /*
- * Has the program given the memory back and not deregistered it yet, as a cache of registrations does?
- * The old device had its pages still; nobody can get them again.
+ * Has the program given the memory back, or its right to it, and not deregistered it yet, as caches of
+ * registrations and allocators do? The old device had its pages still; nobody can get them again.
  */
-static bool memory_is_gone(const struct rp_mr *mr)
+static bool memory_is_gone(const struct rp_mr *mr, int err)
 {
 	uintptr_t addr = (uintptr_t)mr->mr.addr, from = addr & -(uintptr_t)sysconf(_SC_PAGESIZE);
 
 	if (mr->how == RP_MR_NULL || mr->how == RP_MR_OTHER || !addr || !mr->mr.length)
 		return false;
-	return msync((void *)from, addr - from + mr->mr.length, MS_ASYNC) && errno == ENOMEM;
+	return err == EFAULT || (msync((void *)from, addr - from + mr->mr.length, MS_ASYNC) && errno == ENOMEM);
 }
 
 /* In place of memory that is gone, so that the key fails as any key without a right does. */
@@ -438,7 +438,7 @@ int rp_mr_recreate(struct rp_mr *mr)
 
 	mr->real = register_real(mr);
 	err = errno;
-	if (!mr->real && memory_is_gone(mr))
+	if (!mr->real && memory_is_gone(mr, err))
 		mr->real = register_nothing(mr);
 	else
 		errno = err;

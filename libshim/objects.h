@@ -21,6 +21,8 @@
 
 extern const struct verbs_context rp_lacking;
 
+#define RP_NO_KEY 0xffffffffu	/* nobody's */
+
 /* Control verbs wait here while their context is away. */
 static inline void rp_verbs_enter(struct rp_context *ctx)
 {

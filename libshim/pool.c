@@ -12,7 +12,6 @@
 
 #define CHUNK 256
 #define LIST_MAX 64	/* posted to the device at once */
-#define NO_KEY 0xffffffffu	/* nobody's */
 
 /**
  * struct rp_kept - a request
@@ -90,7 +89,7 @@ static bool lkeys_known(const struct rp_keymap *lkeys, const struct ibv_recv_wr 
 	int i;
 
 	for (i = 0; lkeys && i < wr->num_sge; i++)
-		if (!rp_keymap_find(lkeys, wr->sg_list[i].lkey, &real))
+		if (!rp_keymap_find(lkeys, wr->sg_list[i].lkey, &real) && wr->sg_list[i].length)
 			return false;
 	return true;
 }
@@ -124,8 +123,9 @@ static int submit(struct rp_pool *p, struct rp_kept *k, unsigned int n, unsigned
 		wr[i].sg_list = &sges[i * p->max_sge];
 		for (s = 0; s < wr[i].num_sge; s++) {
 			wr[i].sg_list[s] = at->sge[s];
-			if (!rp_keymap_find(lkeys, at->sge[s].lkey, &wr[i].sg_list[s].lkey))
-				wr[i].sg_list[s].lkey = NO_KEY;
+			if (!rp_keymap_find(lkeys, at->sge[s].lkey, &wr[i].sg_list[s].lkey) &&
+			    at->sge[s].length)
+				wr[i].sg_list[s].lkey = RP_NO_KEY;
 		}
 	}
 	ret = p->post(p->owner, wr, &bad);

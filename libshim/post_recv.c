@@ -16,6 +16,8 @@ static int log_recv(struct rp_qp *qp, const struct ibv_recv_wr *wr)
 
 	if (unlikely((unsigned int)wr->num_sge > r->max_sge))
 		return EINVAL;
+	if (unlikely(qp->xlate) && !rp_no_remap && !rp_real_sges(qp, sge, wr->sg_list, wr->num_sge))
+		return EINVAL;
 	s->recv.num_sge = wr->num_sge;
 	s->wr_id = wr->wr_id;
 	s->index = r->head;
@@ -23,6 +25,20 @@ static int log_recv(struct rp_qp *qp, const struct ibv_recv_wr *wr)
 		sge[i] = wr->sg_list[i];
 	ring_advance(r);
 	return 0;
+}
+
+/*
+ * A region that is gone since its receive was posted: the receive fails when it is used, as it would have on the
+ * old device.
+ */
+static void no_sges(struct ibv_sge *to, const struct ibv_sge *from, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++) {
+		to[i] = from[i];
+		to[i].lkey = RP_NO_KEY;
+	}
 }
 
 static int submit_recvs_moved(struct rp_qp *qp)
@@ -35,7 +51,7 @@ static int submit_recvs_moved(struct rp_qp *qp)
 	while (r->submitted < r->head) {
 		struct ibv_recv_wr *bad = NULL;
 		uint64_t first = r->submitted;
-		int n = 0, ret = 0, unknown = 0;
+		int n = 0, ret = 0;
 
 		while (n < RP_SCRATCH && first + n < r->head) {
 			struct rp_slot *s = rp_ring_slot(r, first + n);
@@ -43,24 +59,19 @@ static int submit_recvs_moved(struct rp_qp *qp)
 			x->recv[n] = s->recv;
 			x->recv[n].sg_list = &x->sge[n * x->max_sge];
 			if (!rp_real_sges(qp, x->recv[n].sg_list, s->recv.sg_list,
-					  s->recv.num_sge)) {
-				unknown = EINVAL;
-				break;
-			}
+					  s->recv.num_sge))
+				no_sges(x->recv[n].sg_list, s->recv.sg_list, s->recv.num_sge);
 			x->recv[n].next = NULL;
 			if (n)
 				x->recv[n - 1].next = &x->recv[n];
 			n++;
 		}
 		r->submitted += n;
-		if (n)
-			ret = qp->real->context->ops.post_recv(qp->real, x->recv, &bad);
+		ret = qp->real->context->ops.post_recv(qp->real, x->recv, &bad);
 		if (ret) {
 			r->submitted = first + (bad ? bad - x->recv : 0);
 			return ret;
 		}
-		if (unknown)
-			return unknown;
 	}
 	return 0;
 }

@@ -194,10 +194,20 @@ int rp_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *op, struct ibv_ops_w
 	return EOPNOTSUPP;	/* tag matching: see rp_create_srq_ex() */
 }
 
+/* An event that was read late may have been of the limit before: what the device has is right. */
+static void look_at_limit(struct rp_srq *srq)
+{
+	struct ibv_srq_attr now = { 0 };
+
+	if (!RP_REAL(rp_real.ibv_query_srq(srq->real, &now)) && now.srq_limit)
+		atomic_store(&srq->limit, now.srq_limit);
+}
+
 int rp_srq_release(struct rp_srq *srq)
 {
 	int ret;
 
+	look_at_limit(srq);
 	rp_lock(&srq->pool.lock);
 	ret = RP_REAL(rp_real.ibv_destroy_srq(srq->real));
 	if (!ret) {

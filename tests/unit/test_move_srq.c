@@ -186,6 +186,66 @@ static void events_survive(void)
 	pair_close(e);
 }
 
+/* The limit is set again before the event of the time before is read: that one does not disarm it. */
+static void limit_set_again(bool read_before)
+{
+	struct ibv_async_event ev;
+	unsigned int i;
+
+	pair_open(e, &(struct pair_how){ .srq = true });
+	for (i = 0; i < 6; i++)
+		post_numbered(&e[0], i);
+	CHECK_EQ(ibv_modify_srq(e[0].srq, &(struct ibv_srq_attr){ .srq_limit = 6 }, IBV_SRQ_LIMIT),
+		 0);
+	send_taken_by(&e[1], &e[0], 0);
+	CHECK_EQ(ibv_modify_srq(e[0].srq, &(struct ibv_srq_attr){ .srq_limit = 3 }, IBV_SRQ_LIMIT),
+		 0);
+	for (i = 0; i < 2; i++) {
+		if (!i == read_before) {
+			CHECK(srq_event(&e[0], &ev));
+			ibv_ack_async_event(&ev);
+		}
+		if (!i) {
+			move_away("mock0");
+			move_back("mock0");
+		}
+	}
+	taken_in_order(&e[1], &e[0], 1, 2);
+	CHECK(!srq_event(&e[0], &ev));
+	taken_in_order(&e[1], &e[0], 3, 3);
+	CHECK(srq_event(&e[0], &ev));
+	ibv_ack_async_event(&ev);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+/* An element of no bytes needs no key, before a move or after, and an unknown one is refused. */
+static void no_bytes(void)
+{
+	struct ibv_sge sge = { 0 };
+	struct ibv_recv_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1 }, *bad;
+	int i;
+
+	pair_open(e, &(struct pair_how){ .srq = true });
+	for (i = 0; i < 3; i++) {
+		CHECK_EQ(ibv_post_srq_recv(e[0].srq, &wr, &bad), 0);
+		move_away("mock0");
+		wr.wr_id = 2;
+		CHECK_EQ(ibv_post_srq_recv(e[0].srq, &wr, &bad), 0);
+		move_back("mock0");
+		for (wr.wr_id = 1; wr.wr_id < 3; wr.wr_id++) {
+			CHECK_EQ(post(&e[1], &e[0], IBV_WR_SEND, 9, IBV_SEND_SIGNALED, 0, 0), 0);
+			expect(&e[0], wr.wr_id, IBV_WC_SUCCESS);
+			expect(&e[1], 9, IBV_WC_SUCCESS);
+		}
+		wr.wr_id = 1;
+	}
+	sge.length = 8;
+	CHECK_EQ(ibv_post_srq_recv(e[0].srq, &wr, &bad), EINVAL);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 static void under_traffic(void)
 {
 	struct traffic *t;
@@ -216,6 +276,9 @@ int main(void)
 	contents_kept(1);
 	shared_by_two();
 	events_survive();
+	limit_set_again(true);
+	limit_set_again(false);
+	no_bytes();
 	under_traffic();
 	return 0;
 }
