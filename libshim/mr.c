@@ -306,7 +306,7 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 	struct rp_context *ctx = to_rp_context(ibmr->context);
 	struct rp_mr *mr = to_rp_mr(ibmr);
 	uint32_t lkey, rkey;
-	bool tell;
+	bool tell, told;
 	int ret;
 
 	if (RP_PASSING)
@@ -314,6 +314,7 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 	rp_verbs_enter(ctx);
 	lkey = mr->real->lkey;
 	rkey = mr->real->rkey;
+	told = mr->access & RP_REMOTE_ACCESS;
 	ret = RP_REAL(rp_real.ibv_rereg_mr(mr->real, flags, real_pd(pd), addr, length, access));
 	rp_lock(&ctx->objects);		/* peers may be told of it at this moment */
 	if (!ret || ret == IBV_REREG_MR_ERR_DO_FORK_OLD) {
@@ -336,8 +337,8 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 	} else if (lkey != mr->real->lkey && publish_lkeys(ctx)) {
 		ret = IBV_REREG_MR_ERR_CMD;
 	}
-	rkey ^= mr->real->rkey;
-	tell = ctx->epoch && rkey;
+	/* Those without remote rights are told to nobody. */
+	tell = ctx->epoch && (rkey != mr->real->rkey || (!told && mr->access & RP_REMOTE_ACCESS));
 	if (tell) {
 		rp_keys_del_mr(ctx, mr);
 		rp_keys_add_mr(ctx, mr);

@@ -189,8 +189,11 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 	}
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
 		m->access = access;
-	m->mr.lkey = mock_new_key(mock_context(m->mr.context)->device);
-	m->mr.rkey = mock_new_key(mock_context(m->mr.context)->device);
+	/* Other rights alone need no other key. */
+	if (flags != IBV_REREG_MR_CHANGE_ACCESS) {
+		m->mr.lkey = mock_new_key(mock_context(m->mr.context)->device);
+		m->mr.rkey = mock_new_key(mock_context(m->mr.context)->device);
+	}
 	mock_unlock();
 	return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * More regions than one message carries the keys of: all are known to the peer before its gate
- * opens, in whatever order the messages come.
+ * opens, in whatever order the messages come. Also those that get remote rights later.
  */
 #include "../../include/repath_peer.h"
 #include "check.h"
@@ -10,6 +10,44 @@
 
 #define REGIONS 5000
 
+static void written(struct end e[2], struct ibv_mr *mr, enum ibv_wc_status status)
+{
+	struct ibv_mr *whole = e[0].mr;
+
+	e[0].mr = mr;
+	CHECK_EQ(post(&e[1], &e[0], IBV_WR_RDMA_WRITE, 5, IBV_SEND_SIGNALED, 0, 8), 0);
+	e[0].mr = whole;
+	expect(&e[1], 5, status);
+}
+
+/* A region that gets remote rights after a move, when it was made without, and keeps its key. */
+static void rights_later(void)
+{
+	struct ibv_mr *mr, *old;
+	struct end e[2];
+
+	pair_open(e, &(struct pair_how){ 0 });
+	old = ibv_reg_mr(e[0].pd, e[0].buf, 8, IBV_ACCESS_LOCAL_WRITE);
+	move_away("mock0");
+	move_back("mock0");
+	mr = ibv_reg_mr(e[0].pd, e[0].buf, 8, IBV_ACCESS_LOCAL_WRITE);
+	CHECK(mr && old);
+	CHECK_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL_ACCESS), 0);
+	written(e, mr, IBV_WC_SUCCESS);
+	CHECK_EQ(ibv_rereg_mr(old, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL_ACCESS), 0);
+	written(e, old, IBV_WC_SUCCESS);
+	move_away("mock0");
+	move_back("mock0");
+	written(e, mr, IBV_WC_SUCCESS);
+	written(e, old, IBV_WC_SUCCESS);
+	CHECK_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE), 0);
+	written(e, mr, IBV_WC_REM_ACCESS_ERR);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(ibv_dereg_mr(old), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
 	static struct ibv_mr *mr[REGIONS];
@@ -17,6 +55,7 @@ int main(void)
 	int i, round;
 
 	alarm(110);
+	rights_later();
 	pair_open(e, &(struct pair_how){ 0 });
 	for (i = 0; i < REGIONS; i++) {
 		mr[i] = ibv_reg_mr(e[0].pd, e[0].buf + i % 1024 * 8, 8, ALL_ACCESS);
