@@ -242,7 +242,8 @@ int rp_context_recreate(struct rp_context *ctx, const char *name)
 			ret = real ? 0 : rp_minus_errno();
 			break;
 		}
-	RP_REAL_VOID(rp_real.ibv_free_device_list(list));
+	/* Who opens it again, by what he has kept of it, is to get this one. */
+	rp_devices_hold(list);
 	if (ret)
 		return ret;
 	ret = adopt(ctx, real);

@@ -50,7 +50,8 @@ static void hold(struct ibv_device **list)
 			if (!strncmp(d->dev.name, list[i]->name, sizeof(d->dev.name)))
 				now = list[i];
 		d->real = now;
-		if (now)
+		/* The application may be reading what stays as it is. */
+		if (now && memcmp(&d->dev, now, sizeof(*now)))
 			d->dev = *now;
 	}
 	if (held)
@@ -143,6 +144,13 @@ struct ibv_context *rp_device_open(struct rp_device *dev)
 		errno = ENODEV;
 	pthread_mutex_unlock(&lock);
 	return context;
+}
+
+void rp_devices_hold(struct ibv_device **list)
+{
+	pthread_mutex_lock(&lock);
+	hold(list);
+	pthread_mutex_unlock(&lock);
 }
 
 const char *ibv_get_device_name(struct ibv_device *device)

@@ -172,6 +172,7 @@ static inline struct ibv_mr *real_mr(struct ibv_mr *m) { return m ? to_rp_mr(m)-
 /* device.c */
 struct rp_device *rp_device_of(struct ibv_device *real);
 struct ibv_context *rp_device_open(struct rp_device *dev);
+void rp_devices_hold(struct ibv_device **list);	/* libibverbs' list of now, which is theirs */
 
 /* async.c */
 void rp_async_free(struct rp_context *ctx);

@@ -34,9 +34,37 @@ static void go(const struct pair_how *how, const struct traffic_how *traffic)
 	CHECK_EQ(mock_cq_overruns(), 0);
 }
 
+/* Opened again by what the program has kept of the time before. */
+static void open_again(void)
+{
+	struct ibv_device *device, **list;
+	struct ibv_context *ctx;
+	struct end e[2];
+	int i, n;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	device = e[0].ctx->device;
+	for (i = 0; i < 2; i++) {
+		move_away("mock0");
+		move_back("mock0");
+		ctx = ibv_open_device(device);
+		CHECK(ctx, "%s", strerror(errno));
+		CHECK(ctx->device == device);
+		CHECK_EQ(ibv_close_device(ctx), 0);
+		n = ibv_get_device_index(device);
+		list = ibv_get_device_list(NULL);
+		CHECK(list);
+		CHECK_EQ(ibv_get_device_index(device), n);
+		ibv_free_device_list(list);
+	}
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
 	alarm(100);
+	open_again();
 	go(&(struct pair_how){ 0 }, &(struct traffic_how){ .seed = 1 });
 	go(&(struct pair_how){ .events = true }, &(struct traffic_how){ .seed = 2 });
 	go(&(struct pair_how){ .ex_cq = true, .ex_qp = true }, &(struct traffic_how){ .seed = 3 });
