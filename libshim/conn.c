@@ -9,6 +9,9 @@
 #include "mw.h"
 #include "ud.h"
 
+/* A queue that is flushed is so at once. */
+#define RETURN_NS 2000000000ull
+
 /*
  * The marker is an RDMA WRITE of no bytes. The responder looks at no key for it (IBA 1.2.1 vol 1,
  * 9.4.4, C9-88) but at the queue pair's access flags.
@@ -140,6 +143,52 @@ static void conn_end(struct rp_conn *c)
 	rp_cycle_ended(c);
 }
 
+/* What the device has of this queue pair. */
+static void harvest(struct rp_qp *qp)
+{
+	struct rp_cq *send = to_rp_cq(qp->qp.send_cq), *recv = to_rp_cq(qp->qp.recv_cq);
+	int n = rp_cq_harvest(send);
+
+	if (recv != send)
+		n += rp_cq_harvest(recv);
+	if (rp_counters && n > 0)
+		rp_counters->drained_cqes += n;
+}
+
+static bool has_returned(const struct rp_qp *qp, bool marked)
+{
+	return (!marked || qp->marker_done) &&
+	       (qp->qp.srq || atomic_load(&qp->rq.retired) == qp->rq.submitted);
+}
+
+/*
+ * The device does not take what the old one took: nothing left but the queue pair's error. What it has
+ * taken comes back, in order; then the rest is completed.
+ */
+static void replay_failed(struct rp_qp *qp, int err)
+{
+	uint64_t end = rp_now_ns() + RETURN_NS;
+	bool marked;
+
+	rp_log(RP_LOG_ERR, "QP 0x%x: replay failed: %s", qp->qp.qp_num, strerror(err));
+	if (rp_qp_to_error(qp))
+		rp_log(RP_LOG_ERR, "QP 0x%x does not go to ERR", qp->qp.qp_num);
+	rp_lock(&qp->lock);
+	qp->marker_done = false;
+	marked = qp->qp.qp_type != IBV_QPT_UD && !rp_qp_post_marker(qp);
+	rp_unlock(&qp->lock);
+	do
+		harvest(qp);
+	while (!has_returned(qp, marked) && rp_now_ns() < end);
+	/* What was not flushed has been executed, and asked for no completion. */
+	rp_qp_retire_all(qp);
+	rp_drain_fail_all(qp, IBV_WC_GENERAL_ERR);
+	rp_lock(&qp->lock);
+	qp->as_is = true;
+	qp->gate = false;
+	rp_unlock(&qp->lock);
+}
+
 void rp_qp_open_gate(struct rp_qp *qp)
 {
 	int ret;
@@ -155,26 +204,8 @@ void rp_qp_open_gate(struct rp_qp *qp)
 	if (!ret)
 		qp->gate = false;
 	rp_unlock(&qp->lock);
-	if (ret) {
-		/* The device does not take what the old one took: nothing left but its error. */
-		rp_log(RP_LOG_ERR, "QP 0x%x: replay failed: %s", qp->qp.qp_num, strerror(ret));
-		rp_drain_fail_all(qp, IBV_WC_GENERAL_ERR);
-		rp_lock(&qp->lock);
-		qp->gate = false;
-		rp_unlock(&qp->lock);
-	}
-}
-
-/* What the device has of this queue pair. */
-static void harvest(struct rp_qp *qp)
-{
-	struct rp_cq *send = to_rp_cq(qp->qp.send_cq), *recv = to_rp_cq(qp->qp.recv_cq);
-	int n = rp_cq_harvest(send);
-
-	if (recv != send)
-		n += rp_cq_harvest(recv);
-	if (rp_counters && n > 0)
-		rp_counters->drained_cqes += n;
+	if (ret)
+		replay_failed(qp, ret);
 }
 
 void rp_conn_reset(struct rp_conn *c)

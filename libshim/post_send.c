@@ -263,6 +263,11 @@ static int post_send_list(struct rp_qp *qp, struct ibv_send_wr *wr, struct ibv_s
 	bool swept = false;
 	int ret, err;
 
+	/* While it is kept no device refuses it. */
+	if (qp->gate && __atomic_load_n(&qp->qp.state, __ATOMIC_ACQUIRE) < IBV_QPS_RTS) {
+		*bad = wr;
+		return EINVAL;
+	}
 	while (wr) {
 		struct ibv_send_wr *from = wr;
 		uint64_t first = r->head;
