@@ -96,6 +96,13 @@ void rp_conn_begin(struct rp_conn *c, bool mover)
 	}
 	if (!mover)
 		pthread_mutex_lock(&qp->control);
+	/* Its owner has just taken it to RESET or ERR, and does with it what he likes. */
+	if (!mover && !rp_conn_connectable(qp)) {
+		pthread_mutex_unlock(&qp->control);
+		c->known = REPATH_CONN_GONE;
+		c->due |= 1u << REPATH_MSG_GONE;
+		return;
+	}
 	c->control = !mover;
 	c->moving = true;
 	c->round++;

@@ -171,7 +171,10 @@ static inline bool rp_conn_peer_moves(const struct rp_conn *c)
 void rp_conn_look(struct rp_conn *c);
 /* The last time that its device is as it was: what it has done by itself is so from now on. */
 void rp_conn_leave(struct rp_conn *c);
-/* Closes the gate. A peer's end also keeps the application from modifying the queue pair. */
+/*
+ * Closes the gate. A peer's end also keeps the application from modifying the queue pair. Nothing is begun with
+ * one that is not connected any more: the peer is told.
+ */
 void rp_conn_begin(struct rp_conn *c, bool mover);
 /* Moves a queue pair without its peer, which hears nothing: it comes back as one whose peer has gone. */
 void rp_conn_give_up(struct rp_conn *c);

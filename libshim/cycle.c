@@ -109,6 +109,8 @@ static void begin(struct rp_conn *c)
 	}
 	run(c);
 	rp_conn_begin(c, false);
+	if (!c->moving)
+		end(c, ENOTCONN);
 }
 
 void rp_cycle_prepared(struct rp_conn *c, uint32_t id)

@@ -76,6 +76,8 @@ void mock_add_ipv4(const char *name);
 
 /* Each request is executed so long after it was posted, not before. */
 void mock_delay_us(unsigned int us);
+/* RESET of a queue pair takes so long, as on hardware. */
+void mock_reset_us(unsigned int us);
 /* Requests wait, completions that are there can still be polled. */
 void mock_stall(bool stalled);
 /* Requests are executed at the responder but not completed at the requester (lost answers). */

@@ -28,6 +28,7 @@ uint64_t mock_now_ns(void)
 	}
 
 SETTER(mock_delay_us, unsigned int, delay_us)
+SETTER(mock_reset_us, unsigned int, reset_us)
 SETTER(mock_stall, bool, stalled)
 SETTER(mock_hold_acks, bool, hold_acks)
 SETTER(mock_lose_answers, bool, lose_answers)

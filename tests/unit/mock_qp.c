@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <unistd.h>
+
 #include "mock_state.h"
 
 struct mock_qp *mock_find_qp(uint32_t qpn)
@@ -317,6 +319,8 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *a, int mask)
 	enum ibv_qp_state from, to;
 	int need, ret;
 
+	if (mask & IBV_QP_STATE && a->qp_state == IBV_QPS_RESET && mock.reset_us)
+		usleep(mock.reset_us);
 	mock_lock();
 	from = ibqp->state;
 	to = mask & IBV_QP_STATE ? a->qp_state : from;

@@ -231,7 +231,7 @@ struct mock_state {
 	struct mock_cq *cqs;
 	struct mock_failure *failures;
 	unsigned int live[MOCK_OBJECTS];
-	unsigned int delay_us, retry_ms, overruns, strays, lmc;
+	unsigned int delay_us, reset_us, retry_ms, overruns, strays, lmc;
 	bool stalled, hold_acks, lose_answers, null_mode, sqe;
 	uint64_t executed;
 	uint32_t asked_send_wr;
