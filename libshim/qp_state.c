@@ -6,6 +6,7 @@
 #include "conn.h"
 #include "mw.h"
 #include "resolve.h"
+#include "ud.h"
 
 /* How long who connects waits for processes that are between two devices. */
 #define BUSY_NS		12000000000ull
@@ -101,6 +102,7 @@ static int modify_to_reset(struct rp_qp *qp, const struct ibv_qp_attr *attr, int
 	if (ret)
 		return ret;
 	rp_qp_sweep(qp);
+	rp_ud_drain_end(qp);	/* the marker of a move that was given up went with the rest */
 	rp_mw_qp_reset(qp);
 	rp_lock(&qp->lock);
 	rp_qp_reset_rings(qp);

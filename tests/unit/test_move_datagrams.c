@@ -360,9 +360,47 @@ static void unreliable_connection(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/*
+ * The owner takes the queue pair to RESET with what a move that was given up has left in it. The next move
+ * does not wait for that, and sends nothing twice.
+ */
+static void reset_between(void)
+{
+	struct ibv_ah *ah;
+	int i;
+
+	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD });
+	ah = address_of(&e[0], &e[1]);
+	mock_stall(true);
+	CHECK_EQ(send_to(&e[0], ah, e[1].qp->qp_num, 1, 0), 0);
+	CHECK_EQ(fake_check("mock0", NULL), 0);
+	CHECK_EQ(fake_suspend_start("mock0"), 0);
+	usleep(50000);
+	CHECK_EQ(fake_abort(), 0);
+	qp_to(e[0].qp, IBV_QPS_RESET);
+	mock_stall(false);
+	qp_to_init(&e[0], e[0].qp);
+	qp_to_rtr(&e[0], e[0].qp, 0, 0);
+	qp_to_rts(e[0].qp, 5);
+	for (i = 0; i < 2; i++)
+		CHECK_EQ(post_recv(&e[1], i, 64 * i, 64), 0);
+	CHECK_EQ(send_to(&e[0], ah, e[1].qp->qp_num, 2, 0), 0);
+	received(&e[1], 0, 2);
+	move_away("mock0");
+	move_back("mock0");
+	expect_none(&e[1], 20);
+	CHECK_EQ(send_to(&e[0], ah, e[1].qp->qp_num, 3, IBV_SEND_SIGNALED), 0);
+	expect(&e[0], 3, IBV_WC_SUCCESS);
+	received(&e[1], 1, 3);
+	CHECK_EQ(ibv_destroy_ah(ah), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
 	alarm(110);
+	reset_between();
 	unicast(false);
 	unicast(true);
 	to_the_mover(false);
