@@ -287,7 +287,8 @@ struct rp_cq {
 	struct rp_soft_wc *soft;
 	unsigned int soft_head, soft_n, soft_size;
 	atomic_int armed;
-	int extra, markers;
+	atomic_int extra;
+	int markers;
 	struct ibv_modify_cq_attr moderation;
 	struct rp_channel *channel;
 	struct list_node soft_event;
@@ -414,7 +415,7 @@ struct rp_qp {
 	struct rp_slot marker;
 	atomic_bool marker_done;
 	atomic_int marker_status;	/* enum ibv_wc_status */
-	bool marker_out;		/* on its way: the control thread's */
+	atomic_bool marker_out;		/* on its way */
 	bool marker_let;		/* the peer's is let in, beyond what the owner allows */
 	pthread_mutex_t control;
 	struct ibv_qp_init_attr_ex init;

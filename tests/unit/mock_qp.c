@@ -317,11 +317,16 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *a, int mask)
 {
 	struct mock_qp *qp = (struct mock_qp *)ibqp;
 	enum ibv_qp_state from, to;
+	unsigned int us;
 	int need, ret;
 
-	if (mask & IBV_QP_STATE && a->qp_state == IBV_QPS_RESET && mock.reset_us)
-		usleep(mock.reset_us);
 	mock_lock();
+	us = mask & IBV_QP_STATE && a->qp_state == IBV_QPS_RESET ? mock.reset_us : 0;
+	if (us) {
+		mock_unlock();
+		usleep(us);
+		mock_lock();
+	}
 	from = ibqp->state;
 	to = mask & IBV_QP_STATE ? a->qp_state : from;
 	need = required(qp, from, to);

