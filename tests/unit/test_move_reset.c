@@ -86,7 +86,7 @@ int main(void)
 	move_back("mock1");
 	for (i = 0; i < 3; i++)
 		go(30000, 0, 10000);
-	for (i = 0; i < TIMES(100); i++) {
+	for (i = 0; i < TIMES(40); i++) {
 		us = rand_r(&seed) % 300;
 		go(0, us, rand_r(&seed) % 100);
 	}
