@@ -65,6 +65,11 @@ struct repath_remote {
  * @connected_rx: CONNECTED came since GATE
  * @peer_gated: GATE, or what says that, came since it rested
  * @peer_round: of this round of the peer's; valid if @peer_gated
+ * @peer_linked: and of this one CONNECTED came; valid if @connected_rx
+ * @peer_over: the peer's round that has ended last; valid if @has_over
+ * @has_over: see there
+ * @own_round: this end's, as its shim has said last; valid if @own_begun
+ * @own_begun: see there
  * @hello_busy: a HELLO is under way
  * @hello_acked: the peer has this end's token
  * @hello_again: another HELLO is wanted when this one has ended
@@ -95,7 +100,12 @@ struct repath_conn {
 	bool connected_tx;
 	bool connected_rx;
 	bool peer_gated;
+	bool has_over;
+	bool own_begun;
 	u16 peer_round;
+	u16 peer_linked;
+	u16 peer_over;
+	u16 own_round;
 	bool hello_busy;
 	bool hello_acked;
 	bool hello_again;
@@ -143,6 +153,8 @@ void repath_conn_rebind(struct repath_conn *conn, struct repath_qp *rqp, u32 por
 bool repath_conn_is_peer(const struct repath_conn *conn, u32 qpn, const u8 gid[16]);
 void repath_conn_update_ready(struct repath_conn *conn);
 void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, u32 qpn);
+/* Is a message that has come one of a round of the peer's that is over? */
+bool repath_conn_is_late(const struct repath_conn *conn, u8 type, u32 flags);
 /* A message of @type was sent (@tx) or accepted: keeps moving, and may destroy @conn. */
 void repath_conn_message(struct repath_conn *conn, u8 type, u32 flags, bool tx);
 /* Its shim says that it is on no move, having heard of the peer's rounds up to @heard. */

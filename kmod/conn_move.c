@@ -85,6 +85,20 @@ void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, 
 	}
 }
 
+/* They are counted in 16 bits, and may overtake each other. */
+static bool is_after(u16 round, u16 other)
+{
+	return (s16)(round - other) > 0;
+}
+
+/* Nothing more comes of that round of the peer's. */
+static void is_over(struct repath_conn *conn, u16 round)
+{
+	if (!conn->has_over || is_after(round, conn->peer_over))
+		conn->peer_over = round;
+	conn->has_over = true;
+}
+
 static void settled(struct repath_conn *conn)
 {
 	conn->moving = false;
@@ -94,12 +108,6 @@ static void settled(struct repath_conn *conn)
 	conn->peer_gated = false;
 }
 
-/* They are counted in 16 bits, and may overtake each other. */
-static bool is_after(u16 round, u16 other)
-{
-	return (s16)(round - other) > 0;
-}
-
 static void gated_by_peer(struct repath_conn *conn, u16 round)
 {
 	if (!conn->peer_gated || is_after(round, conn->peer_round))
@@ -107,14 +115,78 @@ static void gated_by_peer(struct repath_conn *conn, u16 round)
 	conn->peer_gated = true;
 }
 
-static void connected(struct repath_conn *conn, bool tx)
+/* Its shim has begun to: what was said in a round before counts no more. */
+static void begun(struct repath_conn *conn, u16 round)
 {
-	if (tx)
+	/* What its peer has not answered it says again. */
+	if (conn->own_begun && !is_after(round, conn->own_round))
+		return;
+	conn->must_reset = false;
+	conn->connected_tx = false;
+	conn->connected_rx = false;
+	conn->own_round = round;
+	conn->own_begun = true;
+}
+
+static void connected(struct repath_conn *conn, u16 round, bool tx)
+{
+	if (tx) {
 		conn->connected_tx = true;
-	else
+	} else {
 		conn->connected_rx = true;
-	if (conn->connected_tx && conn->connected_rx)
-		settled(conn);
+		conn->peer_linked = round;
+	}
+	if (!conn->connected_tx || !conn->connected_rx)
+		return;
+	is_over(conn, conn->peer_linked);
+	settled(conn);
+}
+
+/**
+ * repath_conn_is_late - is a message of a round of the peer's that is over?
+ * @conn: connection
+ * @type: enum repath_msg
+ * @flags: of its record, REPATH_REC_*
+ *
+ * It was on its way for long, or somebody says it again who has heard it: where the peer was then it is not
+ * any more. The shim has the last word of what it is told; but the address is the module's.
+ */
+bool repath_conn_is_late(const struct repath_conn *conn, u8 type, u32 flags)
+{
+	u16 round = REPATH_REC_ROUND(flags);
+
+	lockdep_assert_held(&repath_conn_mutex);
+	if (type != REPATH_MSG_INFO && type != REPATH_MSG_CONNECTED)
+		return false;
+	return (conn->peer_gated && is_after(conn->peer_round, round)) ||
+	       (conn->has_over && !is_after(round, conn->peer_over));
+}
+
+/* ABORTED of a round that is over: its ABORT was said more than once, and another round has begun since. */
+static bool is_late_answer(const struct repath_conn *conn, u32 flags, bool tx)
+{
+	u16 round = REPATH_REC_ROUND(flags);
+
+	if (!tx)
+		return conn->own_begun && is_after(conn->own_round, round);
+	if (conn->peer_gated)
+		return is_after(conn->peer_round, round);
+	return conn->has_over && !is_after(round, conn->peer_over);
+}
+
+static void aborted(struct repath_conn *conn, u32 flags, bool tx)
+{
+	if (is_late_answer(conn, flags, tx))
+		return;
+	/* Who leaves its device goes on, and the other end stays suspended as its peer. */
+	if (flags & REPATH_REC_MOVER)
+		return;
+	conn->must_reset |= !!(flags & REPATH_REC_RESET);
+	if (conn->must_reset)
+		return;
+	if (tx)
+		is_over(conn, REPATH_REC_ROUND(flags));
+	settled(conn);
 }
 
 /**
@@ -127,6 +199,8 @@ static void connected(struct repath_conn *conn, bool tx)
 void repath_conn_message(struct repath_conn *conn, u8 type, u32 flags, bool tx)
 {
 	lockdep_assert_held(&repath_conn_mutex);
+	if (!tx && repath_conn_is_late(conn, type, flags))
+		return;
 	/* What this end says on and on, to where nobody is, is no sign of life. */
 	if (conn->moving && !tx)
 		conn->moving_since = jiffies;
@@ -139,23 +213,23 @@ void repath_conn_message(struct repath_conn *conn, u8 type, u32 flags, bool tx)
 			conn->moving = true;
 			conn->moving_since = jiffies;
 		}
-		if (!tx)
+		if (tx)
+			begun(conn, REPATH_REC_ROUND(flags));
+		else
 			gated_by_peer(conn, REPATH_REC_ROUND(flags));
 		break;
 	case REPATH_MSG_INFO:
 		if (flags & REPATH_REC_CONNECTED)
-			connected(conn, tx);
+			connected(conn, REPATH_REC_ROUND(flags), tx);
 		break;
 	case REPATH_MSG_CONNECTED:
-		connected(conn, tx);
+		connected(conn, REPATH_REC_ROUND(flags), tx);
 		break;
 	case REPATH_MSG_ABORT:
 		conn->must_reset |= !!(flags & REPATH_REC_RESET);
 		break;
 	case REPATH_MSG_ABORTED:
-		conn->must_reset |= !!(flags & REPATH_REC_RESET);
-		if (!conn->must_reset)
-			settled(conn);
+		aborted(conn, flags, tx);
 		break;
 	case REPATH_MSG_GONE:
 		conn->state = REPATH_CONN_GONE;
@@ -176,8 +250,11 @@ void repath_conn_message(struct repath_conn *conn, u8 type, u32 flags, bool tx)
 void repath_conn_rest(struct repath_conn *conn, u16 heard)
 {
 	lockdep_assert_held(&repath_conn_mutex);
-	if (conn->moving && !(conn->peer_gated && is_after(conn->peer_round, heard)))
-		settled(conn);
+	if (!conn->moving || (conn->peer_gated && is_after(conn->peer_round, heard)))
+		return;
+	if (conn->peer_gated)
+		is_over(conn, heard);
+	settled(conn);
 }
 
 /* --- the lease --- */

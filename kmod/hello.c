@@ -93,6 +93,9 @@ static u8 early_keep(const struct repath_device *dev, const struct repath_hello 
 
 static void believe(struct repath_conn *conn, const struct repath_hello *hello)
 {
+	/* What it has counted of an end that it did not know any more it counts anew. */
+	if (conn->peer_token != be64_to_cpu(hello->token))
+		conn->has_over = false;
 	conn->peer_token = be64_to_cpu(hello->token);
 	conn->expect_token = false;
 	repath_conn_set_remote(conn, be64_to_cpu(hello->cookie));

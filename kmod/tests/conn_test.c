@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 17 */
+/* kunit-cases: 20 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../known.o ../stat.o */
 /* Connections: what keeps them, what ends them, and who may be their other end. */
 #include <kunit/test.h>
@@ -393,6 +393,11 @@ static void t_both_move(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, conn->moving);
 }
 
+static u32 round_of(u16 round)
+{
+	return (u32)round << REPATH_REC_ROUND_SHIFT;
+}
+
 static void rests(struct repath_conn *conn, u16 heard)
 {
 	mutex_lock(&repath_conn_mutex);
@@ -411,11 +416,11 @@ static void t_abort(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, conn->moving);
 
 	/* An end that has left RTS must be connected again first. */
-	message(conn, REPATH_MSG_GATE, 0, false);
-	message(conn, REPATH_MSG_ABORT, 0, false);
-	message(conn, REPATH_MSG_ABORTED, REPATH_REC_RESET, true);
+	message(conn, REPATH_MSG_GATE, round_of(1), false);
+	message(conn, REPATH_MSG_ABORT, round_of(1), false);
+	message(conn, REPATH_MSG_ABORTED, REPATH_REC_RESET | round_of(1), true);
 	KUNIT_EXPECT_TRUE(test, conn->moving);
-	message(conn, REPATH_MSG_CONNECTED, 0, false);
+	message(conn, REPATH_MSG_CONNECTED, round_of(1), false);
 	message(conn, REPATH_MSG_CONNECTED, 0, true);
 	KUNIT_EXPECT_FALSE(test, conn->moving);
 
@@ -451,6 +456,104 @@ static void t_rests_of_old(struct kunit *test)
 	/* It gives up a move of its own, whatever was heard long ago. */
 	message(conn, REPATH_MSG_GATE, 0, true);
 	rests(conn, 0x9000);
+	KUNIT_EXPECT_FALSE(test, conn->moving);
+}
+
+/* Its device goes, and with it the queue pair: a connection on a move outlives that, and tells its peer nothing. */
+static void expect_outlives(struct kunit *test, struct repath_conn *conn)
+{
+	struct repath_qp *rqp = conn->rqp;
+	int gones = fake.gone_sent;
+	struct repath_conn *left;
+	u32 id = conn->id;
+
+	KUNIT_EXPECT_TRUE(test, conn->moving);
+	repath_conn_qp_gone(rqp);
+	KUNIT_EXPECT_EQ(test, fake.gone_sent, gones);
+	mutex_lock(&repath_conn_mutex);
+	left = repath_conn_by_id(id);
+	if (left)
+		repath_conn_bind(left, rqp);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_ASSERT_PTR_EQ(test, left, conn);
+}
+
+/* An ABORT was said twice, and answered twice: the second answer comes when the next move is under way. */
+static void t_late_aborted(struct kunit *test)
+{
+	struct repath_conn *conn = connected(test, &of(test)->qp[0], 99, 5);
+
+	conn->state = REPATH_CONN_READY;
+	message(conn, REPATH_MSG_GATE, round_of(0xffff), true);
+	message(conn, REPATH_MSG_ABORT, round_of(0xffff), true);
+	message(conn, REPATH_MSG_ABORTED, round_of(0xffff), false);
+	KUNIT_EXPECT_FALSE(test, conn->moving);
+	message(conn, REPATH_MSG_READY, round_of(0) | REPATH_REC_MOVER, true);
+	message(conn, REPATH_MSG_READY, round_of(7), false);
+	message(conn, REPATH_MSG_ABORTED, round_of(0xffff), false);
+	expect_outlives(test, conn);
+	/* Nor must it be connected anew because an end had left RTS then. */
+	message(conn, REPATH_MSG_ABORTED, round_of(0xffff) | REPATH_REC_RESET, false);
+	message(conn, REPATH_MSG_ABORTED, round_of(0), false);
+	KUNIT_EXPECT_FALSE(test, conn->moving);
+
+	/* The peer's, which this end answers once more, whether it has heard of the peer's next or not. */
+	message(conn, REPATH_MSG_GATE, round_of(8), false);
+	message(conn, REPATH_MSG_ABORTED, round_of(8), true);
+	KUNIT_EXPECT_FALSE(test, conn->moving);
+	message(conn, REPATH_MSG_READY, round_of(1) | REPATH_REC_MOVER, true);
+	message(conn, REPATH_MSG_ABORTED, round_of(8), true);
+	expect_outlives(test, conn);
+	message(conn, REPATH_MSG_READY, round_of(9), false);
+	message(conn, REPATH_MSG_ABORTED, round_of(8), true);
+	expect_outlives(test, conn);
+	message(conn, REPATH_MSG_ABORTED, round_of(9), true);
+	KUNIT_EXPECT_FALSE(test, conn->moving);
+}
+
+/* Both are on a move, and one gives it up: the other goes on, and the first one stays suspended as its peer. */
+static void t_one_of_two_aborts(struct kunit *test)
+{
+	struct repath_conn *goes = connected(test, &of(test)->qp[0], 99, 5);
+	struct repath_conn *stays = connected(test, &of(test)->qp[1], 98, 5);
+
+	goes->state = REPATH_CONN_READY;
+	stays->state = REPATH_CONN_READY;
+	message(goes, REPATH_MSG_READY, round_of(1) | REPATH_REC_MOVER, true);
+	message(goes, REPATH_MSG_READY, round_of(3) | REPATH_REC_MOVER, false);
+	message(goes, REPATH_MSG_ABORT, round_of(3), false);
+	message(goes, REPATH_MSG_ABORTED, round_of(3) | REPATH_REC_MOVER, true);
+	expect_outlives(test, goes);
+
+	message(stays, REPATH_MSG_READY, round_of(3) | REPATH_REC_MOVER, true);
+	message(stays, REPATH_MSG_READY, round_of(1) | REPATH_REC_MOVER, false);
+	message(stays, REPATH_MSG_ABORT, round_of(3), true);
+	message(stays, REPATH_MSG_ABORTED, round_of(3) | REPATH_REC_MOVER, false);
+	of(test)->qp[1].state = IB_QPS_RESET;
+	repath_conn_qp_reset(&of(test)->qp[1]);
+	KUNIT_EXPECT_EQ(test, fake.gone_sent, 0);
+	KUNIT_EXPECT_PTR_EQ(test, conn_of(&of(test)->qp[1]), stays);
+	KUNIT_EXPECT_TRUE(test, stays->moving);
+}
+
+/* CONNECTED of the move before is none of this one. */
+static void t_late_connected(struct kunit *test)
+{
+	struct repath_conn *conn = connected(test, &of(test)->qp[0], 99, 5);
+
+	conn->state = REPATH_CONN_READY;
+	message(conn, REPATH_MSG_READY, round_of(1), true);
+	message(conn, REPATH_MSG_READY, round_of(5), false);
+	message(conn, REPATH_MSG_INFO, round_of(5) | REPATH_REC_CONNECTED, false);
+	message(conn, REPATH_MSG_INFO, round_of(1) | REPATH_REC_CONNECTED, true);
+	KUNIT_EXPECT_FALSE(test, conn->moving);
+	message(conn, REPATH_MSG_READY, round_of(2), true);
+	message(conn, REPATH_MSG_CONNECTED, round_of(5), false);
+	message(conn, REPATH_MSG_READY, round_of(6), false);
+	message(conn, REPATH_MSG_CONNECTED, round_of(5), false);
+	message(conn, REPATH_MSG_CONNECTED, round_of(2), true);
+	expect_outlives(test, conn);
+	message(conn, REPATH_MSG_CONNECTED, round_of(6), false);
 	KUNIT_EXPECT_FALSE(test, conn->moving);
 }
 
@@ -601,6 +704,9 @@ static struct kunit_case conn_cases[] = {
 	KUNIT_CASE(t_both_move),
 	KUNIT_CASE(t_abort),
 	KUNIT_CASE(t_rests_of_old),
+	KUNIT_CASE(t_late_aborted),
+	KUNIT_CASE(t_one_of_two_aborts),
+	KUNIT_CASE(t_late_connected),
 	KUNIT_CASE(t_gone),
 	KUNIT_CASE(t_process_leaves),
 	KUNIT_CASE(t_remotes_are_shared),

@@ -68,7 +68,8 @@ static struct {
 	unsigned char memory[QPS_MAX][2][RECORD];
 	uint32_t peer_id, op, round;
 	uint64_t msg_id;
-	int mover, released, aborting, reset, stopped, informed, connected_tx, connected_rx;
+	uint16_t begun, abort_round;	/* as a shim counts them, for all connections alike */
+	int moving, mover, released, aborting, reset, stopped, informed, connected_tx, connected_rx;
 } me;
 
 static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -134,11 +135,13 @@ static unsigned char pattern(unsigned int i)
 
 static void peer_send(uint8_t type, uint32_t flags, const char *text)
 {
+	const uint16_t round = type == REPATH_MSG_ABORTED ? me.abort_round : me.begun;
 	struct repath_conn_rec recs[QPS_MAX] = {};
 	struct nl_msg *msg = msg_new(REPATH_CMD_PEER_SEND, 0);
 	unsigned char blob[REPATH_BLOB_MAX];
 	unsigned int i;
 
+	flags |= (uint32_t)round << REPATH_REC_ROUND_SHIFT;
 	for (i = 0; i < opt.qps; i++)
 		recs[i] = (struct repath_conn_rec){
 			.conn_id = conns[i].id,
@@ -296,6 +299,12 @@ static void traffic(void)
 
 /* --- a move --- */
 
+static void begin(void)
+{
+	me.begun += !me.moving;
+	me.moving = 1;
+}
+
 /* Both ends may be movers: what comes from the other one comes before or after the own steps. */
 static void finish(void)
 {
@@ -307,7 +316,7 @@ static void finish(void)
 	if (me.mover)
 		reply(me.aborting ? REPATH_STAGE_ABORT : REPATH_STAGE_REPLAY, 0, NULL);
 	say(me.aborting ? "aborted" : "resumed");
-	me.mover = me.released = me.aborting = me.reset = 0;
+	me.moving = me.mover = me.released = me.aborting = me.reset = 0;
 	me.informed = me.connected_tx = me.connected_rx = 0;
 }
 
@@ -353,6 +362,7 @@ static void peer_msg(struct nlattr **tb)
 		reply(REPATH_STAGE_CHECK, len ? EOPNOTSUPP : 0, (const char *)blob);
 		break;
 	case REPATH_MSG_GATE:
+		begin();
 		if (me.mover)
 			reply(REPATH_STAGE_GATE, 0, NULL);
 		peer_send(me.mover ? REPATH_MSG_DRAINED : REPATH_MSG_GATE, 0, NULL);
@@ -392,14 +402,17 @@ static void peer_msg(struct nlattr **tb)
 		finish();
 		break;
 	case REPATH_MSG_ABORT:
+		me.abort_round = REPATH_REC_ROUND(recs->flags);
 		peer_send(REPATH_MSG_ABORTED, me.reset ? REPATH_REC_RESET : 0, NULL);
-		if (!me.reset)
+		if (!me.reset) {
+			me.moving = 0;
 			say("aborted");
+		}
 		break;
 	case REPATH_MSG_ABORTED:
 		reply(REPATH_STAGE_ABORT, 0, NULL);
 		say("aborted");
-		me.mover = me.aborting = 0;
+		me.moving = me.mover = me.aborting = 0;
 		break;
 	case REPATH_MSG_GONE:
 		say("gone");
@@ -430,6 +443,7 @@ static int event(struct nl_msg *msg, void *arg)
 		break;
 	case REPATH_CMD_EV_SUSPEND:
 		me.mover = 1;
+		begin();
 		say("gate");
 		peer_send(REPATH_MSG_GATE, 0, NULL);
 		break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 20 */
+/* kunit-cases: 21 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../hello.o ../known.o ../lid.o ../local.o ../peer.o ../peer_wire.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
@@ -554,6 +554,58 @@ static void t_info(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, conn->moving);
 }
 
+static u8 receive_of(struct kunit *test, u8 type, u16 round, u32 flags, u8 gid)
+{
+	struct ctx *c = of(test);
+	int i;
+
+	c->wire.msg.src_gid[15] = gid;
+	for (i = 0; i < 2; i++)
+		c->wire.recs[i].flags = cpu_to_be32((u32)round << REPATH_REC_ROUND_SHIFT | flags);
+	return receive(test, type);
+}
+
+/*
+ * It is said again, by who has heard it, when the peer is elsewhere: this end's messages must not go to where the
+ * peer was, where another host may be by now. The shim hears of it, which may have to say that it is over.
+ */
+static void t_info_of_a_round_before(struct kunit *test)
+{
+	struct repath_conn *conn = ready(test);
+	int told;
+
+	EXPECT_STATUS(receive_of(test, REPATH_MSG_READY, 0xffff, 0, 5), REPATH_PEER_OK);
+	EXPECT_STATUS(receive_of(test, REPATH_MSG_INFO, 0xffff, REPATH_REC_CONNECTED, 77), REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, (int)conn->addr.dgid.raw[15], 77);
+	mutex_lock(&repath_conn_mutex);
+	repath_conn_message(conn, REPATH_MSG_CONNECTED, 0, true);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_EXPECT_FALSE(test, conn->moving);
+
+	told = fake.told;
+	EXPECT_STATUS(receive_of(test, REPATH_MSG_INFO, 0xffff, 0, 66), REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, (int)conn->addr.dgid.raw[15], 77);
+	KUNIT_EXPECT_EQ(test, fake.told, told + 1);
+	EXPECT_STATUS(receive_of(test, REPATH_MSG_READY, 0, 0, 77), REPATH_PEER_OK);
+	EXPECT_STATUS(receive_of(test, REPATH_MSG_INFO, 0xffff, 0, 66), REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, (int)conn->addr.dgid.raw[15], 77);
+	EXPECT_STATUS(receive_of(test, REPATH_MSG_INFO, 0, 0, 88), REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, (int)conn->addr.dgid.raw[15], 88);
+
+	/* One that was loaded anew counts anew. */
+	conn->moving = false;
+	conn->expect_token = true;
+	of(test)->hello.token = cpu_to_be64(PEER_TOKEN + 1);
+	of(test)->hello.src_gid[15] = 88;
+	of(test)->hello.src_qpn = cpu_to_be32(55);
+	EXPECT_STATUS(hello(test), REPATH_PEER_OK);
+	of(test)->wire.recs[0].src_token = cpu_to_be64(PEER_TOKEN + 1);
+	of(test)->wire.recs[1].src_token = cpu_to_be64(PEER_TOKEN + 1);
+	conn->peer_gated = false;
+	EXPECT_STATUS(receive_of(test, REPATH_MSG_INFO, 0x8000, 0, 99), REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, (int)conn->addr.dgid.raw[15], 99);
+}
+
 static void t_gone(struct kunit *test)
 {
 	struct repath_conn *conn = ready(test);
@@ -803,6 +855,7 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_message_with_wrong_tokens),
 	KUNIT_CASE(t_message_with_wrong_cookies),
 	KUNIT_CASE(t_info),
+	KUNIT_CASE(t_info_of_a_round_before),
 	KUNIT_CASE(t_gone),
 	KUNIT_CASE(t_gone_again),
 	KUNIT_CASE(t_send_unproven),
