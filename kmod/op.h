@@ -72,7 +72,8 @@ struct repath_op_proc {
  * @state: enum repath_op_state
  * @dev: the device that is, or was, suspended; holds a reference
  * @new_dev: where RESUME goes; holds a reference
- * @net: namespace that @dev belongs to, whose administrators may change it; held until the end
+ * @net: namespace that @dev belongs to, whose administrators may change it. Not held: where it ends, the
+ *	initial one takes its place, as it does for @dev
  * @ns: PIDs in events and reasons are of this namespace; held
  * @procs: struct repath_op_proc
  * @nprocs: entries of @procs
@@ -173,6 +174,7 @@ void repath_op_for_each(void (*fn)(struct repath_op *op, void *arg), void *arg);
 void repath_op_proc_free(struct repath_op *op, struct repath_op_proc *p);
 void repath_op_forget_old(void);
 void repath_op_free_all(void);
+void repath_op_net_gone(struct net *net);
 int repath_op_list_init(void);
 void repath_op_list_exit(void);
 

@@ -43,8 +43,6 @@ static void op_free(struct repath_op *op)
 		repath_device_put(op->new_dev);
 	repath_device_put(op->dev);
 	put_pid_ns(op->ns);
-	if (!repath_op_is_final(op))
-		put_net(op->net);
 	list_del(&op->node);
 	kfree(op);
 }
@@ -216,7 +214,8 @@ struct repath_op *repath_op_new(struct repath_device *dev, struct net *net,
 		return NULL;
 	op->id = ++next_id;
 	op->dev = repath_device_get(dev);
-	op->net = get_net(net);
+	/* One that is about to end hands its devices over, and its end has been told already. */
+	op->net = check_net(net) ? net : &init_net;
 	op->ns = get_pid_ns(ns);
 	INIT_LIST_HEAD(&op->procs);
 	op->started_ns = ktime_get_boottime_ns();
@@ -241,16 +240,33 @@ void repath_op_for_each(void (*fn)(struct repath_op *op, void *arg), void *arg)
 		fn(op, arg);
 }
 
-/* Operations that have not ended hold the namespace, so these have. */
-static void __net_exit net_exit(struct net *net)
+/**
+ * repath_op_net_gone - a network namespace ends
+ * @net: the namespace
+ *
+ * What has ended there is history that nobody can read any more. Its devices go to the initial namespace,
+ * and with them what is suspended: a namespace that was left so, by whoever had the right to it, would
+ * keep its devices for ever else.
+ */
+void repath_op_net_gone(struct net *net)
 {
 	struct repath_op *op, *next;
 
 	mutex_lock(&repath_op_mutex);
-	list_for_each_entry_safe(op, next, &ops, node)
-		if (op->net == net && repath_op_is_final(op))
+	list_for_each_entry_safe(op, next, &ops, node) {
+		if (op->net != net)
+			continue;
+		if (repath_op_is_final(op))
 			op_free(op);
+		else
+			op->net = &init_net;
+	}
 	mutex_unlock(&repath_op_mutex);
+}
+
+static void __net_exit net_exit(struct net *net)
+{
+	repath_op_net_gone(net);
 }
 
 static struct pernet_operations net_ops = {

@@ -3,7 +3,6 @@
 #include <linux/jiffies.h>
 #include <linux/module.h>
 #include <linux/stdarg.h>
-#include <net/net_namespace.h>
 
 #include "op.h"
 #include "stat.h"
@@ -168,6 +167,4 @@ void repath_op_set_state(struct repath_op *op, u8 state)
 		return;
 	list_for_each_entry(p, &op->procs, node)
 		repath_op_unkeep(p);
-	/* History does not keep a namespace alive: its end forgets what has ended first. */
-	put_net(op->net);
 }

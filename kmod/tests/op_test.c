@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 20 */
+/* kunit-cases: 21 */
 /* kunit-objs: ../op.o ../op_list.o ../op_run.o ../op_state.o ../stat.o ../trace.o */
 /* The order of an operation, with processes that are only structs. */
 #include <kunit/test.h>
@@ -91,6 +91,7 @@ void repath_op_unkeep(struct repath_op_proc *p)
 struct ctx {
 	struct repath_device dev;
 	struct repath_op *op;
+	struct net *net;
 	int refs;
 };
 
@@ -116,6 +117,7 @@ static int op_init(struct kunit *test)
 	}
 	kref_init(&c->dev.kref);
 	strscpy(c->dev.name, "fake0", sizeof(c->dev.name));
+	c->net = &init_net;
 	test->priv = c;
 	return 0;
 }
@@ -146,7 +148,7 @@ static struct repath_op *start(struct kunit *test, bool force, bool dry_run)
 	struct ctx *c = of(test);
 
 	mutex_lock(&repath_op_mutex);
-	c->op = repath_op_start(&c->dev, &init_net, &init_pid_ns, 1000, force, dry_run);
+	c->op = repath_op_start(&c->dev, c->net, &init_pid_ns, 1000, force, dry_run);
 	mutex_unlock(&repath_op_mutex);
 	KUNIT_ASSERT_NOT_NULL(test, c->op);
 	run();
@@ -665,6 +667,49 @@ static void t_history_is_bounded(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.killed, 1);
 }
 
+static struct net *net_of(const struct repath_op *op)
+{
+	struct net *net;
+
+	mutex_lock(&repath_op_mutex);
+	net = op->net;
+	mutex_unlock(&repath_op_mutex);
+	return net;
+}
+
+/* A namespace ends whatever was left suspended in it, and its device comes back with all that belongs to it. */
+static void t_namespace_ends(struct kunit *test)
+{
+	struct net *net = kunit_kzalloc(test, sizeof(*net), GFP_KERNEL);
+	struct repath_op *op;
+	u32 ended;
+
+	KUNIT_ASSERT_NOT_NULL(test, net);
+	refcount_set(&net->ns.count, 1);
+	of(test)->net = net;
+	fake.device_err = -EBUSY;
+	ended = start(test, false, false)->id;
+	fake.device_err = 0;
+	fake.released = true;
+	fake.nprocs = 0;
+	op = start(test, false, false);
+	KUNIT_ASSERT_EQ(test, (int)op->state, (int)REPATH_OP_SUSPENDED);
+	KUNIT_EXPECT_EQ(test, refcount_read(&net->ns.count), 1u);
+	KUNIT_EXPECT_PTR_EQ(test, net_of(op), net);
+
+	refcount_set(&net->ns.count, 0);
+	repath_op_net_gone(net);
+	mutex_lock(&repath_op_mutex);
+	KUNIT_EXPECT_NULL(test, repath_op_find(ended));
+	mutex_unlock(&repath_op_mutex);
+	KUNIT_EXPECT_PTR_EQ(test, net_of(op), &init_net);
+	KUNIT_EXPECT_EQ(test, resume(test), 0);
+	KUNIT_EXPECT_EQ(test, (int)op->state, (int)REPATH_OP_RESUMED);
+	/* Its device is unplugged at that time. */
+	KUNIT_EXPECT_PTR_EQ(test, net_of(start(test, false, false)), &init_net);
+	KUNIT_EXPECT_EQ(test, refcount_read(&net->ns.count), 0u);
+}
+
 static struct kunit_case op_cases[] = {
 	KUNIT_CASE(t_suspend_resume),
 	KUNIT_CASE(t_stages_are_timed),
@@ -686,6 +731,7 @@ static struct kunit_case op_cases[] = {
 	KUNIT_CASE(t_processes_die),
 	KUNIT_CASE(t_unpinned_with_nobody),
 	KUNIT_CASE(t_history_is_bounded),
+	KUNIT_CASE(t_namespace_ends),
 	{}
 };
 
