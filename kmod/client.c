@@ -52,8 +52,9 @@ static int client_add(struct ib_device *ibdev)
  * Who may still hold the device's objects when this returns, and why that is safe:
  * (1) probe handlers: they find queue pairs and contexts by the indexes only, under
  *     repath_track_lock, and those are empty and stay empty (repath_device::removed);
- * (2) notes, dumps, connections and operations: they hold references, of the queue pair or of the
- *     device, and call the device only inside repath_device_use(), which fails from now on;
+ * (2) dumps, connections and operations: they hold references, of the queue pair or of the device, and
+ *     call the device only inside repath_device_use(), for which who unregisters it waits. Notes have
+ *     been delivered: they look at the device's network namespace;
  * (3) the rescan, the port events, the moves of queue pairs, and what is said to subnet managers:
  *     cancelled here.
  * ibdev's memory stays until the last reference of @dev is dropped.

@@ -2,6 +2,7 @@
 /* Notes: from hooks, which may neither sleep nor fail, to process context. */
 #include <linux/module.h>
 #include <linux/spinlock.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
 
 #include "note.h"
@@ -10,30 +11,37 @@ static struct workqueue_struct *note_wq;
 static struct repath_note *first_note, **next_note = &first_note;
 /* The same for all notes of a kind. */
 static void (*deliver_to[__REPATH_NOTE_OF_MAX])(struct repath_note *note, unsigned int what);
-/* Protects the queue and the fields of every note in it. Taken in probe handlers. */
+/* How many were queued, and have been delivered, in the same order. */
+static u64 queued_count, delivered_count;
+/* Protects the queue, these, and the fields of every note in it. Taken in probe handlers. */
 static DEFINE_SPINLOCK(note_lock);
+static DECLARE_WAIT_QUEUE_HEAD(delivered_wait);
 
 static void note_work_fn(struct work_struct *work)
 {
 	struct repath_note *note;
+	unsigned int what, delivered = 0;
 	unsigned long flags;
-	unsigned int what;
 
 	for (;;) {
 		spin_lock_irqsave(&note_lock, flags);
+		delivered_count += delivered;
 		note = first_note;
-		if (!note) {
-			spin_unlock_irqrestore(&note_lock, flags);
-			return;
+		if (note) {
+			first_note = note->next;
+			if (!first_note)
+				next_note = &first_note;
+			what = note->what;
+			note->what = 0;
 		}
-		first_note = note->next;
-		if (!first_note)
-			next_note = &first_note;
-		what = note->what;
-		note->what = 0;
 		spin_unlock_irqrestore(&note_lock, flags);
 
+		if (delivered && wq_has_sleeper(&delivered_wait))
+			wake_up_all(&delivered_wait);
+		if (!note)
+			return;
 		deliver_to[note->of](note, what);
+		delivered = 1;
 	}
 }
 
@@ -74,6 +82,7 @@ bool repath_note_post(struct repath_note *note, unsigned int what)
 	queued = !note->what;
 	note->what |= what;
 	if (queued) {
+		queued_count++;
 		note->next = NULL;
 		*next_note = note;
 		next_note = &note->next;
@@ -85,14 +94,33 @@ bool repath_note_post(struct repath_note *note, unsigned int what)
 	return queued;
 }
 
+static bool are_delivered(u64 count)
+{
+	unsigned long flags;
+	bool are;
+
+	spin_lock_irqsave(&note_lock, flags);
+	are = delivered_count >= count;
+	spin_unlock_irqrestore(&note_lock, flags);
+	return are;
+}
+
 /**
  * repath_note_flush - wait until everything that was posted before has been delivered
+ *
+ * What is posted meanwhile, by whoever makes queue pairs without end, is not waited for.
  *
  * Context: process; not from a delivery.
  */
 void repath_note_flush(void)
 {
-	flush_work(&note_work);
+	unsigned long flags;
+	u64 count;
+
+	spin_lock_irqsave(&note_lock, flags);
+	count = queued_count;
+	spin_unlock_irqrestore(&note_lock, flags);
+	wait_event(delivered_wait, are_delivered(count));
 }
 
 /**

@@ -452,7 +452,11 @@ void repath_track_sweep_qp(struct repath_qp *rqp)
  * repath_track_device_gone - stop tracking a device
  * @dev: the device; drops the reference of the list
  *
- * Nothing of the device is found by anybody when this returns, and the hooks add nothing more.
+ * Nothing of the device is found by anybody when this returns, and the hooks add nothing more. All that has
+ * happened to it has been told: from now on it may belong to another network namespace, or to one that ends, of
+ * which nobody keeps the memory.
+ *
+ * Context: process; no lock of this module is held.
  */
 void repath_track_device_gone(struct repath_device *dev)
 {
@@ -482,6 +486,7 @@ void repath_track_device_gone(struct repath_device *dev)
 	repath_device_get(dev);
 	if (!repath_note_post(&dev->note, REPATH_NOTE_GONE))
 		repath_device_put(dev);
+	repath_note_flush();
 	repath_device_put(dev);
 }
 

@@ -7,6 +7,7 @@
 #define REPATH_TESTS_TRACK_FAKES_H
 
 #include <kunit/test.h>
+#include <linux/delay.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
@@ -30,8 +31,9 @@ static struct {
 	u32 last_connected_qpn;
 	/* The order in which things came to one queue pair: digits, see fake_order(). */
 	u64 order;
-	/* Set by a case: nobody listens to events. */
+	/* Set by a case: nobody listens to events; who does takes long. */
 	bool unheard;
+	bool slow;
 } told;
 
 static void fake_order(int digit)
@@ -46,6 +48,8 @@ bool repath_event_is_wanted(const struct repath_device *dev)
 
 void repath_event_qp(struct repath_qp *rqp, enum repath_ev_action action)
 {
+	if (told.slow)
+		msleep(20);
 	told.qp_new += action == REPATH_EV_NEW;
 	told.qp_change += action == REPATH_EV_CHANGE;
 	told.qp_del += action == REPATH_EV_DEL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 16 */
+/* kunit-cases: 17 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o */
 /* Tracking: indexes, their order of events, and teardown. */
 #include "track_case.h"
@@ -464,6 +464,34 @@ static void t_device_gone(struct kunit *test)
 	ib_dealloc_device(ibdev);
 }
 
+/*
+ * Where the device belongs to afterwards may be another network namespace, or one whose memory goes: all is told
+ * before, however slow those are who hear it, and whatever goes on elsewhere.
+ */
+static void t_device_gone_is_told(struct kunit *test)
+{
+	struct track_ctx *ctx = test->priv;
+	struct repath_device *dev = ctx->dev;
+	struct ib_device *ibdev = dev->ibdev;
+	u32 i;
+
+	for (i = 0; i < 8; i++)
+		fake_qp_created(fake_qp(test, dev, 40 + i), current);
+	repath_note_flush();
+	told.slow = true;
+	repath_device_get(dev);
+	repath_track_device_gone(dev);
+	ctx->dev = NULL;
+	KUNIT_EXPECT_EQ(test, told.qp_del, 8);
+	KUNIT_EXPECT_EQ(test, told.gone, 8);
+	KUNIT_EXPECT_EQ(test, told.user_del, 1);
+	KUNIT_EXPECT_EQ(test, told.device_del, 1);
+	repath_device_put(dev);
+	repath_device_put(dev);
+	repath_note_flush();
+	ib_dealloc_device(ibdev);
+}
+
 static void t_foreign_device_is_ignored(struct kunit *test)
 {
 	struct fake_device *fake = ib_alloc_device(fake_device, ibdev);
@@ -524,6 +552,7 @@ static struct kunit_case track_cases[] = {
 	KUNIT_CASE(t_index_grows),
 	KUNIT_CASE(t_contexts_and_users),
 	KUNIT_CASE(t_device_gone),
+	KUNIT_CASE(t_device_gone_is_told),
 	KUNIT_CASE(t_foreign_device_is_ignored),
 	KUNIT_CASE(t_devices_by_index_and_name),
 	{}
