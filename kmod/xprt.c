@@ -255,9 +255,13 @@ int repath_xprt_ask(struct repath_device *dev, const struct repath_addr *to, u8 
 /**
  * repath_xprt_busy - are there messages that were not answered yet?
  * @dev: device
+ *
+ * Questions do not count: who asks where somebody is can ask from elsewhere. There may be always some, to hosts
+ * that are down, also of processes that do not have the device open.
  */
 bool repath_xprt_busy(struct repath_device *dev)
 {
+	const struct out_msg *msg;
 	struct repath_xprt *xprt;
 	bool busy = false;
 
@@ -265,7 +269,8 @@ bool repath_xprt_busy(struct repath_device *dev)
 	xprt = READ_ONCE(dev->xprt);
 	if (xprt) {
 		spin_lock(&xprt->lock);
-		busy = !xprt->dead && !list_empty(&xprt->msgs);
+		list_for_each_entry(msg, &xprt->msgs, node)
+			busy |= !msg->answer && !xprt->dead;
 		spin_unlock(&xprt->lock);
 	}
 	rcu_read_unlock();
@@ -273,6 +278,30 @@ bool repath_xprt_busy(struct repath_device *dev)
 }
 
 /* --- devices --- */
+
+/**
+ * repath_xprt_new - a device's end, which nobody finds yet
+ * @dev: device
+ *
+ * Return: to be freed with kfree(), or NULL without memory.
+ */
+struct repath_xprt *repath_xprt_new(struct repath_device *dev)
+{
+	struct repath_xprt *xprt = kzalloc(sizeof(*xprt), GFP_KERNEL);
+
+	if (!xprt)
+		return NULL;
+	xprt->dev = dev;
+	spin_lock_init(&xprt->lock);
+	INIT_LIST_HEAD(&xprt->msgs);
+	INIT_LIST_HEAD(&xprt->sent);
+	INIT_LIST_HEAD(&xprt->answered);
+	INIT_WORK(&xprt->pump, pump);
+	mutex_init(&xprt->rx_lock);
+	repath_reasm_init(&xprt->reasm);
+	init_waitqueue_head(&xprt->idle);
+	return xprt;
+}
 
 /**
  * repath_xprt_add_device - open the peer channel on a device
@@ -292,19 +321,9 @@ int repath_xprt_add_device(struct repath_device *dev)
 	if (!has_cm)
 		return -EOPNOTSUPP;
 
-	xprt = kzalloc(sizeof(*xprt), GFP_KERNEL);
+	xprt = repath_xprt_new(dev);
 	if (!xprt)
 		return -ENOMEM;
-	xprt->dev = dev;
-	spin_lock_init(&xprt->lock);
-	INIT_LIST_HEAD(&xprt->msgs);
-	INIT_LIST_HEAD(&xprt->sent);
-	INIT_LIST_HEAD(&xprt->answered);
-	INIT_WORK(&xprt->pump, pump);
-	mutex_init(&xprt->rx_lock);
-	repath_reasm_init(&xprt->reasm);
-	init_waitqueue_head(&xprt->idle);
-
 	xprt->listener = ib_create_cm_id(dev->ibdev, repath_xprt_listen, xprt);
 	if (IS_ERR(xprt->listener)) {
 		err = PTR_ERR(xprt->listener);

@@ -105,6 +105,7 @@ struct out_frag {
 };
 
 /* xprt.c */
+struct repath_xprt *repath_xprt_new(struct repath_device *dev);
 void repath_xprt_pump(struct repath_xprt *xprt);
 
 /* xprt_frag.c */
