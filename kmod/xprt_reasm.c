@@ -93,7 +93,8 @@ static struct repath_inmsg *begin(struct repath_reasm *r, u64 id, u8 type, u32 t
 	u32 frags = DIV_ROUND_UP(total, REPATH_FRAG_DATA);
 	struct repath_inmsg *msg;
 
-	if (r->open >= REPATH_REASM_OPEN_MAX || r->bytes + total > REPATH_REASM_BYTES)
+	/* What is whole at once waits for nothing, and is not kept out by what never becomes whole. */
+	if (frags > 1 && (r->open >= REPATH_REASM_OPEN_MAX || r->bytes + total > REPATH_REASM_BYTES))
 		return NULL;
 	if (r->count >= REPATH_REASM_MAX && !evict(r))
 		return NULL;

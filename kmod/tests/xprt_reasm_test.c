@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 13 */
+/* kunit-cases: 14 */
 /* kunit-objs: ../xprt_reasm.o */
 /* Fragments: in any order, twice, cut short, too many, and from somebody who lies. */
 #include <kunit/test.h>
@@ -232,6 +232,29 @@ static void t_too_many_open(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (int)add(test, id, 500, 0), (int)REPATH_PEER_OK);
 }
 
+/* A few fragments of a stranger, of messages that never become whole, keep out no HELLO. */
+static void t_short_ones_are_not_kept_out(struct kunit *test)
+{
+	struct ctx *c = of(test);
+	u64 id;
+
+	for (id = 1; id <= REPATH_REASM_OPEN_MAX; id++)
+		add(test, id, 2 * REPATH_FRAG_DATA, 0);
+	for (; id <= REPATH_REASM_OPEN_MAX + REPATH_REASM_MAX; id++) {
+		KUNIT_EXPECT_EQ(test, (int)add(test, id, REPATH_FRAG_DATA, 0), (int)REPATH_PEER_OK);
+		expect_intact(test, REPATH_FRAG_DATA);
+		repath_reasm_done(&c->reasm, c->whole, REPATH_PEER_OK);
+	}
+	KUNIT_EXPECT_EQ(test, c->reasm.open, (u32)REPATH_REASM_OPEN_MAX);
+	KUNIT_EXPECT_EQ(test, c->reasm.count, (u32)REPATH_REASM_MAX);
+	KUNIT_EXPECT_EQ(test, (int)add(test, id, REPATH_FRAG_DATA + 1, 0), (int)REPATH_PEER_BUSY);
+	repath_reasm_destroy(&c->reasm);
+	for (id = 1; id <= REPATH_REASM_BYTES / REPATH_WIRE_MAX; id++)
+		add(test, id, REPATH_WIRE_MAX, 0);
+	KUNIT_EXPECT_EQ(test, (int)add(test, id, 10, 0), (int)REPATH_PEER_OK);
+	expect_intact(test, 10);
+}
+
 static void t_too_many_bytes(struct kunit *test)
 {
 	u64 id, fits = REPATH_REASM_BYTES / REPATH_WIRE_MAX;
@@ -322,6 +345,7 @@ static struct kunit_case reasm_cases[] = {
 	KUNIT_CASE(t_truncated),
 	KUNIT_CASE(t_nonsense),
 	KUNIT_CASE(t_too_many_open),
+	KUNIT_CASE(t_short_ones_are_not_kept_out),
 	KUNIT_CASE(t_too_many_bytes),
 	KUNIT_CASE(t_age),
 	KUNIT_CASE(t_fuzz),
