@@ -9,6 +9,7 @@
 #include <linux/random.h>
 #include <linux/siphash.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
 #include <repath_peer.h>
 
 #include "conn.h"
@@ -51,6 +52,16 @@ static LIST_HEAD(moveds);
 static u32 count;
 static u32 keepers;	/* processes that are away, whose numbers are kept */
 
+/*
+ * That there are none any more is told a while later: anybody may have such a number, and give it up again, as
+ * often as he likes, and every other process of this host would be woken each time, until its socket is full.
+ */
+#define NONE_AFTER	HZ
+
+static bool none_untold;
+static void tell_none(struct work_struct *work);
+static DECLARE_DELAYED_WORK(none_work, tell_none);
+
 static siphash_key_t tag_key;
 
 static u64 known_hash(u32 dev_index, u32 known_as)
@@ -68,17 +79,42 @@ static struct number *of_qp(const struct repath_qp *rqp)
 	return NULL;
 }
 
+/* As others are told: what was there a moment ago is. */
+static u32 told_count(void)
+{
+	return READ_ONCE(count) ?: READ_ONCE(none_untold);
+}
+
 /* Its own kept numbers are in nobody's way who makes the queue pairs anew. */
 static void tell_count(struct repath_proc *proc, void *arg)
 {
-	repath_proc_tell_numbers(proc, count + keepers - !!proc->kept);
+	repath_proc_tell_numbers(proc, told_count() + keepers - !!proc->kept);
+}
+
+static void tell_none(struct work_struct *work)
+{
+	mutex_lock(&repath_conn_mutex);
+	/* A timer that has been stopped may have started this before. */
+	if (none_untold && !count) {
+		WRITE_ONCE(none_untold, false);
+		repath_proc_for_each(tell_count, NULL);
+	}
+	mutex_unlock(&repath_conn_mutex);
 }
 
 static void counted(u32 before)
 {
 	/* Who makes a queue pair asks for its number only while there is something to ask for. */
-	if (!before != !count)
+	if (!before == !count)
+		return;
+	if (!count) {
+		WRITE_ONCE(none_untold, true);
+		mod_delayed_work(system_power_efficient_wq, &none_work, NONE_AFTER);
+	} else if (none_untold) {
+		WRITE_ONCE(none_untold, false);
+	} else {
 		repath_proc_for_each(tell_count, NULL);
+	}
 }
 
 static void drop(struct number *number)
@@ -98,7 +134,7 @@ static void drop(struct number *number)
  */
 u32 repath_number_count(void)
 {
-	return READ_ONCE(count) + READ_ONCE(keepers);
+	return told_count() + READ_ONCE(keepers);
 }
 
 /**
@@ -164,6 +200,7 @@ int repath_number_set(struct repath_proc *proc, struct repath_qp *rqp, u32 known
 {
 	struct number *number;
 	u32 before = count;
+	int err = 0;
 
 	lockdep_assert_held(&repath_conn_mutex);
 	number = of_qp(rqp);
@@ -175,8 +212,10 @@ int repath_number_set(struct repath_proc *proc, struct repath_qp *rqp, u32 known
 	/* Its end has been told already: nobody would drop it. */
 	if (known_as != rqp->qpn && !READ_ONCE(rqp->gone)) {
 		number = kzalloc(sizeof(*number), GFP_KERNEL);
-		if (!number)
-			return -ENOMEM;
+		if (!number) {
+			err = -ENOMEM;
+			goto out;
+		}
 		/* The process that it is of, a follower too, may leave before its queue pair. */
 		repath_qp_follow();
 		kref_get(&rqp->kref);
@@ -186,8 +225,9 @@ int repath_number_set(struct repath_proc *proc, struct repath_qp *rqp, u32 known
 		hash_add(by_qp, &number->by_qp, (unsigned long)rqp);
 		count++;
 	}
+out:
 	counted(before);
-	return 0;
+	return err;
 }
 
 /**
@@ -470,7 +510,9 @@ void repath_number_exit(void)
 	struct hlist_node *next;
 	int row;
 
+	cancel_delayed_work_sync(&none_work);
 	mutex_lock(&repath_conn_mutex);
+	none_untold = false;
 	hash_for_each_safe(by_known, row, next, number, by_known)
 		drop(number);
 	mutex_unlock(&repath_conn_mutex);

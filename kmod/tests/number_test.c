@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 25 */
+/* kunit-cases: 26 */
 /* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../silent.o ../watch.o ../stat.o */
 /*
  * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
  * The carrier is a fake: what is sent is kept, and answered by the case.
  */
 #include <kunit/test.h>
+#include <linux/delay.h>
 #include <linux/slab.h>
 #include <net/genetlink.h>
 #include <repath_peer.h>
@@ -403,6 +404,16 @@ static void number_unmoved(struct kunit *test)
 	expect_status(test, 101, REPATH_PEER_NO_QP);
 }
 
+/* It is told some time after it is so. */
+static void expect_none_told(struct kunit *test)
+{
+	int i;
+
+	for (i = 0; i < 1000 && READ_ONCE(fake.count); i++)
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, fake.count, 0u);
+}
+
 static void number_moved(struct kunit *test)
 {
 	struct repath_resolved out;
@@ -426,9 +437,33 @@ static void number_moved(struct kunit *test)
 	mutex_lock(&repath_conn_mutex);
 	repath_number_qp_gone(&of(test)->qp[0]);
 	mutex_unlock(&repath_conn_mutex);
-	KUNIT_EXPECT_EQ(test, fake.count, 0u);
+	expect_none_told(test);
 	fake.qp[0] = NULL;
 	expect_status(test, 17, REPATH_PEER_NO_QP);
+}
+
+/* A process that has such a number, and has it no more, and so on, does not wake all others each time. */
+static void numbers_come_and_go(struct kunit *test)
+{
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		known_as(test, 0, 17);
+		KUNIT_EXPECT_EQ(test, repath_number_count(), 1u);
+		known_as(test, 0, 100);
+		/* Who comes now is told what the others know. */
+		KUNIT_EXPECT_EQ(test, repath_number_count(), 1u);
+	}
+	known_as(test, 0, 17);
+	KUNIT_EXPECT_EQ(test, fake.counts, 1);
+	KUNIT_EXPECT_EQ(test, fake.count, 1u);
+	known_as(test, 0, 100);
+	expect_none_told(test);
+	KUNIT_EXPECT_EQ(test, fake.counts, 2);
+	KUNIT_EXPECT_EQ(test, repath_number_count(), 0u);
+	known_as(test, 0, 17);
+	KUNIT_EXPECT_EQ(test, fake.counts, 3);
+	KUNIT_EXPECT_EQ(test, fake.count, 1u);
 }
 
 /* A number that is one process's by birth and another's on the device. */
@@ -1143,6 +1178,7 @@ static void fuzz(struct kunit *test)
 static struct kunit_case number_cases[] = {
 	KUNIT_CASE(number_unmoved),
 	KUNIT_CASE(number_moved),
+	KUNIT_CASE(numbers_come_and_go),
 	KUNIT_CASE(number_collides),
 	KUNIT_CASE(number_between),
 	KUNIT_CASE(number_of_process),
