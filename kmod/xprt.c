@@ -18,6 +18,8 @@
 
 #define MSG_WINDOW	16	/* fragments of one message under way */
 #define DEV_WINDOW	64	/* of all messages of a device: QP1's queues are everybody's */
+#define OWN_WINDOW	48	/* of these, at most, of what the module itself says */
+#define IDLE_WINDOW	32	/* and of what can wait */
 
 static struct workqueue_struct *xprt_wq;
 
@@ -133,25 +135,35 @@ static void msg_end(struct out_msg *msg)
 	kfree(msg);
 }
 
+/*
+ * To a host that is down a fragment is under way for seconds. Who connects to a thousand of them, asks for them, or
+ * has lost them, does not keep those waiting who are on a move.
+ */
+static bool has_room(const struct repath_xprt *xprt, const struct out_msg *msg)
+{
+	lockdep_assert_held(&xprt->lock);
+	if (msg->inflight >= MSG_WINDOW || xprt->inflight >= DEV_WINDOW)
+		return false;
+	if (repath_xprt_is_own(msg) && xprt->own >= OWN_WINDOW)
+		return false;
+	return !repath_xprt_is_idle_talk(msg) || xprt->idle_talk < IDLE_WINDOW;
+}
+
 /* Sends what the windows allow. */
 static void msg_push(struct repath_xprt *xprt, struct out_msg *msg)
 {
 	lockdep_assert_held(&xprt->lock);
-	while (!msg->err && !msg->status && !xprt->dead && msg->next < msg->len &&
-	       msg->inflight < MSG_WINDOW && xprt->inflight < DEV_WINDOW) {
+	while (!msg->err && !msg->status && !xprt->dead && msg->next < msg->len && has_room(xprt, msg)) {
 		u32 offset = msg->next;
 		int err;
 
 		msg->next += REPATH_FRAG_DATA;
-		msg->inflight++;
-		xprt->inflight++;
+		repath_xprt_count(msg, 1);
 		spin_unlock(&xprt->lock);
 		err = repath_xprt_frag_send(xprt, msg, offset);
 		spin_lock(&xprt->lock);
 		if (err) {
-			msg->inflight--;
-			if (!--xprt->inflight)
-				wake_up_all(&xprt->idle);
+			repath_xprt_count(msg, -1);
 			if (!msg->err)
 				msg->err = err;
 		}

@@ -180,9 +180,7 @@ void repath_xprt_frag_reap(struct repath_xprt *xprt)
 		/* Waits until the callback has returned. */
 		ib_destroy_cm_id(frag->id);
 		spin_lock(&xprt->lock);
-		frag->msg->inflight--;
-		if (!--xprt->inflight)
-			wake_up_all(&xprt->idle);
+		repath_xprt_count(frag->msg, -1);
 		kfree(frag);
 	}
 	spin_unlock(&xprt->lock);

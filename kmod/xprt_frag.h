@@ -22,11 +22,13 @@ struct repath_device;
  * struct repath_xprt - a device's end of the peer channel
  * @dev: the device; outlives this
  * @listener: takes SIDR_REQs
- * @lock: protects @msgs, @sent, @answered, @inflight, @dead and the counts of the messages
+ * @lock: protects @msgs, @sent, @answered, @inflight, @own, @idle_talk, @dead and the counts of the messages
  * @msgs: struct out_msg in the order of sending; entries are removed by @pump alone
  * @sent: struct out_frag under way
  * @answered: struct out_frag whose CM ID is to be destroyed
  * @inflight: fragments under way
+ * @own: of these, of messages of the module itself
+ * @idle_talk: of these, of what nobody waits for who is on a move
  * @dead: the device goes away
  * @pump: sends, and reaps
  * @rx_lock: serialises incoming fragments, protects @reasm
@@ -41,6 +43,8 @@ struct repath_xprt {
 	struct list_head sent;
 	struct list_head answered;
 	unsigned int inflight;
+	unsigned int own;
+	unsigned int idle_talk;
 	bool dead;
 	struct work_struct pump;
 	struct mutex rx_lock;
@@ -103,6 +107,34 @@ struct out_frag {
 	bool ended;
 	u32 offset;
 };
+
+/* What a shim says has an order; all else the module says. */
+static inline bool repath_xprt_is_own(const struct out_msg *msg)
+{
+	return !msg->order;
+}
+
+/* Where others are, and that somebody is gone, who may be so for the same reason as all of his host. */
+static inline bool repath_xprt_is_idle_talk(const struct out_msg *msg)
+{
+	return msg->answer || msg->type == REPATH_MSG_GONE;
+}
+
+/* A fragment is under way (@by: 1), or not any more (-1). The lock is held. */
+static inline void repath_xprt_count(struct out_msg *msg, int by)
+{
+	struct repath_xprt *xprt = msg->xprt;
+
+	lockdep_assert_held(&xprt->lock);
+	msg->inflight += by;
+	xprt->inflight += by;
+	if (repath_xprt_is_own(msg))
+		xprt->own += by;
+	if (repath_xprt_is_idle_talk(msg))
+		xprt->idle_talk += by;
+	if (!xprt->inflight)
+		wake_up_all(&xprt->idle);
+}
 
 /* xprt.c */
 struct repath_xprt *repath_xprt_new(struct repath_device *dev);

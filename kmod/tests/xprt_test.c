@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 2 */
+/* kunit-cases: 4 */
 /* kunit-objs: ../xprt.o ../stat.o ../trace.o */
-/* The carrier without a network: no route is ever found, so what is sent stays under way. */
+/* The carrier to hosts that are down: no route is found, or what is sent stays under way. */
 #include <kunit/test.h>
 #include <linux/slab.h>
 #include <rdma/ib_cm.h>
@@ -10,6 +10,12 @@
 #include "../hello.h"
 #include "../xprt_frag.h"
 
+static struct {
+	bool routes;		/* are found */
+	bool gives_up;		/* all that is under way */
+	int sent[__REPATH_MSG_MAX];
+} fake;
+
 void repath_route_begin(struct repath_route *route, const struct repath_addr *addr)
 {
 }
@@ -17,7 +23,7 @@ void repath_route_begin(struct repath_route *route, const struct repath_addr *ad
 int repath_route_find(struct repath_route *route, struct ib_device *ibdev,
 		      void (*ready)(void *arg), void *arg)
 {
-	return -EINPROGRESS;
+	return fake.routes ? 0 : -EINPROGRESS;
 }
 
 void repath_route_end(struct repath_route *route)
@@ -26,11 +32,19 @@ void repath_route_end(struct repath_route *route)
 
 int repath_xprt_frag_send(struct repath_xprt *xprt, struct out_msg *msg, u32 offset)
 {
-	return -ENODEV;
+	fake.sent[msg->type]++;
+	return 0;
 }
 
 void repath_xprt_frag_reap(struct repath_xprt *xprt)
 {
+	struct out_msg *msg;
+
+	spin_lock(&xprt->lock);
+	list_for_each_entry(msg, &xprt->msgs, node)
+		while (fake.gives_up && msg->inflight)
+			repath_xprt_count(msg, -1);
+	spin_unlock(&xprt->lock);
 }
 
 int repath_xprt_listen(struct ib_cm_id *id, const struct ib_cm_event *event)
@@ -85,14 +99,15 @@ struct fake_device {
 static int xprt_init(struct kunit *test)
 {
 	struct ctx *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
-	struct fake_device *fake;
+	struct fake_device *ibdev;
 
 	if (!c)
 		return -ENOMEM;
-	fake = ib_alloc_device(fake_device, ibdev);
-	if (!fake)
+	memset(&fake, 0, sizeof(fake));
+	ibdev = ib_alloc_device(fake_device, ibdev);
+	if (!ibdev)
 		return -ENOMEM;
-	c->ibdev = &fake->ibdev;
+	c->ibdev = &ibdev->ibdev;
 	c->dev.ibdev = c->ibdev;
 	test->priv = c;
 	return repath_xprt_init();
@@ -121,6 +136,7 @@ static void kill(struct repath_xprt *xprt)
 	spin_lock(&xprt->lock);
 	xprt->dead = true;
 	spin_unlock(&xprt->lock);
+	fake.gives_up = true;
 	repath_xprt_pump(xprt);
 	flush_work(&xprt->pump);
 }
@@ -141,19 +157,27 @@ static void end(struct kunit *test, struct repath_xprt *xprt)
 	kill(xprt);
 	WRITE_ONCE(of(test)->dev.xprt, NULL);
 	KUNIT_EXPECT_TRUE(test, list_empty(&xprt->msgs));
+	KUNIT_EXPECT_EQ(test, xprt->inflight, 0u);
+	KUNIT_EXPECT_EQ(test, xprt->own, 0u);
+	KUNIT_EXPECT_EQ(test, xprt->idle_talk, 0u);
 	kfree(xprt);
+}
+
+static int say(struct kunit *test, u8 type, u64 order, u32 len)
+{
+	struct ctx *c = of(test);
+	void *data = kvzalloc(len, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, data);
+	if (type == REPATH_MSG_RESOLVE)
+		return repath_xprt_ask(&c->dev, &c->to, type, data, len, c->answer, sizeof(c->answer),
+				       ended, c);
+	return repath_xprt_send(&c->dev, &c->to, order, type, data, len, ended, c);
 }
 
 static int send(struct kunit *test, bool question)
 {
-	struct ctx *c = of(test);
-	void *data = kvzalloc(8, GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, data);
-	if (question)
-		return repath_xprt_ask(&c->dev, &c->to, REPATH_MSG_RESOLVE, data, 8, c->answer,
-				       sizeof(c->answer), ended, c);
-	return repath_xprt_send(&c->dev, &c->to, 0, REPATH_MSG_READY, data, 8, ended, c);
+	return say(test, question ? REPATH_MSG_RESOLVE : REPATH_MSG_READY, !question, 8);
 }
 
 static void t_ends_with_the_device(struct kunit *test)
@@ -190,9 +214,55 @@ static void t_questions_hold_up_nobody(struct kunit *test)
 	end(test, xprt);
 }
 
+/* What was asked of a thousand hosts that are down, or said to them, does not keep out who is on a move. */
+static void t_window_is_shared(struct kunit *test)
+{
+	struct repath_xprt *xprt = begin(test);
+	u8 own[] = { REPATH_MSG_RESOLVE, REPATH_MSG_GONE, REPATH_MSG_HELLO, REPATH_MSG_MOVED };
+	unsigned int i, k;
+
+	fake.routes = true;
+	for (k = 0; k < ARRAY_SIZE(own); k++)
+		for (i = 0; i < 200; i++)
+			KUNIT_ASSERT_EQ(test, say(test, own[k], 0, 8), 0);
+	flush_work(&xprt->pump);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_RESOLVE] + fake.sent[REPATH_MSG_GONE], 32);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_HELLO], 16);
+	KUNIT_EXPECT_EQ(test, say(test, REPATH_MSG_PREPARE, 1, 8), 0);
+	flush_work(&xprt->pump);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_PREPARE], 1);
+	/* All of it is used by who has the right to it. */
+	KUNIT_EXPECT_EQ(test, say(test, REPATH_MSG_KEYS, 2, 100 * REPATH_FRAG_DATA), 0);
+	flush_work(&xprt->pump);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_KEYS], 15);
+	KUNIT_EXPECT_EQ(test, xprt->inflight, 64u);
+	end(test, xprt);
+}
+
+static void t_window_of_a_message(struct kunit *test)
+{
+	struct repath_xprt *xprt = begin(test);
+	u64 order;
+
+	fake.routes = true;
+	KUNIT_EXPECT_EQ(test, say(test, REPATH_MSG_KEYS, 1, 100 * REPATH_FRAG_DATA), 0);
+	KUNIT_EXPECT_EQ(test, say(test, REPATH_MSG_READY, 1, 8), 0);
+	flush_work(&xprt->pump);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_KEYS], 16);
+	/* It waits for the one before, to the same process. */
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_READY], 0);
+	for (order = 2; order < 8; order++)
+		KUNIT_EXPECT_EQ(test, say(test, REPATH_MSG_KEYS, order, 100 * REPATH_FRAG_DATA), 0);
+	flush_work(&xprt->pump);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_KEYS], 64);
+	end(test, xprt);
+}
+
 static struct kunit_case xprt_cases[] = {
 	KUNIT_CASE(t_ends_with_the_device),
 	KUNIT_CASE(t_questions_hold_up_nobody),
+	KUNIT_CASE(t_window_is_shared),
+	KUNIT_CASE(t_window_of_a_message),
 	{}
 };
 
