@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What speaks against a suspend, by name. Everything is asked before anything is touched. */
+#include <linux/cred.h>
 #include <linux/pid_namespace.h>
 #include <linux/sched/signal.h>
+#include <linux/user_namespace.h>
+#include <net/net_namespace.h>
 #include <repath_peer.h>
 
 #include "conn.h"
@@ -29,11 +32,31 @@ struct scan {
 	struct pid *last;
 };
 
+/*
+ * Who may administrate the device's network namespace has no right over processes of a user namespace that is none
+ * of those below its own: they have come from outside.
+ */
+static bool may_kill(const struct repath_op *op, struct pid *pid)
+{
+	const struct user_namespace *ns = op->net->user_ns;
+	struct task_struct *task;
+
+	rcu_read_lock();
+	task = pid_task(pid, PIDTYPE_TGID);
+	if (task)
+		ns = __task_cred(task)->user_ns;
+	while (ns && ns != op->net->user_ns)
+		ns = ns->parent;
+	rcu_read_unlock();
+	return ns;
+}
+
 static int look_at_ctx(struct repath_ctx *ctx, void *arg)
 {
 	struct repath_proc *proc = repath_proc_find(ctx->pid);
 	struct scan *scan = arg;
 	struct repath_op *op = scan->op;
+	bool kill = op->force && may_kill(op, ctx->pid);
 
 	if (proc && repath_op_proc_find(op, proc)) {
 		/* known */
@@ -51,8 +74,9 @@ static int look_at_ctx(struct repath_ctx *ctx, void *arg)
 			repath_op_say(op, EBUSY,
 				      REPATH_PROC_FMT " has %s open without libibrepath.so%s",
 				      pid_nr_ns(ctx->pid, op->ns), ctx->comm, op->dev_name,
-				      op->force ? ", will be killed" : "");
-		scan->refused |= proc || !op->force;
+				      kill ? ", will be killed" :
+				      op->force ? ", and is not of the device's user namespace" : "");
+		scan->refused |= proc || !kill;
 	}
 	repath_proc_put(proc);
 	return 0;
@@ -277,8 +301,9 @@ int repath_op_check_again(struct repath_op *op)
 static int is_foreign(struct repath_ctx *ctx, void *arg)
 {
 	struct repath_proc *proc = repath_proc_find(ctx->pid);
+	const struct repath_op *op = arg;
 
-	if (!proc) {
+	if (!proc && may_kill(op, ctx->pid)) {
 		kill_pid(ctx->pid, SIGKILL, 1);
 		repath_stat_inc(ctx->dev, REPATH_STAT_OP_KILLED);
 	}
@@ -292,7 +317,7 @@ static int is_foreign(struct repath_ctx *ctx, void *arg)
  */
 void repath_op_kill_foreign(struct repath_op *op)
 {
-	repath_ctx_for_each(op->dev, is_foreign, NULL);
+	repath_ctx_for_each(op->dev, is_foreign, op);
 }
 
 /**
