@@ -11,6 +11,7 @@
 #include <linux/pid_namespace.h>
 #include <linux/sched.h>
 #include <linux/workqueue.h>
+#include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 
 #include "device.h"
@@ -219,6 +220,21 @@ static bool is_waiting(const struct repath_op *op)
 	       (op->state == REPATH_OP_SUSPENDED || op->state == REPATH_OP_PARKED);
 }
 
+/* As ib_core has heard of it: firmware that does not answer would keep all who wait for the mutex. */
+static bool is_up(struct repath_device *dev)
+{
+	enum ib_port_state state;
+	bool up = false;
+	u32 port;
+
+	if (!repath_device_use(dev))
+		return false;
+	rdma_for_each_port(dev->ibdev, port)
+		up |= !ib_get_cached_port_state(dev->ibdev, port, &state) && state == IB_PORT_ACTIVE;
+	repath_device_unuse(dev);
+	return up;
+}
+
 /* Only its own place in the network, and its own driver: what it can do is found out by trying. */
 static bool is_of_kind(const struct repath_device *dev, const struct repath_device *old,
 		       const struct repath_op *op)
@@ -239,7 +255,7 @@ static struct repath_device *replacement(const struct repath_op *op, bool *later
 	repath_device_for_each(dev, NULL) {
 		if (!is_of_kind(dev, op->dev, op) || repath_op_on(dev))
 			continue;
-		if (!device_works(dev)) {
+		if (!is_up(dev)) {
 			*later = true;
 			continue;
 		}
