@@ -10,6 +10,7 @@
 #include <linux/rculist.h>
 #include <linux/slab.h>
 #include <linux/srcu.h>
+#include <net/sock.h>
 
 #include "listen.h"
 #include "netlink.h"
@@ -18,13 +19,15 @@
  * struct listener - a socket that listens
  * @node: in listeners
  * @net: namespace of the socket, which holds it
- * @portid: address of the socket
+ * @sk: the socket; holds a reference, of the struct alone
+ * @portid: address of the socket; another one may have it as soon as that is closed
  * @ns: whose PIDs it is told; a reference
  * @rcu: frees it
  */
 struct listener {
 	struct list_head node;
 	struct net *net;
+	struct sock *sk;
 	u32 portid;
 	struct pid_namespace *ns;
 	struct rcu_head rcu;
@@ -47,13 +50,25 @@ static atomic_t *count_of(const struct net *net)
 	return &listening[hash_ptr(net, NET_BITS)];
 }
 
-static struct listener *find_locked(const struct net *net, u32 portid)
+static struct listener *find_locked(const struct sock *sk)
 {
 	struct listener *l;
 
 	lockdep_assert_held(&listen_mutex);
 	list_for_each_entry(l, &listeners, node)
-		if (l->portid == portid && net_eq(l->net, net))
+		if (l->sk == sk)
+			return l;
+	return NULL;
+}
+
+/* The one that has been closed of those that had the address: another one may have it by now. */
+static struct listener *find_closed_locked(const struct net *net, u32 portid)
+{
+	struct listener *l;
+
+	lockdep_assert_held(&listen_mutex);
+	list_for_each_entry(l, &listeners, node)
+		if (l->portid == portid && net_eq(l->net, net) && sock_flag(l->sk, SOCK_DEAD))
 			return l;
 	return NULL;
 }
@@ -70,6 +85,7 @@ static void listener_free(struct rcu_head *rcu)
 	struct listener *l = container_of(rcu, struct listener, rcu);
 
 	put_pid_ns(l->ns);
+	sock_put(l->sk);
 	kfree(l);
 }
 
@@ -100,9 +116,11 @@ int repath_listen_cmd(struct sk_buff *skb, struct genl_info *info)
 		return -ENOMEM;
 	l->net = genl_info_net(info);
 	l->portid = info->snd_portid;
+	l->sk = NETLINK_CB(skb).sk;
+	sock_hold(l->sk);
 	l->ns = get_pid_ns(task_active_pid_ns(current));
 	mutex_lock(&listen_mutex);
-	if (!find_locked(l->net, l->portid)) {
+	if (!find_locked(l->sk)) {
 		list_add_rcu(&l->node, place_locked(l));
 		atomic_inc(count_of(l->net));
 		/* It dumps after this: what has not been told by then it finds there. */
@@ -127,7 +145,7 @@ void repath_listen_released(struct net *net, u32 portid)
 	if (!repath_listen_any(net))
 		return;
 	mutex_lock(&listen_mutex);
-	l = find_locked(net, portid);
+	l = find_closed_locked(net, portid);
 	if (l) {
 		unlink_locked(l);
 		/* Other sockets wait behind this one's notifier. */

@@ -5,6 +5,7 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
+#include <net/sock.h>
 
 #include "conn.h"
 #include "device.h"
@@ -26,6 +27,7 @@ static void proc_release(struct kref *kref)
 	WARN_ON(!list_empty(&proc->conns));
 	repath_qp_unfollow();
 	put_pid(proc->tgid);
+	sock_put(proc->sk);
 	put_net(proc->net);
 	/* Not left readable in a slab: whoever knows it may speak for the process. */
 	kfree_sensitive(proc);
@@ -68,12 +70,17 @@ static struct repath_proc *find_tgid_locked(struct pid *tgid)
 	return NULL;
 }
 
-static struct repath_proc *find_portid_locked(struct net *net, u32 portid)
+/*
+ * @closed: of a socket that has been closed. Its address is free before we are told so, and may be another one's by
+ * then.
+ */
+static struct repath_proc *find_portid_locked(struct net *net, u32 portid, bool closed)
 {
 	struct repath_proc *proc;
 
 	list_for_each_entry(proc, &procs, node)
-		if (proc->portid == portid && net_eq(proc->net, net))
+		if (proc->portid == portid && net_eq(proc->net, net) &&
+		    sock_flag(proc->sk, SOCK_DEAD) == closed)
 			return proc;
 	return NULL;
 }
@@ -98,15 +105,16 @@ struct repath_proc *repath_proc_find(struct pid *tgid)
  * find_portid - the process that registered on a socket
  * @net: the socket's network namespace
  * @portid: the socket's address
+ * @closed: see find_portid_locked()
  *
  * Return: the process with a reference, or NULL.
  */
-static struct repath_proc *find_portid(struct net *net, u32 portid)
+static struct repath_proc *find_portid(struct net *net, u32 portid, bool closed)
 {
 	struct repath_proc *proc;
 
 	spin_lock(&repath_proc_lock);
-	proc = found(find_portid_locked(net, portid));
+	proc = found(find_portid_locked(net, portid, closed));
 	spin_unlock(&repath_proc_lock);
 	return proc;
 }
@@ -133,6 +141,7 @@ struct repath_proc *repath_proc_find_cookie(u64 cookie)
 /**
  * proc_add - make a registered process
  * @net: namespace of its socket
+ * @sk: its socket
  * @portid: address of its socket
  * @tgid: thread group
  * @comm: name
@@ -140,7 +149,7 @@ struct repath_proc *repath_proc_find_cookie(u64 cookie)
  * Return: the process with a reference besides the table's; -EBUSY: the thread group is registered on
  * another socket, or the socket by another thread group; -EALREADY: this very pair is; -ENOMEM.
  */
-static struct repath_proc *proc_add(struct net *net, u32 portid, struct pid *tgid,
+static struct repath_proc *proc_add(struct net *net, struct sock *sk, u32 portid, struct pid *tgid,
 				    const char *comm)
 {
 	struct repath_proc *proc, *other;
@@ -153,6 +162,8 @@ static struct repath_proc *proc_add(struct net *net, u32 portid, struct pid *tgi
 	INIT_LIST_HEAD(&proc->conns);
 	repath_qp_follow();
 	proc->net = get_net(net);
+	sock_hold(sk);
+	proc->sk = sk;
 	proc->portid = portid;
 	proc->tgid = get_pid(tgid);
 	strscpy(proc->comm, comm, sizeof(proc->comm));
@@ -163,8 +174,8 @@ static struct repath_proc *proc_add(struct net *net, u32 portid, struct pid *tgi
 	spin_lock(&repath_proc_lock);
 	other = find_tgid_locked(tgid);
 	if (other)
-		err = other->portid == portid && net_eq(other->net, net) ? -EALREADY : -EBUSY;
-	else if (find_portid_locked(net, portid))
+		err = other->sk == sk ? -EALREADY : -EBUSY;
+	else if (find_portid_locked(net, portid, false))
 		err = -EBUSY;
 	else
 		list_add_tail(&proc->node, &procs);
@@ -211,7 +222,7 @@ static void proc_leave(struct repath_proc *proc)
  */
 void repath_proc_released(struct net *net, u32 portid)
 {
-	struct repath_proc *proc = find_portid(net, portid);
+	struct repath_proc *proc = find_portid(net, portid, true);
 
 	if (!proc)
 		return;
@@ -229,7 +240,7 @@ void repath_proc_released(struct net *net, u32 portid)
  */
 struct repath_proc *repath_proc_of(struct genl_info *info)
 {
-	struct repath_proc *proc = find_portid(genl_info_net(info), info->snd_portid);
+	struct repath_proc *proc = find_portid(genl_info_net(info), info->snd_portid, false);
 
 	if (proc && proc->tgid == task_tgid(current))
 		return proc;
@@ -308,7 +319,8 @@ int repath_proc_register(struct sk_buff *skb, struct genl_info *info)
 	else
 		get_task_comm(comm, current->group_leader);
 
-	proc = proc_add(genl_info_net(info), info->snd_portid, task_tgid(current), comm);
+	proc = proc_add(genl_info_net(info), NETLINK_CB(skb).sk, info->snd_portid, task_tgid(current),
+			comm);
 	err = PTR_ERR_OR_ZERO(proc);
 	if (err == -EALREADY)
 		return reply_registered(info);

@@ -11,6 +11,7 @@
 #include <net/net_namespace.h>
 
 struct sk_buff;
+struct sock;
 struct genl_info;
 struct repath_device;
 
@@ -26,7 +27,8 @@ struct repath_device;
  * @conns: its connections; repath_conn_mutex
  * @tgid: the process
  * @net: namespace of its socket; held by the socket, so valid while @left is false
- * @portid: netlink address of the socket
+ * @sk: the socket; holds a reference, of the struct alone
+ * @portid: netlink address of the socket; another one may have it as soon as that is closed
  * @cookie: 64 random bits that name this process to other modules; never zero
  * @nconns: entries of @conns; repath_conn_mutex
  * @nunbound: of these, without a queue pair; repath_conn_mutex
@@ -42,6 +44,7 @@ struct repath_proc {
 	struct list_head conns;
 	struct pid *tgid;
 	struct net *net;
+	struct sock *sk;
 	u32 portid;
 	u64 cookie;
 	u32 nconns;
