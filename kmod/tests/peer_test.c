@@ -596,7 +596,7 @@ static void t_info_of_a_round_before(struct kunit *test)
 	conn->moving = false;
 	conn->expect_token = true;
 	of(test)->hello.token = cpu_to_be64(PEER_TOKEN + 1);
-	of(test)->hello.src_gid[15] = 88;
+	memcpy(of(test)->hello.src_gid, conn->addr.dgid.raw, sizeof(of(test)->hello.src_gid));
 	of(test)->hello.src_qpn = cpu_to_be32(55);
 	EXPECT_STATUS(hello(test), REPATH_PEER_OK);
 	of(test)->wire.recs[0].src_token = cpu_to_be64(PEER_TOKEN + 1);

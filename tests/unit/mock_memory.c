@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "mock_state.h"
@@ -79,7 +80,7 @@ uint32_t mock_new_key(struct mock_device *d)
 	return key;
 }
 
-/* Asked of the kernel, which does not end the program for it. */
+/* Asked of the kernel, which does not end the program for it; and behind a sanitizer's back: nothing is read here. */
 static bool can_be_read(const void *addr)
 {
 	int fd[2];
@@ -87,7 +88,7 @@ static bool can_be_read(const void *addr)
 
 	if (pipe(fd))
 		abort();
-	can = write(fd[1], addr, 1) == 1;
+	can = syscall(SYS_write, fd[1], addr, 1) == 1;
 	close(fd[0]);
 	close(fd[1]);
 	return can;
