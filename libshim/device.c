@@ -3,6 +3,7 @@
  * Devices. One ibv_device of ours stands for a name for ever, so that pointers from one list are good
  * in the next, as they are with libibverbs; what it refers to follows the last list.
  */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,11 +31,22 @@ static struct rp_device *device_get(struct ibv_device *real)
 		d = calloc(1, sizeof(*d));
 		if (!d)
 			return NULL;
+		d->dev = *real;
 		list_add_tail(&devices, &d->node);
 	}
-	d->dev = *real;
 	d->real = real;
 	return d;
+}
+
+/* The application may be reading what stays as it is, and its name does. */
+static void renew(struct ibv_device *dev, const struct ibv_device *now)
+{
+	size_t behind = offsetof(struct ibv_device, dev_name);
+
+	if (memcmp(dev, now, offsetof(struct ibv_device, name)))
+		memcpy(dev, now, offsetof(struct ibv_device, name));
+	if (memcmp((char *)dev + behind, (const char *)now + behind, sizeof(*dev) - behind))
+		memcpy((char *)dev + behind, (const char *)now + behind, sizeof(*dev) - behind);
 }
 
 /* Takes over a fresh real list. */
@@ -50,9 +62,8 @@ static void hold(struct ibv_device **list)
 			if (!strncmp(d->dev.name, list[i]->name, sizeof(d->dev.name)))
 				now = list[i];
 		d->real = now;
-		/* The application may be reading what stays as it is. */
-		if (now && memcmp(&d->dev, now, sizeof(*now)))
-			d->dev = *now;
+		if (now)
+			renew(&d->dev, now);
 	}
 	if (held)
 		RP_REAL_VOID(rp_real.ibv_free_device_list(held));
