@@ -55,7 +55,8 @@ static bool failed(struct rp_qp *qp, const struct rp_slot *s, struct ibv_wc *wc)
 		swallow(qp, s);
 		return false;
 	}
-	atomic_store(&qp->failed, true);
+	if (!atomic_exchange(&qp->failed, true) && wc->status == IBV_WC_RETRY_EXC_ERR)
+		rp_log(RP_LOG_ERR, "QP 0x%x: its peer has not answered any retry of the HCA", qp->qp.qp_num);
 	if (s->kind == RP_SLOT_SEND && atomic_exchange(&qp->buried, false) &&
 	    wc->status == IBV_WC_WR_FLUSH_ERR)
 		wc->status = IBV_WC_RETRY_EXC_ERR;
