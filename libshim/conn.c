@@ -99,7 +99,7 @@ void rp_conn_begin(struct rp_conn *c, bool mover)
 	c->peer_mover = c->peer_moved = c->peer_gated = c->drained = c->stuck = c->peer_drained = false;
 	c->quiet = c->peer_quiet = c->flushing = c->reset = c->usable = false;
 	c->inited = c->psn_chosen = c->told = c->early = c->informed = c->in_rts = false;
-	c->connected = c->peer_connected = c->aborting = c->dead = c->given_up = false;
+	c->connected = c->peer_connected = c->aborting = c->alone = c->dead = c->given_up = false;
 	c->peer_to_qpn = c->peer_to_psn = c->lookups = 0;
 	c->alt_told = c->alt_loaded = c->left = false;
 	c->from = qp->dest;
@@ -343,6 +343,7 @@ void rp_conn_kill(struct rp_conn *c)
 {
 	/* The module forgets it when that is said: no message names it any more. */
 	c->known = REPATH_CONN_GONE;
+	c->alone = false;
 	if (!c->moving)
 		return;
 	rp_log(RP_LOG_ERR, "QP 0x%x: the peer's end is gone", c->qp->qp.qp_num);
@@ -350,6 +351,18 @@ void rp_conn_kill(struct rp_conn *c)
 	/* Without a device there is nothing to bury it in yet; a move that is given up has kept its own. */
 	if (!c->mover || c->usable || c->aborting)
 		conn_bury(c);
+}
+
+/* This end has gone on, and the other one has left RTS: they can not be brought together again. */
+void rp_conn_part(struct rp_conn *c)
+{
+	rp_log(RP_LOG_ERR, "QP 0x%x: the peer has stopped and did not hear that the move was given up",
+	       c->qp->qp.qp_num);
+	rp_conn_begin(c, false);
+	if (!c->moving)		/* it had failed, or has no peer any more */
+		return;
+	c->due |= 1u << REPATH_MSG_GONE;
+	rp_conn_kill(c);
 }
 
 void rp_conn_give_up(struct rp_conn *c)

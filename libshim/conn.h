@@ -61,6 +61,7 @@ enum rp_cycle {
  * @peer_to_qpn, @peer_to_psn: to what the peer has said that it is connected; this end may have
  *	left that since
  * @aborting: ABORT was sent and is not answered
+ * @alone: nobody has answered ABORT of @round: this end goes on, and the other one may still have stopped
  * @dead: the peer has no such end any more
  * @given_up: by force, since the peer can not be moved with; the queue pair is as it was until released
  * @round: how often this end has begun, modulo 2^16; @peer_round: the peer's, as last heard
@@ -99,7 +100,7 @@ struct rp_conn {
 	uint16_t dlid;
 	bool quiet, peer_quiet, flushing, was_error, reset, inited, usable, psn_chosen;
 	bool told, telling, early, informed, in_rts, connected, peer_connected;
-	bool aborting, dead, given_up, control, ask_again;
+	bool aborting, alone, dead, given_up, control, ask_again;
 	unsigned int keys_epoch, lookups;
 	uint16_t round, peer_round, peer_over, abort_round;
 	enum rp_cycle cycle;
@@ -175,6 +176,8 @@ void rp_conn_leave(struct rp_conn *c);
 void rp_conn_begin(struct rp_conn *c, bool mover);
 /* Moves a queue pair without its peer, which hears nothing: it comes back as one whose peer has gone. */
 void rp_conn_give_up(struct rp_conn *c);
+/* Ends a connection whose other end has stopped for a move that has ended here. */
+void rp_conn_part(struct rp_conn *c);
 /* Opens the gate of a queue pair that never left RTS. */
 void rp_conn_cancel(struct rp_conn *c);
 /* Takes a queue pair that is not released through RESET, to be connected by INFO. */

@@ -12,6 +12,7 @@
 
 #define RETRY_NS	50000000ull
 #define AWAY_NS		500000000ull
+#define SELDOM_NS	10000000000ull
 #define REFUSED_NS	5000000000ull
 #define ASKS_NS		300000000000ull	/* the peer whether it has left RTS */
 
@@ -262,38 +263,62 @@ static bool asks_on(const struct rp_message *m, const struct rp_conn *c)
 	       !c->peer_moved && rp_now_ns() < c->begun_ns + ASKS_NS;
 }
 
-static void lose(const struct rp_message *m, struct rp_conn *c)
+/* Is it about what the connection is at now, or was last? */
+static bool of_this_round(const struct repath_conn_rec *r, const struct rp_conn *c)
+{
+	return REPATH_REC_ROUND(r->flags) == c->round;
+}
+
+/*
+ * A host that is cut off, or asleep, may come back. Its end has stopped, and would wait for this one until its
+ * lease ends: it is told when it is there again.
+ */
+static void lose(const struct rp_message *m, const struct repath_conn_rec *r, struct rp_conn *c, bool refused)
 {
 	if (m->type == REPATH_MSG_INFO)
 		c->telling = false;
 	if (!c->moving)
 		return;
-	if (m->type == REPATH_MSG_ABORT && c->aborting) {
+	if (m->type == REPATH_MSG_ABORT && c->aborting && of_this_round(r, c)) {
 		rp_ctl_rests(c->id, rp_round_heard(c));
 		rp_conn_cancel(c);
+		c->alone = !refused;
 	} else if (m->type == REPATH_MSG_INFO) {
+		c->due |= 1u << REPATH_MSG_GONE;
 		rp_conn_kill(c);
 	}
+}
+
+/* This end goes on as if nothing had been, and the other one has not heard that. */
+static bool is_told_on(const struct rp_message *m, const struct repath_conn_rec *r, const struct rp_conn *c)
+{
+	return m->type == REPATH_MSG_ABORT && c->alone && of_this_round(r, c);
 }
 
 /* What need not be waited for is lost; true: the rest is said on. */
 static bool wait_on(struct rp_message *m, bool refused)
 {
 	unsigned int i, n = 0;
+	bool seldom = true;
 
 	for (i = 0; i < m->nrecs; i++) {
 		struct rp_conn *c = rp_conn_find(m->recs[i].conn_id);
 
-		if (c && c->moving && !refused && (waits_for_mover(m, c) || asks_on(m, c)))
+		if (c && c->moving && !refused && (waits_for_mover(m, c) || asks_on(m, c))) {
 			m->recs[n++] = m->recs[i];
-		else if (c)
-			lose(m, c);
+			seldom = false;
+		} else if (c) {
+			lose(m, &m->recs[i], c, refused);
+			if (!refused && is_told_on(m, &m->recs[i], c))
+				m->recs[n++] = m->recs[i];
+		}
 	}
 	m->nrecs = n;
 	if (!n)
 		return false;
+	m->seldom = seldom;
 	m->deadline_ns = rp_now_ns() + patience_ns(m->type);
-	m->next_ns = rp_now_ns() + AWAY_NS;
+	m->next_ns = rp_now_ns() + (seldom ? SELDOM_NS : AWAY_NS);
 	rp_log(RP_LOG_INFO, "message %d to peer %u is said on: it may come back", m->type,
 	       m->peer->id);
 	return true;
@@ -399,7 +424,7 @@ void rp_peer_sent(uint64_t msg_id, int err)
 		return;
 	}
 	m->inflight = false;
-	m->next_ns = rp_now_ns() + RETRY_NS;
+	m->next_ns = rp_now_ns() + (m->seldom ? SELDOM_NS : RETRY_NS);
 	/*
 	 * Its module knows no such tokens: the process has ended, or the module was loaded anew. A
 	 * damaged message is refused for the same reason, but not again and again.
@@ -440,6 +465,21 @@ void rp_peer_back(struct rp_peer *peer)
 		}
 }
 
+/* Of an end that has begun anew since the peer hears something newer. */
+static bool is_still_told(struct rp_message *m)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < m->nrecs; i++) {
+		const struct rp_conn *c = rp_conn_find(m->recs[i].conn_id);
+
+		if (c && is_told_on(m, &m->recs[i], c))
+			m->recs[n++] = m->recs[i];
+	}
+	m->nrecs = n;
+	return n;
+}
+
 void rp_message_retry(void)
 {
 	uint64_t now = rp_now_ns();
@@ -448,6 +488,10 @@ void rp_message_retry(void)
 	list_for_each_safe(m, tmp, &messages, node) {
 		if (m->inflight || now < m->next_ns)
 			continue;
+		if (m->seldom && !is_still_told(m)) {
+			rp_message_free(m);
+			continue;
+		}
 		rp_message_try(m);
 		/* The module did not even take it. */
 		if (!m->inflight && now >= m->deadline_ns)

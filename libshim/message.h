@@ -11,6 +11,7 @@
  * @inflight: the module has it, and will say what became of it
  * @bound, @bind: which queue pairs an INFO binds the connections to
  * @next_ns: when to try again; @deadline_ns: when to give up
+ * @seldom: what it is about has ended here, and is said on until the peer is there again
  * @nrecs, @recs: its connections; there is room for as many as were asked for
  */
 struct rp_message {
@@ -18,7 +19,7 @@ struct rp_message {
 	struct rp_peer *peer;
 	uint32_t id;
 	enum repath_msg type;
-	bool inflight, bound;
+	bool inflight, bound, seldom;
 	struct rp_ctl_bind bind;
 	uint64_t next_ns, deadline_ns;
 	unsigned int nrecs, blob_len;

@@ -246,6 +246,9 @@ static void rec_in(struct rp_conn *c, const struct rp_ctl_peer_msg *m,
 		}
 		break;
 	case REPATH_MSG_ABORTED:
+		if (c->alone && r->flags & REPATH_REC_RESET)
+			rp_conn_part(c);
+		c->alone = false;
 		if (!c->moving || !c->aborting)
 			return;
 		c->aborting = false;
