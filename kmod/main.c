@@ -15,6 +15,7 @@
 #include "proc.h"
 #include "resolve.h"
 #include "sa.h"
+#include "sleep.h"
 #include "track.h"
 #include "unplug.h"
 #include "watch.h"
@@ -75,8 +76,13 @@ static int __init repath_init(void)
 	err = repath_client_init();
 	if (err)
 		goto err_sa;
+	err = repath_sleep_init();
+	if (err)
+		goto err_client;
 	return 0;
 
+err_client:
+	repath_client_exit();
 err_sa:
 	repath_sa_exit();
 err_unplug:
@@ -114,6 +120,7 @@ err_track:
 
 static void __exit repath_exit(void)
 {
+	repath_sleep_exit();
 	/* No device, so no queue pair: what there was is in notes, which are told before the rest goes. */
 	repath_client_exit();
 	repath_sa_exit();
