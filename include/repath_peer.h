@@ -187,6 +187,7 @@ struct repath_resolved {
  * @gid: where its queue pair is now; all zero: it is reached by LID alone
  * @lid: the same, 0 on RoCE
  * @qpn: the queue pair's number now
+ * @at: when it moved, by its host's clock: of two of one process the later one holds
  */
 struct repath_moved {
 	__be64	token;
@@ -194,6 +195,7 @@ struct repath_moved {
 	__u8	gid[16];
 	__be32	lid;
 	__be32	qpn;
+	__be64	at;
 } __attribute__((packed));
 
 /**

@@ -146,8 +146,8 @@ static int ask(struct genl_info *info, struct repath_proc *proc, struct repath_d
 	       const struct repath_addr *addr)
 {
 	struct repath_question *q, *old;
+	u64 token = 0, moved_cookie = 0, moved_at = 0;
 	bool told = false;
-	u64 token = 0;
 	int err;
 
 	lockdep_assert_held(&repath_conn_mutex);
@@ -158,6 +158,8 @@ static int ask(struct genl_info *info, struct repath_proc *proc, struct repath_d
 		/* By that one it is told where the queue pair goes, if that is on its way, too. */
 		token = old->token;
 		told = old->told;
+		moved_cookie = old->moved_cookie;
+		moved_at = old->moved_at;
 		question_end(old);
 	}
 	/* Anybody may register, and ask. */
@@ -177,6 +179,8 @@ static int ask(struct genl_info *info, struct repath_proc *proc, struct repath_d
 	if (q->type == IB_QPT_UD) {
 		q->token = token;
 		q->told = told;
+		q->moved_cookie = moved_cookie;
+		q->moved_at = moved_at;
 	}
 	while (q->type == IB_QPT_UD && (!q->token || find_token(q->token)))
 		q->token = get_random_u64();
@@ -307,19 +311,25 @@ u8 repath_resolve_answer(struct repath_device *dev, const void *data, u32 len,
 static u8 moved_in(const struct repath_moved *moved)
 {
 	struct repath_question *q = find_token(be64_to_cpu(moved->token));
+	u64 cookie = be64_to_cpu(moved->cookie), at = be64_to_cpu(moved->at);
 	struct repath_addr place;
 
 	if (!q)
 		return REPATH_PEER_BAD_TOKEN;
+	/* Said again, or late: it has moved on since. */
+	if (q->moved_cookie == cookie && at <= q->moved_at)
+		return REPATH_PEER_OK;
 	place = q->place;
 	memcpy(&place.dgid, moved->gid, sizeof(place.dgid));
 	place.dlid = be32_to_cpu(moved->lid);
 	place.has_dmac = false;
-	repath_known_moved(q->proc, be64_to_cpu(moved->cookie), &q->place, &place);
+	repath_known_moved(q->proc, cookie, &q->place, &place);
 	q->place = place;
 	/* It is told again then. */
 	if (repath_question_tell(q, 0, &place, be32_to_cpu(moved->qpn), true))
 		return REPATH_PEER_BUSY;
+	q->moved_cookie = cookie;
+	q->moved_at = at;
 	/* What is still to be answered was asked before. */
 	if (q->open)
 		q->heard = true;

@@ -173,22 +173,38 @@ static void conclude(struct repath_question *q)
 		repath_question_free(q);
 }
 
+static bool is_understood(u8 status)
+{
+	return status == REPATH_PEER_OK || status == REPATH_PEER_NO_QP ||
+	       status == REPATH_PEER_AMBIGUOUS || status == REPATH_PEER_TAKEN ||
+	       status == REPATH_PEER_BUSY;
+}
+
+static int ask_one(struct repath_question *q, struct repath_asked *a);
+
+/* It may have been damaged on its way: who goes on as if nobody were there is connected to the wrong one. */
+static bool asked_again(struct repath_asked *a)
+{
+	return !a->question->gone && ++a->refused < REPATH_REFUSED_TRIES && !ask_one(a->question, a);
+}
+
 static void answered(void *arg, int err, u8 status)
 {
 	struct repath_asked *a = arg;
 
 	mutex_lock(&repath_conn_mutex);
+	if (!err && !is_understood(status)) {
+		if (asked_again(a))
+			goto unlock;
+		err = -EPROTO;	/* not a word of a module that can answer this */
+	}
 	a->err = err;
 	a->status = status;
-	/* Not a word of a module that can answer this. */
-	if (!err && status != REPATH_PEER_OK && status != REPATH_PEER_NO_QP &&
-	    status != REPATH_PEER_AMBIGUOUS && status != REPATH_PEER_TAKEN &&
-	    status != REPATH_PEER_BUSY)
-		a->err = -EPROTO;
-	if (err)
+	if (err && err != -EPROTO)
 		repath_silent_add(a->question->dev, &a->addr);
 	if (!--a->question->open)
 		conclude(a->question);
+unlock:
 	mutex_unlock(&repath_conn_mutex);
 }
 
@@ -205,7 +221,7 @@ static void local_work(struct work_struct *work)
 	kfree_sensitive(local);
 }
 
-static int ask_one(struct repath_question *q, struct repath_asked *a, u64 cookie)
+static int ask_one(struct repath_question *q, struct repath_asked *a)
 {
 	struct repath_resolve *ask;
 	struct repath_device *dev;
@@ -220,7 +236,7 @@ static int ask_one(struct repath_question *q, struct repath_asked *a, u64 cookie
 	if (!ask)
 		return -ENOMEM;
 	memcpy(ask->dst_gid, &a->addr.dgid, sizeof(ask->dst_gid));
-	ask->dst_cookie = cpu_to_be64(cookie);
+	ask->dst_cookie = cpu_to_be64(a->cookie);
 	ask->src_cookie = cpu_to_be64(q->proc->cookie);
 	ask->token = cpu_to_be64(q->token);
 	ask->qpn = cpu_to_be32(q->qpn);
@@ -284,9 +300,10 @@ int repath_question_ask(struct repath_question *q, struct repath_device *dev)
 		if (i) {
 			a->addr.dgid = now[i - 1].dgid;
 			a->addr.dlid = now[i - 1].dlid;
+			a->cookie = cookies[i - 1];
 		}
 		q->open++;
-		a->err = ask_one(q, a, i ? cookies[i - 1] : 0);
+		a->err = ask_one(q, a);
 		if (a->err)
 			q->open--;
 	}

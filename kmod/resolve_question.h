@@ -13,21 +13,26 @@ struct repath_proc;
 struct repath_question;
 
 #define REPATH_ASKED_MAX	8	/* places that one question goes to */
+#define REPATH_REFUSED_TRIES	3	/* what is not understood there may have been damaged */
 
 /**
  * struct repath_asked - one place that a question goes to
  * @question: the question; NULL: not used
  * @addr: the place
+ * @cookie: only a queue pair of this process is meant; 0: anybody's
  * @answer: what came back; network order
  * @err: no answer: negative errno
  * @status: the answer, enum repath_peer_status
+ * @refused: how often it was not understood
  */
 struct repath_asked {
 	struct repath_question *question;
 	struct repath_addr addr;
+	u64 cookie;
 	struct repath_resolved answer;
 	int err;
 	u8 status;
+	u8 refused;
 };
 
 /**
@@ -40,6 +45,8 @@ struct repath_asked {
  * @dev_index: its index, never used twice
  * @id: the process's number of it
  * @token: of a UD address; else 0
+ * @moved_cookie: who has told last that it has moved; 0: nobody
+ * @moved_at: when that was, see struct repath_moved
  * @qpn: the number asked for
  * @src_qpn: own queue pair
  * @type: enum ib_qp_type
@@ -63,6 +70,8 @@ struct repath_question {
 	u32 dev_index;
 	u64 id;
 	u64 token;
+	u64 moved_cookie;
+	u64 moved_at;
 	u32 qpn;
 	u32 src_qpn;
 	u8 type;

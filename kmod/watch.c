@@ -8,6 +8,7 @@
 #include <linux/list.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/timekeeping.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_cache.h>
 #include <repath_peer.h>
@@ -22,6 +23,7 @@
 
 #define AGAIN		HZ	/* who was not reached is told again */
 #define TRIES		30
+#define REFUSED_TRIES	3	/* of a token that is not known there: it may have been damaged */
 
 /**
  * struct watch - a sender that uses a UD queue pair
@@ -38,8 +40,10 @@
  * @dev: the way back; NULL: its device is gone, and the queue pair has not moved yet
  * @token: the sender's
  * @cookie: the sender
+ * @at_ns: when it moved last, since the machine was booted
  * @tries: 0: it has heard all; else how often it was told
  * @round: which MOVED was sent last, of all watches: one that is dropped and asked for anew has the same token
+ * @refused: how often its token was not known there
  * @busy: a MOVED is under way
  * @news: it has moved again since that was sent
  */
@@ -58,7 +62,9 @@ struct watch {
 	u64 token;
 	u64 cookie;
 	u32 round;
+	u64 at_ns;
 	u8 tries;
+	u8 refused;
 	bool busy;
 	bool news;
 };
@@ -211,7 +217,7 @@ static void heard(struct watch *w, int err, u8 status)
 	bool news = w->news;
 
 	w->busy = w->news = false;
-	if (!err && status == REPATH_PEER_BAD_TOKEN)
+	if (!err && status == REPATH_PEER_BAD_TOKEN && ++w->refused >= REFUSED_TRIES)
 		drop(w);	/* it does not use the address any more */
 	else if (news)
 		tell(w);
@@ -280,6 +286,7 @@ static void tell(struct watch *w)
 	memcpy(moved->gid, w->gid, sizeof(moved->gid));
 	moved->lid = cpu_to_be32(w->lid);
 	moved->qpn = cpu_to_be32(w->qpn);
+	moved->at = cpu_to_be64(w->at_ns);
 	ret = repath_resolve_tell_local(w->cookie, moved);
 	if (ret >= 0) {
 		kvfree(moved);
@@ -331,7 +338,8 @@ static void moved_one(struct watch *w, struct repath_device *dev, u32 qpn,
 	set_dev(w, dev);
 	w->back.has_dmac = false;
 	find_way_back(w);
-	w->tries = 0;
+	w->at_ns = ktime_get_boottime_ns();
+	w->tries = w->refused = 0;
 	tell(w);
 }
 

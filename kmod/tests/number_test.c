@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 23 */
+/* kunit-cases: 25 */
 /* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../silent.o ../watch.o ../stat.o */
 /*
  * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
@@ -692,6 +692,52 @@ static void resolve_leaves(struct kunit *test)
 	expect_told(test, 0, 18, 5);
 }
 
+/* It was damaged on its way, or its host is of another version: that is known when it is asked again. */
+static void resolve_refused(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_RC, 17, 5), 0);
+	answer(0, 0, REPATH_PEER_MALFORMED, 0, 0, 0);
+	KUNIT_EXPECT_EQ(test, fake.told, 0);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 2);
+	KUNIT_EXPECT_EQ(test, memcmp(fake.sent[0].data, fake.sent[1].data,
+				     sizeof(struct repath_resolve)), 0);
+	answer(1, 0, REPATH_PEER_VERSION_ERR, 0, 0, 0);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 3);
+	answer(2, 0, REPATH_PEER_OK, 1, 170, REPATH_RESOLVED_MOVED);
+	expect_told(test, 0, 170, 5);
+
+	/* It can not be asked: it knows no numbers, or other ones. */
+	KUNIT_EXPECT_EQ(test, request(test, 2, IB_QPT_RC, 17, 5), 0);
+	answer(3, 0, REPATH_PEER_VERSION_ERR, 0, 0, 0);
+	answer(4, 0, REPATH_PEER_VERSION_ERR, 0, 0, 0);
+	KUNIT_EXPECT_EQ(test, fake.told, 0);
+	answer(5, 0, REPATH_PEER_VERSION_ERR, 0, 0, 0);
+	expect_told(test, 0, 17, 5);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 6);
+
+	/* Of each place by itself, and of the process that was meant there */
+	moved_from(REMOTE, 5, 6);
+	KUNIT_EXPECT_EQ(test, request(test, 3, IB_QPT_RC, 17, 5), 0);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 8);
+	answer(7, 0, REPATH_PEER_MALFORMED, 0, 0, 0);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 9);
+	KUNIT_EXPECT_EQ(test, fake.sent[8].to.dgid.raw[15], (u8)6);
+	KUNIT_EXPECT_EQ(test, be64_to_cpu(((struct repath_resolve *)fake.sent[8].data)->dst_cookie),
+			REMOTE);
+	answer(6, 0, REPATH_PEER_NO_QP, 0, 0, 0);
+	answer(8, 0, REPATH_PEER_OK, 1, 170, 0);
+	expect_told(test, 0, 170, 6);
+
+	/* Nobody waits for it any more. */
+	KUNIT_EXPECT_EQ(test, request(test, 4, IB_QPT_RC, 17, 4), 0);
+	mutex_lock(&repath_conn_mutex);
+	repath_resolve_proc_left(&fake.proc[0]);
+	mutex_unlock(&repath_conn_mutex);
+	answer(9, 0, REPATH_PEER_MALFORMED, 0, 0, 0);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 10);
+	KUNIT_EXPECT_EQ(test, kref_read(&of(test)->dev.kref), 1u);
+}
+
 /* --- UD --- */
 
 static void resolve_ud(struct kunit *test)
@@ -712,6 +758,7 @@ static void resolve_ud(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.proc[0].questions, 1u);
 	KUNIT_EXPECT_EQ(test, kref_read(&of(test)->dev.kref), 1u);
 	moved.qpn = cpu_to_be32(98);
+	moved.at = cpu_to_be64(1);
 	KUNIT_EXPECT_EQ(test, (int)repath_resolve_moved(&moved, sizeof(moved)), (int)REPATH_PEER_OK);
 	expect_told(test, 0, 98, 8);
 	/* Who has left that address is known now. */
@@ -762,6 +809,7 @@ static void resolve_ud_away(struct kunit *test)
 {
 	struct repath_moved moved = { .cookie = cpu_to_be64(REMOTE), .gid = { 0xfe, [15] = 8 },
 				      .qpn = cpu_to_be32(99) };
+	int i;
 
 	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_UD, 17, 5), 0);
 	answer(0, -ETIMEDOUT, 0, 0, 0, 0);
@@ -778,17 +826,18 @@ static void resolve_ud_away(struct kunit *test)
 
 	/* A module that can not answer this, so nobody is told by it; and one who has told it itself */
 	KUNIT_EXPECT_EQ(test, request(test, 2, IB_QPT_UD, 18, 6), 0);
-	answer(3, 0, REPATH_PEER_VERSION_ERR, 0, 0, 0);
+	for (i = 3; i < 6; i++)
+		answer(i, 0, REPATH_PEER_VERSION_ERR, 0, 0, 0);
 	expect_told(test, 0, 18, 6);
 	KUNIT_EXPECT_EQ(test, request(test, 3, IB_QPT_UD, 19, 7), 0);
-	answer(4, 0, REPATH_PEER_NO_QP, 0, 0, 0);
+	answer(6, 0, REPATH_PEER_NO_QP, 0, 0, 0);
 	expect_told(test, 0, 19, 7);
 	fake.told = 0;
-	moved.token = token_of(4);
+	moved.token = token_of(6);
 	KUNIT_EXPECT_EQ(test, (int)repath_resolve_moved(&moved, sizeof(moved)), (int)REPATH_PEER_OK);
 	expect_told(test, 0, 99, 8);
 	msleep(2500);
-	KUNIT_EXPECT_EQ(test, fake.nsent, 5);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 7);
 }
 
 /* Its socket is full when it is to be told: it is told when it reads. */
@@ -881,6 +930,39 @@ static void resolve_ud_stays(struct kunit *test)
 	expect_told(test, 0, 199, 8);
 }
 
+/* What is said of a move comes after what was said of the next one. */
+static void resolve_ud_late(struct kunit *test)
+{
+	struct repath_moved moved = { .cookie = cpu_to_be64(REMOTE), .gid = { 0xfe, [15] = 8 },
+				      .qpn = cpu_to_be32(98), .at = cpu_to_be64(1000) };
+	struct repath_moved next = { .cookie = cpu_to_be64(REMOTE), .gid = { 0xfe, [15] = 9 },
+				     .qpn = cpu_to_be32(99), .at = cpu_to_be64(2000) };
+
+	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_UD, 17, 5), 0);
+	answer(0, 0, REPATH_PEER_OK, 1, 17, 0);
+	moved.token = next.token = token_of(0);
+	fake.told = 0;
+	KUNIT_EXPECT_EQ(test, (int)repath_resolve_moved(&next, sizeof(next)), (int)REPATH_PEER_OK);
+	expect_told(test, 0, 99, 9);
+	fake.told = 0;
+	KUNIT_EXPECT_EQ(test, (int)repath_resolve_moved(&moved, sizeof(moved)), (int)REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, (int)repath_resolve_moved(&next, sizeof(next)), (int)REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, fake.told, 0);
+	/* Who asks anew, as it moves itself, knows it still. */
+	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_UD, 17, 5), 0);
+	KUNIT_EXPECT_EQ(test, (int)repath_resolve_moved(&moved, sizeof(moved)), (int)REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, fake.told, 0);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 3);
+	answer(1, -ETIMEDOUT, 0, 0, 0, 0);
+	answer(2, 0, REPATH_PEER_OK, 1, 99, REPATH_RESOLVED_MOVED);
+	expect_told(test, 0, 99, 9);
+	/* Another process has another clock. */
+	moved.cookie = cpu_to_be64(REMOTE + 1);
+	fake.told = 0;
+	KUNIT_EXPECT_EQ(test, (int)repath_resolve_moved(&moved, sizeof(moved)), (int)REPATH_PEER_OK);
+	expect_told(test, 0, 98, 8);
+}
+
 /* Who has asked for a UD queue pair is told when it has moved, until it has heard it. */
 static void watch_tells(struct kunit *test)
 {
@@ -890,6 +972,8 @@ static void watch_tells(struct kunit *test)
 	const struct repath_moved *moved = (void *)fake.sent[0].data;
 	struct ctx *c = of(test);
 	struct repath_resolved out;
+	u64 at;
+	int i;
 
 	c->qp[1].type = c->qp[3].type = IB_QPT_UD;
 	c->qp[3].user = c->qp[1].user;
@@ -905,6 +989,8 @@ static void watch_tells(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, be64_to_cpu(moved->token), 77ULL);
 	KUNIT_EXPECT_EQ(test, be32_to_cpu(moved->qpn), 103u);
 	KUNIT_EXPECT_EQ(test, moved->gid[15], (u8)2);
+	at = be64_to_cpu(moved->at);
+	KUNIT_EXPECT_NE(test, at, 0ULL);
 
 	/* Moved again meanwhile: told again when the first word has arrived. */
 	mutex_lock(&repath_conn_mutex);
@@ -917,17 +1003,24 @@ static void watch_tells(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.nsent, 2);
 	moved = (void *)fake.sent[1].data;
 	KUNIT_EXPECT_EQ(test, moved->gid[15], (u8)3);
+	KUNIT_EXPECT_GT(test, be64_to_cpu(moved->at), at);
+	at = be64_to_cpu(moved->at);
 
 	/* Lost: again a second later. */
 	answer(1, -ETIMEDOUT, 0, 0, 0, 0);
 	msleep(1500);
-	KUNIT_EXPECT_EQ(test, fake.nsent, 3);
-	/* It does not use the address any more. */
-	answer(2, 0, REPATH_PEER_BAD_TOKEN, 0, 0, 0);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 3);
+	moved = (void *)fake.sent[2].data;
+	KUNIT_EXPECT_EQ(test, be64_to_cpu(moved->at), at);
+	/* Its token was damaged, or is not known: it does not use the address any more. */
+	for (i = 2; i < 5; i++) {
+		KUNIT_ASSERT_TRUE(test, sent_until(i + 1));
+		answer(i, 0, REPATH_PEER_BAD_TOKEN, 0, 0, 0);
+	}
 	mutex_lock(&repath_conn_mutex);
 	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
 	mutex_unlock(&repath_conn_mutex);
-	KUNIT_EXPECT_EQ(test, fake.nsent, 3);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 5);
 }
 
 /*
@@ -1060,6 +1153,7 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(resolve_known),
 	KUNIT_CASE(resolve_known_back),
 	KUNIT_CASE(resolve_leaves),
+	KUNIT_CASE(resolve_refused),
 	KUNIT_CASE(resolve_ud),
 	KUNIT_CASE(resolve_ud_no_answer),
 	KUNIT_CASE(resolve_ud_away),
@@ -1067,6 +1161,7 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(resolve_ud_many),
 	KUNIT_CASE(resolve_ud_both),
 	KUNIT_CASE(resolve_ud_stays),
+	KUNIT_CASE(resolve_ud_late),
 	KUNIT_CASE(watch_tells),
 	KUNIT_CASE(watch_sender_moved),
 	KUNIT_CASE(watch_asked_again),
