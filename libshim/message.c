@@ -324,6 +324,17 @@ static void give_up(struct rp_message *m, int err)
 	rp_message_free(m);
 }
 
+static bool tells_of_round(enum repath_msg type)
+{
+	return type == REPATH_MSG_GATE || type == REPATH_MSG_DRAINED || type == REPATH_MSG_READY;
+}
+
+/* Said again when its move has ended here, the module would take it for the beginning of another one. */
+static bool is_over(const struct rp_message *m, const struct repath_conn_rec *r, const struct rp_conn *c)
+{
+	return tells_of_round(m->type) && (!c->moving || REPATH_REC_ROUND(r->flags) != c->round);
+}
+
 /*
  * Records of connections that went away meanwhile would make the module refuse the rest; and the peer's
  * those that are asked about and are gone there.
@@ -335,7 +346,8 @@ static void forget_missing(struct rp_message *m)
 	for (i = 0; i < m->nrecs; i++) {
 		const struct rp_conn *c = rp_conn_find(m->recs[i].conn_id);
 
-		if (c && (m->type != REPATH_MSG_PREPARE || c->known != REPATH_CONN_GONE))
+		if (c && (m->type != REPATH_MSG_PREPARE || c->known != REPATH_CONN_GONE) &&
+		    !is_over(m, &m->recs[i], c))
 			m->recs[n++] = m->recs[i];
 	}
 	m->nrecs = n;
@@ -407,8 +419,8 @@ void rp_peer_sent(uint64_t msg_id, int err)
 	if (err == EACCES && m->deadline_ns > rp_now_ns() + REFUSED_NS)
 		m->deadline_ns = rp_now_ns() + REFUSED_NS;
 	forget_missing(m);
-	if (m->type == REPATH_MSG_PREPARE && !m->nrecs)
-		rp_message_free(m);	/* there is nothing to ask any more, see rp_peer_expire() */
+	if ((m->type == REPATH_MSG_PREPARE || tells_of_round(m->type)) && !m->nrecs)
+		rp_message_free(m);	/* nothing to ask any more, see rp_peer_expire(), or to say */
 	else if (rp_now_ns() >= m->deadline_ns || !m->nrecs)
 		give_up(m, err);
 }
@@ -448,6 +460,13 @@ void rp_message_retry(void)
 	list_for_each_safe(m, tmp, &messages, node) {
 		if (m->inflight || now < m->next_ns)
 			continue;
+		if (tells_of_round(m->type)) {
+			forget_missing(m);
+			if (!m->nrecs) {
+				rp_message_free(m);
+				continue;
+			}
+		}
 		rp_message_try(m);
 		/* The module did not even take it. */
 		if (!m->inflight && now >= m->deadline_ns)

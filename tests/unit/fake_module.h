@@ -62,6 +62,7 @@ struct fake_tap {
 	enum fake_fault fault;
 	enum fake_stage stage;
 	bool forget;		/* what was kept before */
+	bool always;		/* FAKE_LOST: all of them */
 };
 
 void fake_tap_set(const struct fake_tap *tap);

@@ -65,7 +65,7 @@ int fake_tap_send(struct work *w, int copies, int *err, unsigned int *late_us)
 	tap.touched++;
 	switch (tap.how.fault) {
 	case FAKE_LOST:
-		if (tap.touched > LOSSES)
+		if (tap.touched > LOSSES && !tap.how.always)
 			return copies;
 		*err = ETIMEDOUT;
 		return 0;
