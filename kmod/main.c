@@ -75,6 +75,7 @@ static int __init repath_init(void)
 	err = repath_client_init();
 	if (err)
 		goto err_sa;
+	repath_nl_started();
 	return 0;
 
 err_sa:
@@ -85,6 +86,7 @@ err_hooks:
 	repath_hooks_exit();
 err_nl:
 	repath_note_flush();
+	repath_nl_started();
 	repath_nl_exit();
 err_watch:
 	repath_watch_exit();

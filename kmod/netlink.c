@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The generic netlink family "repath": commands, access, messages. */
 #include <linux/capability.h>
+#include <linux/completion.h>
 #include <linux/module.h>
 #include <linux/netlink.h>
 #include <linux/notifier.h>
@@ -23,6 +24,9 @@
 #include "stat.h"
 
 static struct genl_family repath_family;
+
+/* All devices that there are when the module is loaded are known. */
+static DECLARE_COMPLETION(started);
 
 /* The family is registered: its multicast groups are ours. Senders hold it for reading. */
 static DECLARE_RWSEM(family_sem);
@@ -278,6 +282,17 @@ static int abort_doit(struct sk_buff *skb, struct genl_info *info)
 	return repath_op_abort_cmd(skb, info);
 }
 
+/*
+ * Who registers knows by the family that there is a module, and says at once what is on its devices: they have to be
+ * known.
+ */
+static int register_doit(struct sk_buff *skb, struct genl_info *info)
+{
+	int err = wait_for_completion_killable(&started);
+
+	return err ? err : repath_proc_register(skb, info);
+}
+
 #define REPATH_OP(command, its_policy)			\
 	.cmd		= REPATH_CMD_ ## command,	\
 	.policy		= its_policy,			\
@@ -322,7 +337,7 @@ static const struct genl_ops repath_ops[] = {
 		.doit	= abort_doit,
 	}, {
 		REPATH_OP(REGISTER, repath_register_policy),
-		.doit	= repath_proc_register,
+		.doit	= register_doit,
 	}, {
 		REPATH_OP(REPLY, repath_reply_policy),
 		.doit	= repath_op_reply_cmd,
@@ -417,6 +432,14 @@ static int socket_event(struct notifier_block *nb, unsigned long event, void *pt
 static struct notifier_block socket_notifier = {
 	.notifier_call = socket_event,
 };
+
+/**
+ * repath_nl_started - all devices are known, or there is an end of it
+ */
+void repath_nl_started(void)
+{
+	complete_all(&started);
+}
 
 /**
  * repath_nl_init - from now on there are requests

@@ -14,6 +14,7 @@ struct repath_qp;
 struct repath_user;
 
 int repath_nl_init(void);
+void repath_nl_started(void);
 void repath_nl_exit(void);
 
 /* Multicast groups, in the order in which the family has them. */
