@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """docs/message-faults.md: its tables are what the tests found. A test that finds something else
-fails; with REPATH_WRITE_DOCS=1 it writes what it found."""
+fails; with REPATH_WRITE_DOCS=1 it writes what it found, if it has played all rows."""
 
 import os
 import re
@@ -8,26 +8,47 @@ import re
 import image
 
 PATH = os.path.join(image.TOP, "docs/message-faults.md")
+KEYS = ["message", "stage"]         # columns that name a row
 
 
-def table(rows):
-    """Markdown for @rows, of which the first is the heading."""
-    lines = ["| " + " | ".join(map(str, row)) + " |" for row in rows]
-    lines.insert(1, "|" + "---|" * len(rows[0]))
-    return "\n".join(lines)
+def _cells(line):
+    return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def check(section, rows):
-    """The table between <!-- @section --> and <!-- end --> is @rows."""
+def parse(text):
+    """{row: {column: cell}} of a table in Markdown."""
+    lines = text.splitlines()
+    columns = _cells(lines[0])[len(KEYS):] if lines else []
+    return {tuple(cells[:len(KEYS)]): dict(zip(columns, cells[len(KEYS):]))
+            for cells in map(_cells, lines[2:])}
+
+
+def table(columns, rows):
+    """Markdown."""
+    lines = [[*KEYS, *columns], *([*row, *(cells.get(column, "?") for column in columns)]
+                                  for row, cells in rows.items())]
+    lines = ["| " + " | ".join(line) + " |" for line in lines]
+    lines.insert(1, "|" + "---|" * (len(KEYS) + len(columns)))
+    return "\n".join(lines) + "\n"
+
+
+def check(section, columns, found, whole):
+    """The table between <!-- @section --> and <!-- end --> has what was @found, {row: {column: cell}}, of some of its
+    @columns; and no other rows, if those are the @whole of them."""
     with open(PATH) as f:
         text = f.read()
-    mark = re.compile(rf"(?s)(<!-- {section} -->\n).*?(<!-- end -->)")
-    assert mark.search(text), f"{PATH} has no section {section}"
-    wanted = mark.sub(lambda m: m.group(1) + table(rows) + "\n" + m.group(2), text)
-    if wanted == text:
+    mark = re.compile(rf"(?s)(<!-- {section} -->\n)(.*?)(<!-- end -->)")
+    there = mark.search(text)
+    assert there, f"{PATH} has no section {section}"
+    rows = parse(there[2])
+    wanted = {row: {**rows.get(row, {}), **cells} for row, cells in found.items()}
+    if not whole:
+        wanted = {**rows, **wanted}
+    if table(columns, wanted) == there[2]:
         return
     assert os.environ.get("REPATH_WRITE_DOCS"), (
-        f"docs/message-faults.md says something else than:\n{table(rows)}\n"
-        "REPATH_WRITE_DOCS=1 writes it")
+        f"docs/message-faults.md says something else than:\n{table(columns, wanted)}"
+        "LONG=1 REPATH_WRITE_DOCS=1 writes it")
+    assert whole, "only a run with LONG=1 has all rows, and may write them"
     with open(PATH, "w") as f:
-        f.write(wanted)
+        f.write(text[:there.start(2)] + table(columns, wanted) + text[there.end(2):])
