@@ -5,6 +5,7 @@ and dump_fts, which must all tell the same; engines that need lanes, and faults 
 
 import json
 import re
+import signal
 import subprocess
 import sys
 
@@ -117,12 +118,26 @@ def nobody_answers():
         expect("no-lid" in kinds(found), found)
 
 
+def the_bed_judges():
+    """A fabric's tables are judged in every test: what has become wrong is found."""
+    with Fabric(f"{NETS}/mesh3x2.net", opensm="-R lash") as fabric:
+        expect(not fabric.wrong(), "at first")
+        fabric.sm.send_signal(signal.SIGSTOP)
+        fabric.command('Unlink "S2"[3]')
+        found = {fault["kind"] for _, fault in fabric.wrong("sl", "0")}
+        expect("unreachable" in found, "OpenSM has not heard of it:", found)
+        mark = fabric.sm_mark()
+        fabric.sm.send_signal(signal.SIGCONT)
+        fabric.wait_sm(mark)
+
+
 def main():
     the_same_from_everywhere()
     lanes()
     a_ring()
     faults()
     nobody_answers()
+    the_bed_judges()
     return 0
 
 

@@ -3,8 +3,6 @@
 
     with Managed("mesh:3x2", "-R lash", method="hybrid") as fabric:
         print(fabric.status()["signal"]["subscribers"])
-
-repath fabric check judges all that was set: each time that OpenSM was waited for, and at the end.
 """
 
 import json
@@ -19,15 +17,10 @@ from bed import NETS, TOP, Failed, expect
 __all__ = ["NETS", "Failed", "Managed", "TOP", "expect", "until"]
 
 
-LARGE = 100     # hosts, from which on the subnet manager is not asked for the SL of each path
 PATIENCE = 60
 
 
 class Managed(bed.Fabric):
-    # Benches do without: the check takes minutes for the largest fabrics. So does who has cut a fabric
-    # into what can not be routed.
-    judged = True
-
     def __init__(self, topology, sm_options="", plugin=f"{TOP}/build", conf="", sm_host="H1",
                  vfabric=(), **options):
         super().__init__(topology, *vfabric, opensm=sm_options, sm_host=sm_host)
@@ -47,48 +40,12 @@ class Managed(bed.Fabric):
                        f"event_plugin_options {self.dir}/repath.conf\n{self.conf}\n")
         return super().start_opensm(f"{options} -F {self.dir}/opensm.conf")
 
-    def __exit__(self, *exception):
-        try:
-            if not any(exception) and self.sm and self.sm.poll() is None:
-                self.judge(PATIENCE)
-        finally:
-            super().__exit__(*exception)
-
-    def wait_sm(self, mark, *args, **options):
-        """What is set first is right at once. Of later faults the two ends tell, and may be heard apart."""
-        found = super().wait_sm(mark, *args, **options)
-        self.judge(PATIENCE if mark else 0)
-        return found
-
-    def judge(self, patience):
-        until = time.monotonic() + patience
-        while self.judged and (wrong := self.wrong()):
-            expect(time.monotonic() < until, *wrong)
-            time.sleep(0.3)
-
-    def wrong(self):
-        """What is not right in what OpenSM has set. One engine does not avoid credit loops."""
-        few = len(self.command("Dump").split("\nHca ")) < LARGE
-        until = time.monotonic() + PATIENCE
-        # Who asks may not be answered in time, or while a sweep changes what it reads.
-        while not (result := self.repath_fabric_check(self.sm_host, *(() if few else ("sl", "0")))).stdout:
-            expect(time.monotonic() < until, result.stderr)
-            time.sleep(0.3)
-        engine = re.findall(r"(\S+) tables configured", self.sm_log())[-1]
-        return [(engine, fault) for fault in json.loads(result.stdout)["faults"] if fault["wrong"] and
-                not (engine == "minhop" and fault["kind"] == "credit-loop")]
-
     def status(self):
         """What the plugin says of itself."""
         with socket.socket(socket.AF_UNIX) as asked:
             asked.connect(self.socket)
             with asked.makefile(encoding="utf-8") as answer:
                 return json.loads(answer.read())
-
-    def repath_fabric_check(self, host, *words):
-        return subprocess.run([f"{TOP}/build/repath", "-j", "fabric", "check", *words],
-                              env=self.environment(host), cwd=self.dir, text=True,
-                              capture_output=True, timeout=240, stdin=subprocess.DEVNULL)
 
     def check(self, *required, host="H2", partitions=None):
         """Has repath fabric check judge the live tables and lanes; returns what it tells."""

@@ -44,7 +44,6 @@ def reroute(fabric):
 
 def old_lanes(*options, long=AFTER):
     with Fabric(f"{NETS}/mesh3x2.net", *options, opensm="-R lash -Q") as fabric:
-        fabric.nothing_wrong()
         levels = start_flows(fabric)
         before = measure(fabric, BEFORE, 100)
         reroute(fabric)
@@ -86,7 +85,6 @@ def remove_one(fabric, cycle):
 def new_lanes():
     with Fabric(f"{NETS}/mesh3x2.net", opensm="-R lash -Q") as fabric:
         reroute(fabric)
-        fabric.nothing_wrong()
         levels = start_flows(fabric)
         result = measure(fabric, AFTER, 1000)
         expect(len(set(levels)) == 2, "two lanes in the ring:", levels)

@@ -65,6 +65,7 @@ def enabled(fabric, lid):
 def wrong_key():
     """Nobody reads but OpenSM, which is told of who tries, and not of itself; cables move all the same."""
     with Fabric("mesh:2") as fabric:
+        fabric.judged = False
         with open(f"{fabric.dir}/conf", "w", encoding="ascii") as file:
             file.write("m_key 0x77\nm_key_protection_level 2\nm_key_lease_period 60\n")
         fabric.start_opensm(f"-R minhop -s 0 -F {fabric.dir}/conf")
