@@ -46,7 +46,7 @@ void fabric_free(struct fabric *f)
 		free(n->name);
 		free(n);
 	}
-	for (unsigned int lid = 0; lid < FABRIC_LIDS; lid++)
+	for (unsigned int lid = 0; lid < f->lids; lid++)
 		free(f->sl[lid]);
 	free(f->node);
 	free(f->sw);

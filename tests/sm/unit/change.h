@@ -4,6 +4,7 @@
 #define CHANGE_H
 
 #include "check.h"
+#include "judged.h"
 #include "plan.h"
 #include "router.h"
 #include "topo_net.h"
@@ -71,6 +72,7 @@ static void made_route(const char *spec, const struct rsm_topo_switch *less, uin
 		memset(made->routes.lft[i], RSM_NO_PORT, made->routes.n_lft);
 	}
 	CHECK_EQ(rsm_updown_router.route(&made->topo, NULL, &made->routes, why, sizeof(why)), 0);
+	CHECK_EQ(judged(&made->topo, &made->routes, false, NULL), 0);
 	CHECK_EQ(rsm_direction_make(&made->topo, &made->direction), 0);
 	CHECK_EQ(rsm_direction_turns(&made->topo, &made->direction, &made->turns), 0);
 }

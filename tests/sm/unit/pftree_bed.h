@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "judged.h"
 #include "options.h"
 #include "router.h"
 #include "topo_net.h"
@@ -32,6 +33,7 @@ struct fabric {
 	enum wish wishes[MOST_PARTS];
 	char policy[2000];
 	char why[512];
+	bool unjudged;		/* by repath fabric check */
 };
 
 extern const struct rsm_router rsm_pftree_router;
@@ -106,6 +108,8 @@ static inline int bed_route(struct fabric *f, bool strict)
 	unlink(path);
 	if (!rc)
 		strcpy(f->why, f->routes.remark);
+	if (!rc && !f->unjudged)
+		CHECK_EQ(judged(&f->topo, &f->routes, false, NULL), 0);
 	return rc;
 }
 

@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "fat_tree.h"
+#include "judged.h"
 #include "router.h"
 #include "topo_net.h"
 
@@ -133,6 +134,7 @@ static void check_all_ways(const struct fabric *f)
 {
 	unsigned int *cables = malloc(f->topo.n_switches * sizeof(*cables));
 
+	CHECK_EQ(judged(&f->topo, &f->routes, false, NULL), 0);
 	for (uint32_t e = 0; e < f->topo.n_ends; e++) {
 		const struct rsm_topo_end *end = &f->topo.ends[e];
 

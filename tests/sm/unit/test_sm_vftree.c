@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "judged.h"
 #include "options.h"
 #include "router.h"
 #include "topo_net.h"
@@ -22,6 +23,7 @@ static int open_fabric(struct fabric *f, const char *spec, unsigned int lmc, uin
 		       bool even)
 {
 	struct rsm_options opt;
+	int rc;
 
 	*f = (struct fabric) { 0 };
 	net_init(&f->net);
@@ -36,7 +38,10 @@ static int open_fabric(struct fabric *f, const char *spec, unsigned int lmc, uin
 		f->routes.lft[i] = malloc(f->routes.n_lft);
 		memset(f->routes.lft[i], RSM_NO_PORT, f->routes.n_lft);
 	}
-	return rsm_vftree_router.route(&f->topo, &opt, &f->routes, f->why, sizeof(f->why));
+	rc = rsm_vftree_router.route(&f->topo, &opt, &f->routes, f->why, sizeof(f->why));
+	if (!rc)
+		CHECK_EQ(judged(&f->topo, &f->routes, true, NULL), 0);
+	return rc;
 }
 
 static void close_fabric(struct fabric *f)

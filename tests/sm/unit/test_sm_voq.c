@@ -47,6 +47,40 @@ static void follow(const struct made *made, const struct rsm_voq *voq, uint32_t 
 	}
 }
 
+/* For repath fabric check, which knows 16 SLs. */
+static uint8_t sl_of(void *context, uint16_t slid, uint16_t dlid)
+{
+	const struct rsm_voq *voq = context;
+	uint32_t from = 0;
+
+	while (voq->spec.topo->ends[from].lid != slid)
+		from++;
+	return rsm_voq_sl(voq, from, dlid);
+}
+
+/* An SL that there is none of is nobody's. */
+static uint8_t vl_of(void *context, int32_t sw, uint16_t in, uint32_t out, uint8_t sl)
+{
+	const struct rsm_voq *voq = context;
+
+	if (sl >= voq->spec.layers * voq->spec.sls)
+		return RSM_VL_DISCARD;
+	return sw < 0 ? rsm_voq_end_vl(voq, out, sl) : rsm_voq_vl(voq, sw, in, out, sl);
+}
+
+static void check_subnet(const struct made *made, struct rsm_voq *voq)
+{
+	struct rsm_routes routes = {
+		.lft = made->routes.lft,
+		.n_lft = made->routes.n_lft,
+		.context = voq,
+		.sl = sl_of,
+		.vl = vl_of,
+	};
+
+	CHECK_EQ(judged(&made->topo, &routes, false, NULL), 0);
+}
+
 static uint8_t two_layers(void *context, uint16_t slid, uint16_t dlid)
 {
 	const struct made *made = context;
@@ -85,6 +119,8 @@ static uint64_t network(const char *net, unsigned int layers, unsigned int sls, 
 	printf("%s, %u x %u SLs, %u VLs: %u of %u crossings, %u SLs, %llu of %llu hops\n", net, layers,
 	       sls, vls, voq.considered, voq.crossings, voq.used_sls,
 	       (unsigned long long)seen.right, (unsigned long long)seen.hops);
+	if (layers * sls <= 16)
+		check_subnet(&made, &voq);
 	rsm_voq_free(&voq);
 	made_free(&made);
 	if (hops)
