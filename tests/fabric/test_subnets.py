@@ -118,6 +118,17 @@ def nobody_answers():
         expect("no-lid" in kinds(found), found)
 
 
+def vfabrics_own():
+    """Its tables without a subnet manager reach everybody by the shortest way. Where there are rings they have
+    credit loops: its experiments want them."""
+    for topology, loops in (("xgft:4,4/1,4", False), ("mesh:3x2,hosts=2", True), ("torus:5x4", True),
+                            ("random:20,degree=4,hosts=2,seed=3", True)):
+        with Fabric(topology) as fabric:
+            fabric.command("Tables minhop")
+            found = check(fabric, "sl", "0", "require", "minimal", status=int(loops))
+            expect(kinds(found) == ["credit-loop"] * loops, topology, found["faults"])
+
+
 def the_bed_judges():
     """A fabric's tables are judged in every test: what has become wrong is found."""
     with Fabric(f"{NETS}/mesh3x2.net", opensm="-R lash") as fabric:
@@ -137,6 +148,7 @@ def main():
     a_ring()
     faults()
     nobody_answers()
+    vfabrics_own()
     the_bed_judges()
     return 0
 
