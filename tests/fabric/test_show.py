@@ -4,6 +4,7 @@
 that it paints. A tree that loses a cable while hosts send to one of them, and a ring that can
 deadlock."""
 
+import json
 import os
 import re
 import shutil
@@ -129,7 +130,9 @@ def tree():
         expect(dom.count('class="gone"') == 1 and "dotted: a cable that has gone" in dom, "it is drawn, too")
         expect(int(changes["paths that go another way"][1]) > 0, changes)
         expect("port 4 to H16" in " ".join(sum(table(dom, "busiest")[1:4], [])), "its load", dom)
-        expect(table(dom, "hotspots")[1], "somebody waits for credits")
+        waiting = table(dom, "hotspots")[1:]
+        expect({row[0].split()[0] for row in waiting[:3]} == {"H1", "H2", "H3"} and int(waiting[2][1]) > 0,
+               "who waits for credits:", waiting)
         expect(["red 0x1", "2"] in table(dom, "partitions"), dom)
         expect(["Default 0x7fff", "all"] in table(dom, "partitions"), dom)
         for view in ("paths by link", "partition red", "paths more than before"):
@@ -148,12 +151,27 @@ def ring():
         expect(near(painted(fabric, "page.html"), RED) > 300, "the loops are painted red")
 
 
+def lanes():
+    """DFSSSP's in a torus: each can be chosen, and all paths' hops are in one of them."""
+    with Fabric("torus:4x4", opensm="-R dfsssp -Q") as fabric:
+        found = json.loads(fabric.repath_fabric_check("H2").stdout)
+        repath(fabric, "show", "html", "page.html")
+        dom = browse(fabric, "page.html", "--dump-dom")
+        shown = {int(row[0].removeprefix("VL ")): int(row[1]) for row in table(dom, "lanes")[1:]}
+        expect(sorted(shown) == found["lanes"] and len(shown) > 1 and all(shown.values()), shown, found)
+        hops = sum((int(switches) - 1) * paths for switches, paths in found["hops"].items())
+        expect(sum(shown.values()) == hops, shown, found["hops"])
+        for lane in shown:
+            expect(f">lane {lane}</option>" in dom, lane, "can be chosen")
+
+
 def main():
     if not any(map(shutil.which, BROWSERS)):
         print("needs the package chromium-headless-shell")
         return 77
     tree()
     ring()
+    lanes()
     return 0
 
 

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Which SLtoVL table a wrong distributor leaves out: LEFT_OUT=GUID,IN,OUT in the environment. */
+/*
+ * What a wrong distributor leaves out, in the environment: LEFT_OUT=GUID,IN,OUT an SLtoVL table, LEFT_OUT=waits that
+ * it waits for packets on their way.
+ */
 #ifndef LEFT_OUT_H
 #define LEFT_OUT_H
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static inline bool is_left_out(enum rsm_step_kind kind, const struct rsm_turn *turn)
 {
@@ -15,6 +19,13 @@ static inline bool is_left_out(enum rsm_step_kind kind, const struct rsm_turn *t
 	return kind == RSM_STEP_DISCARD && text &&
 	       sscanf(text, "%llx,%u,%u", &guid, &in, &out) == 3 &&
 	       turn->guid == guid && turn->in == in && turn->out == out;
+}
+
+static inline bool waits_are_left_out(void)
+{
+	const char *text = getenv("LEFT_OUT");
+
+	return text && !strcmp(text, "waits");
 }
 
 #endif

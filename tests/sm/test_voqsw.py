@@ -72,11 +72,13 @@ def queued_crossings(fabric, engine):
     return re.search(r"(\d+) of (\d+) crossings", found[-1])
 
 
-def over_lanes(engine):
-    """An engine with lanes: the checker follows service levels, SLtoVL tables and credit loops."""
-    with Managed(TOPOLOGY, f"-R {engine},no_fallback -Q", voqsw_over="on", voqsw_sls=16,
+def over_lanes(engine, topology, needed):
+    """An engine with lanes, where it needs them: the checker follows service levels, SLtoVL tables and credit
+    loops."""
+    with Managed(topology, f"-R {engine},no_fallback -Q", voqsw_over="on", voqsw_sls=16,
                  voqsw_hosts="off") as fabric:
         found = fabric.check(host="H1")
+        expect(needed(fabric), engine, "does with one lane here")
         expect(int(queued_crossings(fabric, engine)[1]) > 0, engine)
         return found
 
@@ -96,8 +98,9 @@ def over():
     print(f"updn: {plain} Gbit/s, with queues {queued}")
     expect(len(lanes) > 2, levels, lanes)
     expect(queued > 1.5 * plain, "the victim's rate:", queued, "not", plain)
-    for engine in ("dfsssp", "lash"):
-        print(engine, over_lanes(engine))
+    print("dfsssp", over_lanes("dfsssp", TOPOLOGY, lambda fabric: json.loads(
+        fabric.repath_fabric_check("H1", "sl", "0").stdout)["credit_loops"]))
+    print("lash", over_lanes("lash", "torus:5x2,hosts=2", lambda fabric: "Lanes needed: 2" in fabric.sm_log()))
     over_too_few("dfsssp")
 
 

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """OpenSM distributes tables while a switch goes and comes back, and after every SMP that arrives at a switch
 nobody can wait for himself (replay.py): in each way but plain dynamic, in which somebody can, and also with SMPs
-that are lost, sent again and overtaken. A distributor that leaves one SLtoVL table out is caught."""
+that are lost, sent again and overtaken. A distributor that leaves one SLtoVL table out is caught. With LONG=1 each
+other switch goes and comes back, too, and a distributor that waits for no packets is caught."""
 
+import os
 import re
 import sys
 import time
@@ -23,7 +25,7 @@ WITHOUT = "loss=0 reorder=0"
 
 
 class Wrong(Managed):
-    """With a distributor that leaves out one table."""
+    """With a distributor that leaves out one table, or its waits."""
 
     left_out = ""
 
@@ -49,7 +51,7 @@ def at_end(replay, fabric):
         expect(getattr(now, what) == getattr(replay, what), what, getattr(now, what), getattr(replay, what))
 
 
-def change(how, faults="", made=Managed, **options):
+def change(how, faults="", made=Managed, changing=CHANGING, **options):
     """The switch goes and comes back: (journal, what the replay finds in it, GUIDs of switches)."""
     with made(TOPOLOGY, "-R updown,no_fallback -Q", distribute=how, distribute_wait=GONE_MS,
               conf=OPENSM_LOOKS_AGAIN, **options) as fabric:
@@ -61,7 +63,7 @@ def change(how, faults="", made=Managed, **options):
             fabric.command(f'Fault "{faulty}" {faults}')
         for word, hosts in (("Down", HOSTS - 1), ("Up", HOSTS)):
             before = fabric.status()["distribute"]["distributions"]
-            fabric.command(f'{word} "{CHANGING}"')
+            fabric.command(f'{word} "{changing}"')
             until(lambda: fabric.status()["distribute"]["distributions"] > before and
                   fabric.reached(hosts), how, word)
         for faulty in nodes if faults else ():
@@ -92,6 +94,18 @@ def missed(journal):
             Replay(journal, GONE_MS * 1000, without=[i]).run()]
 
 
+def others(switches):
+    Wrong.left_out = "waits"
+    for how in ("turns", "ports"):
+        _, found, _ = change(how, made=Wrong, plugin=f"{TOP}/build/sm/left_out")
+        expect(found, how, "does not wait")
+    # OpenSM is at the first.
+    for switch in sorted(set(switches) - {CHANGING, "S1"}):
+        for how in ("turns", "ports", "static"):
+            _, found, _ = change(how, changing=switch)
+            expect(not found, how, switch, found)
+
+
 def main():
     journal, found, nodes = change("turns")
     expect(not found, found)
@@ -110,6 +124,8 @@ def main():
     for how in ("turns", "ports", "static"):
         _, found, _ = change(how, FAULTS)
         expect(not found, how, found)
+    if os.environ.get("LONG"):
+        others(nodes)
     return 0
 
 
