@@ -128,6 +128,15 @@ def without_a_leaf():
             expect(found == after[at][to], f"H{a} to H{b}: service level {found}")
 
 
+def opensms_own():
+    """ftree gives up with the first cable that is lost."""
+    with Managed(TREE, "-R ftree -Q") as fabric:
+        expect("ftree tables configured" in fabric.sm_log(), fabric.sm_log()[-1000:])
+        mark = fabric.sm_mark()
+        fabric.command('Unlink "L1-1"[5]')
+        fabric.wait_sm(mark, "minhop tables configured")
+
+
 def main():
     with Managed(TREE, "-R vftree,no_fallback -Q", vftree_lanes=LANES) as fabric:
         check_lanes(fabric)
@@ -166,6 +175,7 @@ def main():
     with Managed(TREE, "-R vftree -Q", vftree_lanes=12) as fabric:
         says(fabric, "vftree_lanes is 12, and a link between switches has 8 data VLs")
     without_a_leaf()
+    opensms_own()
     one = hot_spot(1)
     four = hot_spot(4)
     # With one lane all sources together have what the hot spot's link lets them: five times it.
