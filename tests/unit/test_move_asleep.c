@@ -3,10 +3,8 @@
  * The peer's host is asleep, or cut off, for longer than a mover waits, which then goes on alone, or fails. When it is
  * there again it hears that: nobody is left behind until a lease ends.
  */
-#include <sys/syscall.h>
-#include <time.h>
-
 #include "check.h"
+#include "clock_ahead.h"
 #include "fake_module.h"
 #include "mock.h"
 #include "move_cycle.h"
@@ -14,46 +12,7 @@
 #include "../../include/repath_peer.h"
 #include "../../include/uapi/ib_repath.h"
 
-#define S	1000000000ll
-
 static struct end e[2];
-
-/* Time is that of the machine and so much more. */
-static _Atomic long long ahead_ns;
-/* How many looks the control thread has taken. */
-static _Atomic unsigned int looked;
-
-int clock_gettime(clockid_t id, struct timespec *t)
-{
-	int ret = syscall(SYS_clock_gettime, id, t);
-	long long ns;
-
-	if (id != CLOCK_MONOTONIC)
-		return ret;
-	if (fake_is_control())
-		looked++;
-	ns = t->tv_sec * S + t->tv_nsec + ahead_ns;
-	t->tv_sec = ns / S;
-	t->tv_nsec = ns % S;
-	return ret;
-}
-
-/* For the machine as well, and at least as long as the control thread needs to act upon it. */
-static void time_passes(int seconds)
-{
-	unsigned int before;
-
-	ahead_ns += seconds * S;
-	before = looked;
-	usleep(200000);
-	while (looked - before < 64)
-		usleep(1000);
-}
-
-static void messages_are_lost(bool lost)
-{
-	fake_faults_set(&(struct fake_faults){ .seed = 1, .lost = lost ? 100 : 0 });
-}
 
 static void goes(struct end *from, struct end *to)
 {
