@@ -360,22 +360,39 @@ static bool is_over(const struct rp_message *m, const struct repath_conn_rec *r,
 	return tells_of_round(m->type) && (!c->moving || !of_this_round(r, c));
 }
 
+static bool is_wanted(const struct rp_message *m, const struct repath_conn_rec *r, const struct rp_conn *c)
+{
+	/* What the peer has said of itself need not be asked. */
+	if (m->type == REPATH_MSG_PREPARE && c->known == REPATH_CONN_GONE)
+		return false;
+	/* Of an end that has begun anew since the peer hears something newer. */
+	if (m->seldom && !is_told_on(m, r, c))
+		return false;
+	return !is_over(m, r, c);
+}
+
 /*
- * Records of connections that went away meanwhile would make the module refuse the rest; and the peer's
- * those that are asked about and are gone there.
+ * What need not be said any more; records of connections that went away would make the module refuse the rest.
+ * Returns how many are left.
  */
-static void forget_missing(struct rp_message *m)
+static unsigned int forget_unwanted(struct rp_message *m)
 {
 	unsigned int i, n = 0;
 
 	for (i = 0; i < m->nrecs; i++) {
 		const struct rp_conn *c = rp_conn_find(m->recs[i].conn_id);
 
-		if (c && (m->type != REPATH_MSG_PREPARE || c->known != REPATH_CONN_GONE) &&
-		    !is_over(m, &m->recs[i], c))
+		if (c && is_wanted(m, &m->recs[i], c))
 			m->recs[n++] = m->recs[i];
 	}
 	m->nrecs = n;
+	return n;
+}
+
+/* Nobody waits for the end of these: with nothing left to ask (see rp_peer_expire()) or to say they are over. */
+static bool ends_empty(const struct rp_message *m)
+{
+	return m->type == REPATH_MSG_PREPARE || tells_of_round(m->type) || m->seldom;
 }
 
 /* What the connections are now connected to, or will be, is known there; or ABORT, which is to be answered. */
@@ -443,9 +460,8 @@ void rp_peer_sent(uint64_t msg_id, int err)
 	 */
 	if (err == EACCES && m->deadline_ns > rp_now_ns() + REFUSED_NS)
 		m->deadline_ns = rp_now_ns() + REFUSED_NS;
-	forget_missing(m);
-	if ((m->type == REPATH_MSG_PREPARE || tells_of_round(m->type)) && !m->nrecs)
-		rp_message_free(m);	/* nothing to ask any more, see rp_peer_expire(), or to say */
+	if (!forget_unwanted(m) && ends_empty(m))
+		rp_message_free(m);
 	else if (rp_now_ns() >= m->deadline_ns || !m->nrecs)
 		give_up(m, err);
 }
@@ -477,21 +493,6 @@ void rp_peer_back(struct rp_peer *peer)
 		}
 }
 
-/* Of an end that has begun anew since the peer hears something newer. */
-static bool is_still_told(struct rp_message *m)
-{
-	unsigned int i, n = 0;
-
-	for (i = 0; i < m->nrecs; i++) {
-		const struct rp_conn *c = rp_conn_find(m->recs[i].conn_id);
-
-		if (c && is_told_on(m, &m->recs[i], c))
-			m->recs[n++] = m->recs[i];
-	}
-	m->nrecs = n;
-	return n;
-}
-
 void rp_message_retry(void)
 {
 	uint64_t now = rp_now_ns();
@@ -500,16 +501,9 @@ void rp_message_retry(void)
 	list_for_each_safe(m, tmp, &messages, node) {
 		if (m->inflight || now < m->next_ns)
 			continue;
-		if (m->seldom && !is_still_told(m)) {
+		if ((m->seldom || tells_of_round(m->type)) && !forget_unwanted(m)) {
 			rp_message_free(m);
 			continue;
-		}
-		if (tells_of_round(m->type)) {
-			forget_missing(m);
-			if (!m->nrecs) {
-				rp_message_free(m);
-				continue;
-			}
 		}
 		rp_message_try(m);
 		/* The module did not even take it. */
