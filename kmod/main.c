@@ -60,12 +60,9 @@ static int __init repath_init(void)
 	err = repath_watch_init();
 	if (err)
 		goto err_resolve;
-	err = repath_nl_init();
-	if (err)
-		goto err_watch;
 	err = repath_hooks_init();
 	if (err)
-		goto err_nl;
+		goto err_watch;
 	err = repath_unplug_init();
 	if (err)
 		goto err_hooks;
@@ -75,17 +72,21 @@ static int __init repath_init(void)
 	err = repath_client_init();
 	if (err)
 		goto err_sa;
+	/* Who sees the family registers, and says at once what is on its devices: all of them are known. */
+	err = repath_nl_init();
+	if (err)
+		goto err_client;
 	return 0;
 
+err_client:
+	repath_client_exit();
 err_sa:
 	repath_sa_exit();
 err_unplug:
 	repath_unplug_exit();
 err_hooks:
 	repath_hooks_exit();
-err_nl:
 	repath_note_flush();
-	repath_nl_exit();
 err_watch:
 	repath_watch_exit();
 err_resolve:

@@ -75,4 +75,6 @@ def test(bed):
             pair.wait_progress(50)
         log = b.run("cat /tmp/shim.log")
         assert "the module was unloaded" in log and log.count("registered with the module") == 2, log
+        # What it says of its device when it has registered is taken.
+        assert "the module refused" not in log, log
         pair.finish()
