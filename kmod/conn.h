@@ -117,6 +117,7 @@ struct repath_conn {
 
 int repath_conn_init(void);
 void repath_conn_exit(void);
+bool repath_conn_lease_is_over(unsigned long since);
 void repath_conn_lease_init(void);
 void repath_conn_lease_exit(void);
 

@@ -259,6 +259,19 @@ void repath_conn_rest(struct repath_conn *conn, u16 heard)
 
 /* --- the lease --- */
 
+/**
+ * repath_conn_lease_is_over - has a peer that is suspended given up to wait?
+ * @since: jiffies, when it began
+ *
+ * As far as this end knows: the lease is the own one.
+ */
+bool repath_conn_lease_is_over(unsigned long since)
+{
+	unsigned int seconds = READ_ONCE(peer_lease_s);
+
+	return seconds && time_after_eq(jiffies, since + (unsigned long)seconds * HZ);
+}
+
 /* An end that has kept its queue pair waits for a mover; after the lease, nobody comes any more. */
 static int lease_check(struct repath_conn *conn, void *arg)
 {
@@ -267,8 +280,14 @@ static int lease_check(struct repath_conn *conn, void *arg)
 	if (!conn->moving || !conn->rqp || conn->state != REPATH_CONN_READY ||
 	    time_before(jiffies, conn->moving_since + *seconds * HZ))
 		return 0;
-	repath_stat_inc(conn->dev, REPATH_STAT_LEASE_EXPIRED);
 	repath_peer_tell_gone(conn);
+	if (conn->state != REPATH_CONN_GONE)
+		return 0;
+	repath_stat_inc(conn->dev, REPATH_STAT_LEASE_EXPIRED);
+	pr_info_ratelimited("repath: PID %d (%s): the peer of QP 0x%x has not come back in %u s: the connection is given up\n",
+			    pid_nr(conn->proc->tgid), conn->proc->comm, conn->qpn, *seconds);
+	/* It may do so yet. */
+	repath_peer_send_gone(conn, true);
 	return 0;
 }
 

@@ -35,7 +35,7 @@ static void addr_of_path(struct repath_addr *addr, const struct repath_path *pat
 static void end(struct repath_conn *conn)
 {
 	if (conn->state == REPATH_CONN_READY)
-		repath_peer_send_gone(conn);
+		repath_peer_send_gone(conn, conn->moving);
 	repath_conn_destroy(conn);
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * GONE. What a shim says it repeats itself; this is said when there is no shim any more, and a peer
- * that is suspended and does not hear it stays so until its lease ends. So it is said again for half
- * a minute, a few at a time: nothing else waits behind a host that does not answer.
+ * GONE. Nobody says it again when the process has ended, and a peer that is suspended and does not hear it
+ * stays so until its lease ends. So it is said until the peer has heard it, as long as a lease lasts: its
+ * host may be cut off, or asleep. A few at a time: nothing else waits behind a host that does not answer.
  */
+#include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -11,16 +12,18 @@
 #include <linux/workqueue.h>
 #include <repath_peer.h>
 
+#include "conn.h"
 #include "device.h"
 #include "gone.h"
 #include "op.h"
 #include "xprt.h"
 
-#define TRIES		10
+#define TRIES		5	/* so often in a row, then seldom */
 #define REFUSED_TRIES	3	/* it may have been damaged, or have nobody who waits for it */
 #define BATCH		16
 #define UNHEARD_MAX	4096
 #define PERIOD		HZ
+#define SELDOM		(10 * HZ)
 
 /**
  * struct gone - a GONE that was not answered yet
@@ -29,6 +32,8 @@
  * @to: the peer's port
  * @waited_for: its peer is suspended
  * @tries: how often it was sent
+ * @since: jiffies, the first time
+ * @next: jiffies, when it is sent again
  * @len: bytes of @data
  * @data: the message
  */
@@ -38,6 +43,8 @@ struct gone {
 	struct repath_addr to;
 	bool waited_for;
 	unsigned int tries;
+	unsigned long since;
+	unsigned long next;
 	u32 len;
 	u8 data[];
 };
@@ -57,27 +64,49 @@ static void gone_free(struct gone *gone)
 	kfree_sensitive(gone);		/* it has tokens */
 }
 
-/* For another try; false: there has been enough of it. */
-static bool keep(struct gone *gone, int err, u8 status)
+/* Is it worth another try? */
+static bool is_said_again(const struct gone *gone, int err, u8 status)
 {
-	unsigned int tries = TRIES;
-	bool kept = false;
-
 	if (!err && status == REPATH_PEER_OK)
 		return false;
-	if (!err && status != REPATH_PEER_BUSY)
-		tries = REFUSED_TRIES;
 	/* A device that goes away has no other one. */
-	if (err == -ESHUTDOWN || !gone->waited_for || gone->tries >= tries)
+	if (err == -ESHUTDOWN || !gone->waited_for)
 		return false;
+	if (!err && status != REPATH_PEER_BUSY)
+		return gone->tries < REFUSED_TRIES;
+	return gone->tries < TRIES || !repath_conn_lease_is_over(gone->since);
+}
+
+/* For another try. Where there are too many, the one that was said longest ago has to go: it is returned. */
+static struct gone *keep(struct gone *gone)
+{
+	struct gone *oldest = NULL;
+
+	gone->next = jiffies + (gone->tries < TRIES ? PERIOD : SELDOM);
 	spin_lock(&gone_lock);
 	if (unheard_count < UNHEARD_MAX) {
-		list_add_tail(&gone->node, &unheard);
 		unheard_count++;
-		kept = true;
+	} else {
+		oldest = list_first_entry(&unheard, struct gone, node);
+		list_del(&oldest->node);
 	}
+	list_add_tail(&gone->node, &unheard);
 	spin_unlock(&gone_lock);
-	return kept;
+	return oldest;
+}
+
+/* With a pause in which nothing is under way: a suspend waits for that. */
+static void plan(void)
+{
+	unsigned long now = jiffies, wait = SELDOM;
+	struct gone *gone;
+
+	lockdep_assert_held(&gone_lock);
+	if (again || !unheard_count)
+		return;
+	list_for_each_entry(gone, &unheard, node)
+		wait = min(wait, time_after(gone->next, now) ? gone->next - now : 0);
+	mod_delayed_work(system_power_efficient_wq, &again_work, max_t(unsigned long, wait, PERIOD));
 }
 
 static void answered(void *arg, int err, u8 status)
@@ -85,14 +114,14 @@ static void answered(void *arg, int err, u8 status)
 	struct gone *gone = arg;
 	bool first = gone->tries == 1;
 
-	if (!keep(gone, err, status))
+	if (is_said_again(gone, err, status))
+		gone = keep(gone);
+	if (gone)
 		gone_free(gone);
 	spin_lock(&gone_lock);
 	if (!first)
 		again--;
-	/* With a pause in which nothing is under way: a suspend waits for that. */
-	if (!again && unheard_count)
-		queue_delayed_work(system_power_efficient_wq, &again_work, PERIOD);
+	plan();
 	spin_unlock(&gone_lock);
 	repath_op_conn_changed();
 }
@@ -110,15 +139,20 @@ static int gone_send(struct gone *gone)
 
 static void say_again(struct work_struct *work)
 {
+	struct gone *gone, *next;
 	LIST_HEAD(batch);
-	struct gone *gone;
 
 	spin_lock(&gone_lock);
-	while (again < BATCH && unheard_count) {
-		list_move_tail(unheard.next, &batch);
+	list_for_each_entry_safe(gone, next, &unheard, node) {
+		if (again == BATCH)
+			break;
+		if (time_before(jiffies, gone->next))
+			continue;
+		list_move_tail(&gone->node, &batch);
 		unheard_count--;
 		again++;
 	}
+	plan();
 	spin_unlock(&gone_lock);
 	while ((gone = list_first_entry_or_null(&batch, struct gone, node))) {
 		list_del(&gone->node);
@@ -137,6 +171,7 @@ void repath_gone_say(struct repath_device *dev, const struct repath_addr *to, co
 	gone->dev = repath_device_get(dev);
 	gone->to = *to;
 	gone->waited_for = waited_for;
+	gone->since = jiffies;
 	gone->len = len;
 	memcpy(gone->data, data, len);
 	if (gone_send(gone))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The last word of an end that is no more, which nobody is left to repeat. */
+/* The last word of an end that is no more. */
 #ifndef REPATH_GONE_H
 #define REPATH_GONE_H
 
@@ -16,7 +16,7 @@ void repath_gone_exit(void);
  * @to: the peer's port
  * @data: the message
  * @len: bytes
- * @waited_for: the peer is suspended: send it again while nobody answers
+ * @waited_for: the peer is suspended: send it again while nobody answers, as long as a lease lasts
  *
  * Context: may sleep for memory, not for the network; conn mutex may be held.
  */

@@ -57,7 +57,7 @@ u64 repath_peer_bad_tokens(void)
 
 /* --- sending --- */
 
-static void tell_sent(struct out_letter *letter, int err)
+static void tell_sent(struct repath_proc *proc, u32 peer_id, u8 type, u64 msg_id, int err)
 {
 	struct sk_buff *skb;
 	void *hdr;
@@ -65,14 +65,14 @@ static void tell_sent(struct out_letter *letter, int err)
 	skb = repath_nl_msg_new(REPATH_CMD_EV_PEER_SENT, NLMSG_DEFAULT_SIZE, &hdr);
 	if (!skb)
 		return;
-	if (nla_put_u32(skb, REPATH_A_PEER_ID, letter->peer_id) ||
-	    nla_put_u8(skb, REPATH_A_MSG_TYPE, letter->type) ||
-	    nla_put_u64_64bit(skb, REPATH_A_MSG_ID, letter->msg_id, REPATH_A_PAD) ||
+	if (nla_put_u32(skb, REPATH_A_PEER_ID, peer_id) ||
+	    nla_put_u8(skb, REPATH_A_MSG_TYPE, type) ||
+	    nla_put_u64_64bit(skb, REPATH_A_MSG_ID, msg_id, REPATH_A_PAD) ||
 	    nla_put_u32(skb, REPATH_A_ERRNO, err)) {
 		nlmsg_free(skb);
 		return;
 	}
-	repath_proc_send(letter->proc, skb, hdr);
+	repath_proc_send(proc, skb, hdr);
 }
 
 static void letter_free(struct out_letter *letter)
@@ -119,7 +119,8 @@ static void letter_done(void *arg, int err, u8 status)
 	    (status == REPATH_PEER_BAD_TOKEN || status == REPATH_PEER_SOME_BAD))
 		hello_again(letter->proc, letter->peer_id);
 	if (letter->proc)
-		tell_sent(letter, err ? -err : repath_xprt_status_errno(status));
+		tell_sent(letter->proc, letter->peer_id, letter->type, letter->msg_id,
+			  err ? -err : repath_xprt_status_errno(status));
 	letter_free(letter);
 	/* A suspend waits until everything is said. */
 	repath_op_conn_changed();
@@ -135,9 +136,8 @@ static void local_deliver(struct work_struct *work)
 }
 
 /*
- * Sends @wire by the way that @conn goes. @proc: who wants to know, or NULL for GONE, which the
- * module repeats by itself.
- * @wire is taken over in every case.
+ * Sends @wire by the way that @conn goes. @proc: who wants to know; NULL: it is GONE to a process of this
+ * host. @wire is taken over in every case.
  */
 static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 type, u64 msg_id,
 		       struct repath_wire_msg *wire, u32 len)
@@ -148,11 +148,6 @@ static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 ty
 
 	lockdep_assert_held(&repath_conn_mutex);
 	repath_proc_put(local);
-	if (!local && !proc) {
-		repath_gone_say(conn->dev, &conn->addr, wire, len, conn->moving);
-		kvfree(wire);
-		return 0;
-	}
 	letter = kzalloc(sizeof(*letter), GFP_KERNEL);
 	if (!letter) {
 		kvfree(wire);
@@ -184,11 +179,13 @@ static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 ty
 /**
  * repath_peer_send_gone - say for a process that its end of a connection is gone
  * @conn: connection
+ * @waited_for: by the peer, as far as is known: it is said until it is heard
  *
  * Context: repath_conn_mutex held.
  */
-void repath_peer_send_gone(struct repath_conn *conn)
+void repath_peer_send_gone(struct repath_conn *conn, bool waited_for)
 {
+	struct repath_proc *local;
 	struct repath_conn_rec rec = {
 		.conn_id = conn->id,
 		.qpn = conn->qpn,
@@ -201,8 +198,16 @@ void repath_peer_send_gone(struct repath_conn *conn)
 	if (!conn->remote)
 		return;
 	wire = repath_wire_write(conn, &rec, 1, NULL, 0, &len);
-	if (wire)
+	if (!wire)
+		return;
+	local = repath_proc_find_cookie(conn->remote->cookie);
+	repath_proc_put(local);
+	if (local) {
 		letter_send(conn, NULL, REPATH_MSG_GONE, 0, wire, len);
+	} else {
+		repath_gone_say(conn->dev, &conn->addr, wire, len, waited_for);
+		kvfree(wire);
+	}
 }
 
 /* --- PEER_SEND --- */
@@ -301,12 +306,48 @@ static int bind(const struct request *rq, struct repath_conn *conn, u32 qpn)
 	return err;
 }
 
+/*
+ * The shim's last word of connections. This module says it until it is heard, also when the process has ended
+ * since. false: there is no way there now, or the peer is a process of this host.
+ */
+static bool send_last(const struct request *rq, const struct repath_conn *way)
+{
+	struct repath_proc *local = repath_proc_find_cookie(way->remote->cookie);
+	struct repath_conn *conn;
+	u32 i;
+
+	repath_proc_put(local);
+	if (local || !READ_ONCE(way->dev->xprt))
+		return false;
+	for (i = 0; i < rq->nconns; i++) {
+		conn = repath_conn_by_id(rq->recs[i].conn_id);
+		if (conn)
+			repath_peer_send_gone(conn, true);
+	}
+	tell_sent(rq->proc, rq->peer_id, rq->type, rq->msg_id, 0);
+	return true;
+}
+
+static int send_letter(const struct request *rq, struct repath_conn *way)
+{
+	struct repath_wire_msg *wire;
+	u32 len;
+	int err;
+
+	wire = repath_wire_write(way, rq->recs, rq->nconns, rq->blob, rq->blob_len, &len);
+	if (!wire)
+		return -ENOMEM;
+	err = letter_send(way, rq->proc, rq->type, rq->msg_id, wire, len);
+	if (err == -ENODEV)
+		GENL_SET_ERR_MSG(rq->info, "the connection's device is gone, or has no CM");
+	return err;
+}
+
 static int send_locked(const struct request *rq)
 {
 	struct repath_conn *conn, *way = NULL;
-	struct repath_wire_msg *wire;
-	u32 i, len;
 	int err;
+	u32 i;
 
 	/* Anybody may register: nobody's peers that do not answer cost the host its memory. */
 	if (atomic_read(&rq->proc->sending) >= SENDING_MAX) {
@@ -334,15 +375,11 @@ static int send_locked(const struct request *rq)
 			way = conn;
 	}
 
-	wire = repath_wire_write(way, rq->recs, rq->nconns, rq->blob, rq->blob_len, &len);
-	if (!wire)
-		return -ENOMEM;
-	err = letter_send(way, rq->proc, rq->type, rq->msg_id, wire, len);
-	if (err == -ENODEV)
-		GENL_SET_ERR_MSG(rq->info, "the connection's device is gone, or has no CM");
-	if (err)
-		return err;
-
+	if (rq->type != REPATH_MSG_GONE || !send_last(rq, way)) {
+		err = send_letter(rq, way);
+		if (err)
+			return err;
+	}
 	for (i = 0; i < rq->nconns; i++) {
 		/* Again by number: a record may come twice, and the first one may end it. */
 		conn = repath_conn_by_id(rq->recs[i].conn_id);
@@ -404,10 +441,46 @@ static int tell_msg(struct repath_proc *proc, u32 peer_id, u8 type, u64 msg_id,
 	return repath_proc_send(proc, skb, hdr);
 }
 
+/* Would the other end go on with a connection, or wait for something to come of it? */
+static bool goes_on(u8 type)
+{
+	switch (type) {
+	case REPATH_MSG_PREPARE:
+	case REPATH_MSG_GATE:
+	case REPATH_MSG_DRAINED:
+	case REPATH_MSG_READY:
+	case REPATH_MSG_INFO:
+	case REPATH_MSG_CONNECTED:
+	case REPATH_MSG_ABORT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Some of them have ended here: this end has been told that the other one is gone, or has given it up, when
+ * it did not answer for too long. It was away, or asleep, and has to hear that. How many records are left.
+ */
+static u32 say_what_is_gone(struct repath_conn_rec *recs, u32 n)
+{
+	struct repath_conn *conn;
+	u32 i, left = 0;
+
+	for (i = 0; i < n; i++) {
+		conn = repath_conn_by_id(recs[i].conn_id);
+		if (conn->state == REPATH_CONN_GONE)
+			repath_peer_send_gone(conn, true);
+		else
+			recs[left++] = recs[i];
+	}
+	return left;
+}
+
 static u8 receive_locked(struct repath_proc *proc, u8 type, const struct repath_wire_msg *wire,
 			 u32 len, struct repath_conn_rec *recs)
 {
-	u32 i, n, nconns = be32_to_cpu(wire->nconns), lid = be32_to_cpu(wire->src_lid);
+	u32 i, n, known, nconns = be32_to_cpu(wire->nconns), lid = be32_to_cpu(wire->src_lid);
 	struct repath_conn *conn;
 
 	n = repath_wire_read(wire, len, proc, recs);
@@ -415,6 +488,12 @@ static u8 receive_locked(struct repath_proc *proc, u8 type, const struct repath_
 	if (!n)
 		return wire->form == cpu_to_be32(REPATH_WIRE_PACKED) ? REPATH_PEER_UNPROVEN :
 								       REPATH_PEER_BAD_TOKEN;
+
+	known = n;
+	if (goes_on(type))
+		n = say_what_is_gone(recs, n);
+	if (!n)
+		return known < nconns ? REPATH_PEER_SOME_BAD : REPATH_PEER_OK;
 
 	/* What the shim can not take now comes again; what it has, is acted on before it can answer. */
 	conn = repath_conn_by_id(recs[0].conn_id);
@@ -429,7 +508,7 @@ static u8 receive_locked(struct repath_proc *proc, u8 type, const struct repath_
 			repath_conn_readdress(conn, wire->src_gid, lid, recs[i].qpn);
 		repath_conn_message(conn, type, recs[i].flags, false);
 	}
-	return n < nconns ? REPATH_PEER_SOME_BAD : REPATH_PEER_OK;
+	return known < nconns ? REPATH_PEER_SOME_BAD : REPATH_PEER_OK;
 }
 
 /**

@@ -25,8 +25,8 @@ void repath_peer_exit(void);
 int repath_peer_send_cmd(struct sk_buff *skb, struct genl_info *info);
 /* A whole message has come in. Process context; returns enum repath_peer_status. */
 u8 repath_peer_receive(struct repath_device *dev, u8 type, const void *data, u32 len);
-/* Say for the shim, which can not any more, that this end is gone. conn mutex held. */
-void repath_peer_send_gone(struct repath_conn *conn);
+/* Say that this end is gone; once, or until it is heard. conn mutex held. */
+void repath_peer_send_gone(struct repath_conn *conn, bool waited_for);
 /* Tell the own shim that the peer's end is gone. conn mutex held. */
 void repath_peer_tell_gone(struct repath_conn *conn);
 /* Messages that were dropped because their tokens are not known. */

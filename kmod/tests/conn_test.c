@@ -55,7 +55,7 @@ void repath_hello_early(struct repath_conn *conn)
 	fake.earlies++;
 }
 
-void repath_peer_send_gone(struct repath_conn *conn)
+void repath_peer_send_gone(struct repath_conn *conn, bool waited_for)
 {
 	fake.gone_sent++;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 21 */
+/* kunit-cases: 24 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../hello.o ../known.o ../lid.o ../local.o ../peer.o ../peer_wire.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
@@ -642,6 +642,11 @@ static void wait_gones(struct kunit *test, int count)
 	KUNIT_EXPECT_GE(test, READ_ONCE(fake.gones), count);
 }
 
+static int dev_users(struct kunit *test)
+{
+	return kref_read(&of(test)->dev.kref);
+}
+
 /* Who has ended repeats nothing: the module does, until it is heard, or its device goes. */
 static void t_gone_again(struct kunit *test)
 {
@@ -667,6 +672,47 @@ static void t_gone_again(struct kunit *test)
 	for (i = 0; i < 600 && kref_read(&of(test)->dev.kref) > users; i++)
 		msleep(50);
 	KUNIT_EXPECT_EQ(test, kref_read(&of(test)->dev.kref), users);
+}
+
+/* Nobody answers for long, as if the peer's host were asleep: that may still end before its lease does. */
+static void t_gone_unheard(struct kunit *test)
+{
+	int users = dev_users(test);
+
+	KUNIT_EXPECT_EQ(test, gone_is_said(test, true, -ETIMEDOUT, 0), 1);
+	wait_gones(test, 5);
+	msleep(1500);
+	KUNIT_EXPECT_EQ(test, dev_users(test), users + 1);
+	/* Not as often as at first. */
+	KUNIT_EXPECT_EQ(test, fake.gones, 5);
+}
+
+/* The peer has been away, or asleep, for longer than this end has waited for it. */
+static void t_gone_is_answered(struct kunit *test)
+{
+	static const u8 types[] = {
+		REPATH_MSG_PREPARE, REPATH_MSG_GATE, REPATH_MSG_DRAINED, REPATH_MSG_READY,
+		REPATH_MSG_INFO, REPATH_MSG_CONNECTED, REPATH_MSG_ABORT,
+	};
+	struct repath_conn *conn = ready(test);
+	int i, told;
+
+	EXPECT_STATUS(receive(test, REPATH_MSG_GATE), REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, fake.gones, 0);
+	mutex_lock(&repath_conn_mutex);
+	repath_peer_tell_gone(conn);
+	mutex_unlock(&repath_conn_mutex);
+	told = fake.told;
+	/* Two records each. */
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		EXPECT_STATUS(receive(test, types[i]), REPATH_PEER_OK);
+		KUNIT_EXPECT_EQ(test, fake.gones, 2 * (i + 1));
+	}
+	KUNIT_EXPECT_EQ(test, fake.told, told);
+	KUNIT_EXPECT_EQ(test, conn->dest_qpn, (u32)PEER_QPN);
+	/* It may say so, too. */
+	EXPECT_STATUS(receive(test, REPATH_MSG_GONE), REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, fake.gones, 2 * i);
 }
 
 /* PEER_SEND of the process here to the one there; @bind: on the device, as INFO does. */
@@ -719,6 +765,24 @@ static void t_send_unproven(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.sent_form, (u32)REPATH_WIRE_AT_LENGTH);
 	fake.sent_done(fake.sent_arg, 0, REPATH_PEER_OK);
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake.proc.sending), 0);
+}
+
+/* The shim's last word is the module's to repeat: the process may end before it is heard. */
+static void t_send_gone(struct kunit *test)
+{
+	struct repath_conn_rec rec = { .conn_id = ready(test)->id };
+	int users = dev_users(test);
+
+	EXPECT_STATUS(receive(test, REPATH_MSG_GATE), REPATH_PEER_OK);
+	of(test)->dev.xprt = test;	/* there is one */
+	WRITE_ONCE(fake.gone_err, -ETIMEDOUT);
+	KUNIT_ASSERT_EQ(test, send(test, REPATH_MSG_GONE, &rec, 1, false), 0);
+	KUNIT_EXPECT_EQ(test, fake.gones, 1);
+	repath_conn_proc_left(&fake.proc);
+	wait_gones(test, 2);
+	WRITE_ONCE(fake.gone_err, 0);
+	wait_gones(test, 3);
+	KUNIT_EXPECT_LT(test, dev_users(test), users);
 }
 
 /*
@@ -858,7 +922,10 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_info_of_a_round_before),
 	KUNIT_CASE(t_gone),
 	KUNIT_CASE(t_gone_again),
+	KUNIT_CASE(t_gone_unheard),
+	KUNIT_CASE(t_gone_is_answered),
 	KUNIT_CASE(t_send_unproven),
+	KUNIT_CASE(t_send_gone),
 	KUNIT_CASE(t_send_with_wrong_token),
 	KUNIT_CASE(t_send_ends_what_it_names),
 	KUNIT_CASE(t_fuzz),
