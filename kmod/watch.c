@@ -22,7 +22,8 @@
 #include "watch.h"
 
 #define AGAIN		HZ	/* who was not reached is told again */
-#define TRIES		30
+#define TRIES		5	/* so often in a row, then seldom: its host may be cut off, or asleep */
+#define SELDOM		(10 * HZ)
 #define REFUSED_TRIES	3	/* of a token that is not known there: it may have been damaged */
 
 /**
@@ -41,7 +42,9 @@
  * @token: the sender's
  * @cookie: the sender
  * @at_ns: when it moved last, since the machine was booted
- * @tries: 0: it has heard all; else how often it was told
+ * @tries: 0: it has heard all; else how often it was told, as far as counted
+ * @since: when it was told first; jiffies, valid with @tries
+ * @next: when it is told again; the same
  * @round: which MOVED was sent last, of all watches: one that is dropped and asked for anew has the same token
  * @refused: how often its token was not known there
  * @busy: a MOVED is under way
@@ -65,6 +68,8 @@ struct watch {
 	u64 at_ns;
 	u8 tries;
 	u8 refused;
+	unsigned long since;
+	unsigned long next;
 	bool busy;
 	bool news;
 };
@@ -212,6 +217,12 @@ void repath_watch_add(struct repath_device *dev, struct repath_qp *rqp,
 
 static void tell(struct watch *w);
 
+static void tell_later(struct watch *w)
+{
+	w->next = jiffies + (w->tries < TRIES ? AGAIN : SELDOM);
+	mod_delayed_work(watch_wq, &again_work, AGAIN);
+}
+
 static void heard(struct watch *w, int err, u8 status)
 {
 	bool news = w->news;
@@ -221,10 +232,10 @@ static void heard(struct watch *w, int err, u8 status)
 		drop(w);	/* it does not use the address any more */
 	else if (news)
 		tell(w);
-	else if ((!err && !status) || w->tries >= TRIES)
+	else if ((!err && !status) || (w->tries == TRIES && repath_conn_lease_is_over(w->since)))
 		w->tries = 0;	/* told, or not there */
 	else
-		mod_delayed_work(watch_wq, &again_work, AGAIN);
+		tell_later(w);
 }
 
 /* Tokens, not pointers, go with a message: the watch may have gone when the answer comes. */
@@ -275,10 +286,13 @@ static void tell(struct watch *w)
 		w->news = true;
 		return;
 	}
-	w->tries++;
+	if (!w->tries)
+		w->since = jiffies;
+	if (w->tries < TRIES)
+		w->tries++;
 	moved = kvzalloc(sizeof(*moved), GFP_KERNEL);
 	if (!moved) {
-		mod_delayed_work(watch_wq, &again_work, AGAIN);
+		tell_later(w);
 		return;
 	}
 	moved->token = cpu_to_be64(w->token);
@@ -295,17 +309,25 @@ static void tell(struct watch *w)
 	}
 	w->busy = !send(w, moved);
 	if (!w->busy)
-		mod_delayed_work(watch_wq, &again_work, AGAIN);
+		tell_later(w);
 }
 
 static void tell_again(struct work_struct *work)
 {
 	struct watch *w, *next;
+	bool later = false;
 
 	mutex_lock(&repath_conn_mutex);
-	list_for_each_entry_safe(w, next, &watches, lru)
-		if (w->tries && !w->busy)
+	list_for_each_entry_safe(w, next, &watches, lru) {
+		if (!w->tries || w->busy)
+			continue;
+		if (time_before(jiffies, w->next))
+			later = true;
+		else
 			tell(w);
+	}
+	if (later)
+		queue_delayed_work(watch_wq, &again_work, AGAIN);
 	mutex_unlock(&repath_conn_mutex);
 }
 

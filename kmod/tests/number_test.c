@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 26 */
+/* kunit-cases: 27 */
 /* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../silent.o ../watch.o ../stat.o */
 /*
  * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
@@ -60,7 +60,14 @@ static struct {
 	bool deaf;		/* the asker's socket is full */
 	/* processes, one of them OTHER, are between two devices; they come to this one */
 	bool between, arriving;
+	bool lease_asked, lease_over;
 } fake;
+
+bool repath_conn_lease_is_over(unsigned long since)
+{
+	fake.lease_asked = true;
+	return fake.lease_over;
+}
 
 struct repath_device *repath_device_next(const struct net *net, u32 index)
 {
@@ -1175,6 +1182,43 @@ static void fuzz(struct kunit *test)
 	kunit_info(test, "%u messages, %u found, seed %u", i, found, seed);
 }
 
+/* Nobody answers for long, as if it were asleep: it is told all the same, for as long as a lease lasts. */
+static void watch_unheard(struct kunit *test)
+{
+	struct repath_number row = { .qpn = 103, .known_as = 101 };
+	struct repath_gid_change gid = { .old = { 0xfe, [15] = 1 }, .now = { 0xfe, [15] = 2 },
+					 .port = 1 };
+	struct repath_addr from = { .dgid.raw = { 0xfe, [15] = ASKER_GID } };
+	struct repath_addr to = { .dgid.raw = { 0xfe, [15] = 12 } };
+	struct ctx *c = of(test);
+	struct repath_resolved out;
+	int i;
+
+	c->qp[1].type = c->qp[3].type = IB_QPT_UD;
+	c->qp[3].user = c->qp[1].user;
+	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
+	mutex_lock(&repath_conn_mutex);
+	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
+	mutex_unlock(&repath_conn_mutex);
+	for (i = 0; !fake.lease_asked && i < SENT - 1; i++) {
+		KUNIT_ASSERT_TRUE(test, sent_until(i + 1));
+		answer(i, -ETIMEDOUT, 0, 0, 0, 0);
+	}
+	KUNIT_EXPECT_TRUE(test, fake.lease_asked);
+	/* It has not heard it yet: where it is found it hears it at once. */
+	mutex_lock(&repath_conn_mutex);
+	repath_watch_sender_moved(&fake.proc[0], REMOTE, &from, &to);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_ASSERT_EQ(test, fake.nsent, i + 1);
+	/* Until the lease is over. */
+	fake.lease_over = true;
+	answer(i, -ETIMEDOUT, 0, 0, 0, 0);
+	mutex_lock(&repath_conn_mutex);
+	repath_watch_sender_moved(&fake.proc[0], REMOTE, &to, &from);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_EXPECT_EQ(test, fake.nsent, i + 1);
+}
+
 static struct kunit_case number_cases[] = {
 	KUNIT_CASE(number_unmoved),
 	KUNIT_CASE(number_moved),
@@ -1201,6 +1245,7 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(watch_tells),
 	KUNIT_CASE(watch_sender_moved),
 	KUNIT_CASE(watch_asked_again),
+	KUNIT_CASE(watch_unheard),
 	KUNIT_CASE(fuzz),
 	{}
 };
