@@ -15,6 +15,7 @@
 #include "proc.h"
 #include "resolve.h"
 #include "sa.h"
+#include "sleep.h"
 #include "track.h"
 #include "unplug.h"
 #include "watch.h"
@@ -69,9 +70,12 @@ static int __init repath_init(void)
 	err = repath_sa_init();
 	if (err)
 		goto err_unplug;
-	err = repath_client_init();
+	err = repath_sleep_init();
 	if (err)
 		goto err_sa;
+	err = repath_client_init();
+	if (err)
+		goto err_sleep;
 	/* Who sees the family registers, and says at once what is on its devices: all of them are known. */
 	err = repath_nl_init();
 	if (err)
@@ -80,6 +84,8 @@ static int __init repath_init(void)
 
 err_client:
 	repath_client_exit();
+err_sleep:
+	repath_sleep_exit();
 err_sa:
 	repath_sa_exit();
 err_unplug:
@@ -117,6 +123,7 @@ static void __exit repath_exit(void)
 {
 	/* No device, so no queue pair: what there was is in notes, which are told before the rest goes. */
 	repath_client_exit();
+	repath_sleep_exit();
 	repath_sa_exit();
 	repath_unplug_exit();
 	repath_hooks_exit();

@@ -307,6 +307,26 @@ static void sa_event(struct ib_event_handler *handler, struct ib_event *event)
 	}
 }
 
+/**
+ * repath_sa_woken - the system has slept: what was said meanwhile has not been heard
+ * @dev: device
+ *
+ * To the subnet manager its ports may have been there all the while, and no event says so.
+ *
+ * Context: may sleep.
+ */
+void repath_sa_woken(struct repath_device *dev)
+{
+	struct repath_sa_port *sp;
+
+	mutex_lock(&dev->sa_mutex);
+	list_for_each_entry(sp, &dev->sa_ports, node) {
+		set_bit(REPATH_SA_RENEW, &sp->wants);
+		repath_sa_want(sp, REPATH_SA_LOOK);
+	}
+	mutex_unlock(&dev->sa_mutex);
+}
+
 static struct repath_sa_port *port_new(struct repath_device *dev, u32 port)
 {
 	struct ib_mad_reg_req req = {

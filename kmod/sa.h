@@ -151,6 +151,7 @@ void repath_sa_exit(void);
 /* In ib_client add() and remove(). */
 void repath_sa_begin(struct repath_device *dev);
 void repath_sa_end(struct repath_device *dev);
+void repath_sa_woken(struct repath_device *dev);
 
 /* From any context: have the work look at the port. @want: REPATH_SA_*. */
 void repath_sa_want(struct repath_sa_port *sp, unsigned int want);

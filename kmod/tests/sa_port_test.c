@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 4 */
+/* kunit-cases: 5 */
 /* kunit-objs: ../sa.o ../sa_ask.o ../sa_subscribe.o ../sa_paths.o ../sa_heard.o ../sa_relay.o ../notice.o ../learnt.o ../stat.o ../trace.o */
 /* The port itself: its LID, and the way on which its subnet manager is asked. */
 #include "sa_case.h"
@@ -85,11 +85,27 @@ static void t_flaps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.given.sl, 4);
 }
 
+/* The system has slept, and the port was there all the while: what was said has been missed as well. */
+static void t_sleeps(struct kunit *test)
+{
+	struct repath_sm_path path;
+
+	learn(test, &path, 1);
+	port_of()->table_at = jiffies;
+	repath_sa_woken(&fake.dev);
+	subscribe(test);
+	path.qos_class_sl = cpu_to_be16(4);
+	tell_path(test, &path);
+	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
+	KUNIT_EXPECT_EQ(test, fake.given.sl, 4);
+}
+
 static struct kunit_case sa_port_cases[] = {
 	KUNIT_CASE(t_lid_changes),
 	KUNIT_CASE(t_more_lids),
 	KUNIT_CASE(t_gets_through),
 	KUNIT_CASE(t_flaps),
+	KUNIT_CASE(t_sleeps),
 	{}
 };
 
