@@ -38,7 +38,7 @@ A test:
         b.rxe_add("rxe0", nic)
 
 Verbs of a Guest: run, start, status, wait_until, push, fetch, dmesg, load_repath, plug, unplug,
-rxe_add, rxe_del, gid, migrate, prepare_destination, adopt, start_migration, migrate_cancel, kill;
+rxe_add, rxe_del, gid, migrate, prepare_destination, adopt, start_migration, migrate_cancel, asleep, kill;
 of a Job (what start returns): wait, wait_for, output, running, status, kill. Each says what it
 does where it is defined, in guest.py and channel.py.
 
@@ -99,7 +99,8 @@ class Bed:
 
     kernel: the Kernel that its guests boot; files: {path in the guests: path here}, put there
     beyond what the build made, to be filled before the first guest boots; booted: where guests'
-    states are kept, None: all boot; icount: its guests' clocks count instructions.
+    states are kept, None: all boot; icount: its guests' clocks count instructions; sleeps: its guests
+    can sleep, which takes a slower boot.
     """
 
     def __init__(self):
@@ -113,6 +114,7 @@ class Bed:
         self.files = {}
         self.booted = None if self.kernel.debug else booted.of_run()
         self.icount = False
+        self.sleeps = False
         self.infiniband = bool(os.environ.get("INFINIBAND"))
         self.kind = Guest
         self.at_end = []                # what a test has running outside of guests: called
@@ -178,7 +180,8 @@ class Bed:
     def _prepare_image(self):
         if self._initrd:
             return
-        self._vmlinux = image.vmlinux(self.kernel)
+        # What QEMU has loaded by PVH it loads again when the machine wakes, over what runs there.
+        self._vmlinux = self.kernel.image if self.sleeps else image.vmlinux(self.kernel)
         self._initrd = os.path.join(self.directory, "initrd")
         os.makedirs(self.directory, exist_ok=True)
         with open(self._initrd, "wb") as out:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """A guest as tests see it: commands, files, NICs, rxe devices, migration."""
 
+import contextlib
 import os
 import shlex
 import time
@@ -253,6 +254,23 @@ class Guest:
         self.nics = [known.get(mac) or
                      Nic(network, port, address(network, self.number), mac, model, device)
                      for device, model, network, port, mac in dst.plugged()]
+
+    # System suspend
+
+    @contextlib.contextmanager
+    def asleep(self, timeout=60):
+        """The system is suspended to memory (ACPI S3), as by its own command, and woken at the end, as by its
+        power button. In between no processor runs, and nothing that is sent to it is heard. For a bed
+        with sleeps = True."""
+        self.run("echo deep > /sys/power/mem_sleep")
+        job = self.start("echo mem > /sys/power/state")
+        self.qemu.qmp.wait_event("SUSPEND", timeout)
+        try:
+            yield
+        finally:
+            self.qemu.qmp("system_wakeup")
+            self.qemu.qmp.wait_event("WAKEUP", timeout)
+            job.wait(timeout)
 
     # End
 
