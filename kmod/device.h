@@ -40,7 +40,8 @@ struct repath_reroute;
  *	add() to remove()
  * @sa_mutex: see there
  * @sa_events: tells when the subnet manager may be another one
- * @by_qpn: QP by repath_qp_key(); the newest one of a QPN. Readers RCU
+ * @by_qpn: QP by repath_qp_key(); the newest one of a QPN. repath_track_lock
+ * @place: reserved in @by_qpn, unless a queue pair has it now (track.c); 0: none. repath_track_lock
  * @ctxs: contexts by a number of our own. Readers RCU
  * @users: processes that hold anything of the device; repath_track_lock
  * @qp_count: entries of @by_qpn
@@ -85,6 +86,7 @@ struct repath_device {
 	struct ib_event_handler sa_events;
 
 	struct xarray by_qpn;
+	u32 place;
 	struct xarray ctxs;
 	struct list_head users;
 	u32 qp_count;

@@ -115,7 +115,7 @@ err_note:
 	repath_note_exit();
 err_track:
 	repath_track_exit();
-	/* Others than queue pairs are freed by kfree_rcu(), of which nothing in this module's text is left. */
+	/* What kfree_rcu() frees later is no function of this module. */
 	return err;
 }
 

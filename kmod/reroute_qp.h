@@ -258,7 +258,7 @@ static inline void repath_move_gone_locked(const struct repath_qp *rqp)
 	struct repath_reroute *r = rqp->dev->reroute;
 	struct repath_move *move;
 
-	if (!r)
+	if (!r || xa_empty(&r->table))
 		return;
 	move = xa_load(&r->table, rqp->key);
 	if (!move || move->rqp != rqp)

@@ -18,6 +18,8 @@ atomic_t repath_track_round = ATOMIC_INIT(0);
 static atomic_t followers = ATOMIC_INIT(0);
 /* Their own: kmalloc()'s sizes are too far apart. */
 static struct kmem_cache *qp_cache;
+/* The memory of one that has gone, or NULL: who makes and destroys them one by one finds it here. */
+static struct repath_qp *spare_qp;
 
 /**
  * repath_qp_follow - from now on news of queue pairs are delivered to connections and numbers
@@ -84,29 +86,50 @@ static void qp_note_locked(struct repath_qp *rqp, unsigned int what)
 		repath_qp_put(rqp);
 }
 
-static void qp_free(struct rcu_head *rcu)
-{
-	kmem_cache_free(qp_cache, container_of(rcu, struct repath_qp, rcu));
-}
-
-/* repath_qp_put(): any context. */
+/* repath_qp_put(): any context. Who finds one takes a reference under the track lock: nobody looks at it now. */
 void repath_qp_release(struct kref *kref)
 {
 	struct repath_qp *rqp = container_of(kref, struct repath_qp, kref);
 
 	if (rqp->user)
 		repath_user_put(rqp->user);
-	if (rqp->dev)
-		repath_device_put(rqp->dev);
-	call_rcu(&rqp->rcu, qp_free);
+	/* KASAN shall see who uses it still. */
+	if (IS_ENABLED(CONFIG_KASAN) || cmpxchg(&spare_qp, NULL, rqp))
+		kmem_cache_free(qp_cache, rqp);
 }
 
-/* What is known of @qp, whose memory is there. */
-static struct repath_qp *qp_of_locked(const struct ib_qp *qp)
+/* Who has a place of the table by QPN. Nobody else changes the table under the track lock. */
+static struct repath_qp *qp_at_locked(struct xa_state *place)
+{
+	void *entry;
+
+	lockdep_assert_held(&repath_track_lock);
+	xas_lock(place);
+	entry = xas_load(place);
+	xas_unlock(place);
+	return xa_is_zero(entry) ? NULL : entry;
+}
+
+/* Then @entry has it; false without memory, which only an empty place may need. */
+static bool qp_put_at_locked(struct xa_state *place, void *entry)
+{
+	lockdep_assert_held(&repath_track_lock);
+	xas_lock(place);
+	xas_store(place, entry);
+	xas_unlock(place);
+	return !xas_error(place);
+}
+
+/* What is known of @qp, whose memory is there; and @place, its key's. */
+static struct repath_qp *qp_of_locked(const struct ib_qp *qp, struct xa_state *place)
 {
 	struct repath_device *dev = repath_device_of_locked(qp->device);
-	struct repath_qp *rqp = dev ? xa_load(&dev->by_qpn, repath_qp_key(qp)) : NULL;
+	struct repath_qp *rqp;
 
+	if (!dev)
+		return NULL;
+	place->xa = &dev->by_qpn;
+	rqp = qp_at_locked(place);
 	return rqp && rqp->qp == qp ? rqp : NULL;
 }
 
@@ -116,8 +139,33 @@ static void trace_it(const struct repath_qp *rqp, enum repath_ev_action action)
 		 rqp->path.dest_qpn, action);
 }
 
-/* The caller's reference is another one than the index's, which is dropped here. */
-static void qp_drop_locked(struct repath_qp *rqp)
+/*
+ * Devices count their numbers up: the next queue pair's place is beside the one that is given up here. So that
+ * the table does not free and make the same node again and again, one empty place of the device stays reserved.
+ */
+static void qp_leave_place_locked(struct repath_qp *rqp, struct xa_state *place)
+{
+	struct repath_device *dev = rqp->dev;
+	u32 held = dev->place;
+	void *leave = NULL;
+
+	/* Another one has the number already. */
+	if (qp_at_locked(place) != rqp)
+		return;
+	/* Number 0 needs no node, and making one could fail. */
+	if (rqp->key && (!held || held == rqp->key ||
+			 held >> XA_CHUNK_SHIFT != rqp->key >> XA_CHUNK_SHIFT))
+		leave = XA_ZERO_ENTRY;
+	qp_put_at_locked(place, leave);
+	if (!leave)
+		return;
+	dev->place = rqp->key;
+	if (held && held != rqp->key)
+		xa_release(&dev->by_qpn, held);
+}
+
+/* The caller's reference is another one than the index's, which is dropped here. @place: of its key. */
+static void qp_drop_locked(struct repath_qp *rqp, struct xa_state *place)
 {
 	lockdep_assert_held(&repath_track_lock);
 	if (rqp->gone)
@@ -126,8 +174,7 @@ static void qp_drop_locked(struct repath_qp *rqp)
 	repath_move_gone_locked(rqp);
 	repath_path_unlink_locked(rqp);
 	rqp->dev->qp_count--;
-	/* The QPN may belong to a newer queue pair already. */
-	xa_cmpxchg(&rqp->dev->by_qpn, rqp->key, rqp, NULL, GFP_NOWAIT | __GFP_NOWARN);
+	qp_leave_place_locked(rqp, place);
 	list_del(&rqp->user_node);
 	rqp->user->qp_count--;
 	if (rqp->type == IB_QPT_UD && !rqp->kernel) {
@@ -143,11 +190,16 @@ static void qp_drop_locked(struct repath_qp *rqp)
 
 static struct repath_qp *qp_alloc(struct ib_qp *qp, bool kernel, gfp_t gfp)
 {
-	struct repath_qp *rqp;
+	struct repath_qp *rqp = READ_ONCE(spare_qp);
 
-	rqp = kmem_cache_zalloc(qp_cache, gfp);
+	if (rqp)
+		rqp = xchg(&spare_qp, NULL);
+	if (!rqp)
+		rqp = kmem_cache_alloc(qp_cache, gfp);
 	if (!rqp)
 		return NULL;
+	/* Padding too: paths are compared. */
+	memset(rqp, 0, sizeof(*rqp));
 	kref_init(&rqp->kref);
 	spin_lock_init(&rqp->lock);
 	repath_note_setup(&rqp->note, REPATH_NOTE_OF_QP, qp_deliver);
@@ -185,6 +237,7 @@ static bool qp_is(const struct repath_qp *rqp, const struct ib_qp *qp,
 struct repath_qp *repath_track_qp_add(struct ib_qp *qp, struct task_struct *task,
 				      const char *kern_name, gfp_t gfp, u32 rescan)
 {
+	XA_STATE(place, NULL, repath_qp_key(qp));
 	struct repath_user *spare = NULL;
 	struct repath_qp *rqp = qp_alloc(qp, !task, gfp);
 	struct repath_device *dev;
@@ -201,7 +254,8 @@ struct repath_qp *repath_track_qp_add(struct ib_qp *qp, struct task_struct *task
 	if (!rqp)
 		goto err_memory;
 
-	old = xa_load(&dev->by_qpn, rqp->key);
+	place.xa = &dev->by_qpn;
+	old = qp_at_locked(&place);
 	if (old && rescan && qp_is(old, qp, task)) {
 		if (repath_qp_is_older(old, rescan))
 			old->rescan = rescan;
@@ -219,13 +273,12 @@ struct repath_qp *repath_track_qp_add(struct ib_qp *qp, struct task_struct *task
 	rqp->user = repath_user_join_locked(dev, task, kern_name, &spare);
 	if (!rqp->user)
 		goto err_memory;
-	rqp->dev = repath_device_get(dev);
+	rqp->dev = dev;
 	/* Before the old one leaves, which may have been the owner's last. */
 	rqp->user->qp_count++;
 	rqp->rescan = rescan ?: atomic_read(&repath_track_round);
 	rqp->created_ns = rescan ? 0 : ktime_get_boottime_ns();
-	/* Readers find it from here on: it is complete. */
-	if (xa_is_err(xa_store(&dev->by_qpn, rqp->key, rqp, GFP_NOWAIT | __GFP_NOWARN))) {
+	if (!qp_put_at_locked(&place, rqp)) {
 		rqp->user->qp_count--;
 		repath_user_leave_locked(rqp->user);
 		goto err_memory;
@@ -235,7 +288,7 @@ struct repath_qp *repath_track_qp_add(struct ib_qp *qp, struct task_struct *task
 	 * gone, although its deletion may commit only now; or the probe at its end was missed.
 	 */
 	if (old)
-		qp_drop_locked(old);
+		qp_drop_locked(old, &place);
 
 	list_add_tail(&rqp->user_node, &rqp->user->qps);
 	if (rqp->type == IB_QPT_UD && !rqp->kernel) {
@@ -305,6 +358,7 @@ static bool qp_lacks_av(const struct repath_qp *rqp)
  */
 void repath_track_qp_modified(const struct ib_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
+	XA_STATE(place, NULL, repath_qp_key(qp));
 	unsigned int what = REPATH_NOTE_CHANGED;
 	struct repath_alt_path alt;
 	struct repath_path path;
@@ -313,7 +367,7 @@ void repath_track_qp_modified(const struct ib_qp *qp, const struct ib_qp_attr *a
 	u8 state;
 
 	spin_lock_irqsave(&repath_track_lock, flags);
-	rqp = qp_of_locked(qp);
+	rqp = qp_of_locked(qp, &place);
 	if (rqp) {
 		path = rqp->path;
 		alt = rqp->alt;
@@ -425,13 +479,14 @@ bool repath_track_qp_queried(struct repath_qp *rqp, u32 changes, const struct ib
  */
 void repath_track_qp_gone(const struct ib_qp *qp)
 {
+	XA_STATE(place, NULL, repath_qp_key(qp));
 	struct repath_qp *rqp;
 	unsigned long flags;
 
 	spin_lock_irqsave(&repath_track_lock, flags);
-	rqp = qp_of_locked(qp);
+	rqp = qp_of_locked(qp, &place);
 	if (rqp)
-		qp_drop_locked(rqp);
+		qp_drop_locked(rqp, &place);
 	spin_unlock_irqrestore(&repath_track_lock, flags);
 }
 
@@ -441,10 +496,11 @@ void repath_track_qp_gone(const struct ib_qp *qp)
  */
 void repath_track_sweep_qp(struct repath_qp *rqp)
 {
+	XA_STATE(place, &rqp->dev->by_qpn, rqp->key);
 	unsigned long flags;
 
 	spin_lock_irqsave(&repath_track_lock, flags);
-	qp_drop_locked(rqp);
+	qp_drop_locked(rqp, &place);
 	spin_unlock_irqrestore(&repath_track_lock, flags);
 }
 
@@ -473,7 +529,9 @@ void repath_track_device_gone(struct repath_device *dev)
 	do {
 		n = 0;
 		xa_for_each(&dev->by_qpn, key, rqp) {
-			qp_drop_locked(rqp);
+			XA_STATE(place, &dev->by_qpn, key);
+
+			qp_drop_locked(rqp, &place);
 			if (++n == DROP_AT_ONCE)
 				break;
 		}
@@ -496,9 +554,11 @@ int repath_track_qp_cache_init(void)
 	return qp_cache ? 0 : -ENOMEM;
 }
 
-/* No queue pair is left, but what was freed may still be read. */
+/* No queue pair is left. */
 void repath_track_qp_cache_exit(void)
 {
-	rcu_barrier();
+	if (spare_qp)
+		kmem_cache_free(qp_cache, spare_qp);
+	spare_qp = NULL;
 	kmem_cache_destroy(qp_cache);
 }

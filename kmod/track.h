@@ -80,13 +80,12 @@ struct repath_ctx {
  * @kref: the index holds one
  * @qpn: number
  * @note: pending news
- * @rcu: readers of repath_device::by_qpn; no news is pending at the end
  * @lid_node: by device, port and DLID; unhashed without one. repath_track_lock
  * @gid_node: by device, port and DGID; unhashed without one. repath_track_lock
  * @alt_node: by device, port and DLID of @alt; unhashed without one. repath_track_lock
  * @user_node: in repath_user::qps; repath_track_lock
  * @qp: a key only, never dereferenced: use repath_qp_use()
- * @dev: holds a reference
+ * @dev: = @user->dev
  * @user: the owner's entry; holds a reference
  * @key: in repath_device::by_qpn, see repath_qp_key()
  * @created_ns: CLOCK_BOOTTIME; 0: adopted, so nobody knows
@@ -106,10 +105,7 @@ struct repath_ctx {
 struct repath_qp {
 	struct kref kref;
 	u32 qpn;
-	union {
-		struct repath_note note;
-		struct rcu_head rcu;
-	};
+	struct repath_note note;
 	struct hlist_node lid_node;
 	struct hlist_node gid_node;
 	struct hlist_node alt_node;

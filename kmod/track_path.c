@@ -47,6 +47,8 @@ static u32 hash_of_alt_node(const struct hlist_node *node)
 void repath_path_unlink_locked(struct repath_qp *rqp)
 {
 	lockdep_assert_held(&repath_track_lock);
+	if (!rqp->path.has_av)
+		return;
 	repath_index_del(&by_lid, &rqp->lid_node);
 	repath_index_del(&by_gid, &rqp->gid_node);
 	repath_index_del(&by_alt, &rqp->alt_node);

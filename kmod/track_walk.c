@@ -12,18 +12,19 @@
  * @dev: device
  * @qpn: its number; the newest queue pair of that number is meant
  *
- * Context: any.
+ * Context: any, without the track lock.
  * Return: with a reference, or NULL.
  */
 struct repath_qp *repath_qp_find(struct repath_device *dev, u32 qpn)
 {
 	struct repath_qp *rqp;
+	unsigned long flags;
 
-	rcu_read_lock();
+	spin_lock_irqsave(&repath_track_lock, flags);
 	rqp = xa_load(&dev->by_qpn, qpn);
-	if (rqp && !kref_get_unless_zero(&rqp->kref))
-		rqp = NULL;
-	rcu_read_unlock();
+	if (rqp)
+		kref_get(&rqp->kref);
+	spin_unlock_irqrestore(&repath_track_lock, flags);
 	return rqp;
 }
 
@@ -113,6 +114,20 @@ u32 repath_device_ctx_count(struct repath_device *dev)
 	return READ_ONCE(dev->ctx_count);
 }
 
+/* The one with the lowest key that is not below *@key, which becomes its key; with a reference, or NULL. */
+static struct repath_qp *qp_from(struct repath_device *dev, unsigned long *key)
+{
+	struct repath_qp *rqp;
+	unsigned long flags;
+
+	spin_lock_irqsave(&repath_track_lock, flags);
+	rqp = xa_find(&dev->by_qpn, key, U32_MAX, XA_PRESENT);
+	if (rqp)
+		kref_get(&rqp->kref);
+	spin_unlock_irqrestore(&repath_track_lock, flags);
+	return rqp;
+}
+
 /**
  * repath_qp_for_each - walk the queue pairs of a device
  * @dev: device
@@ -127,18 +142,10 @@ int repath_qp_for_each(struct repath_device *dev, repath_qp_fn fn, void *arg)
 	unsigned long key;
 	int ret = 0;
 
-	rcu_read_lock();
-	xa_for_each(&dev->by_qpn, key, rqp) {
-		if (!kref_get_unless_zero(&rqp->kref))
-			continue;
-		rcu_read_unlock();
+	for (key = 0; !ret && (rqp = qp_from(dev, &key)); key++) {
 		ret = fn(rqp, arg);
 		repath_qp_put(rqp);
-		if (ret)
-			return ret;
-		rcu_read_lock();
 	}
-	rcu_read_unlock();
 	return ret;
 }
 

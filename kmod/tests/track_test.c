@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 17 */
+/* kunit-cases: 19 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o */
 /* Tracking: indexes, their order of events, and teardown. */
 #include "track_case.h"
@@ -184,6 +184,94 @@ static void t_many_on_one_path(struct kunit *test)
 	count = 0;
 	KUNIT_EXPECT_EQ(test, repath_qp_for_each(dev, fake_count_qp, &count), 0);
 	KUNIT_EXPECT_EQ(test, count, 300);
+}
+
+/* Places of the table by QPN: what the walk finds, and what is reserved. */
+static void count_places(struct repath_device *dev, int *used, int *reserved)
+{
+	XA_STATE(xas, &dev->by_qpn, 0);
+	unsigned long flags;
+	void *entry;
+
+	*used = *reserved = 0;
+	spin_lock_irqsave(&repath_track_lock, flags);
+	xas_lock(&xas);
+	xas_for_each(&xas, entry, ULONG_MAX) {
+		*used += !xa_is_zero(entry);
+		*reserved += xa_is_zero(entry);
+	}
+	xas_unlock(&xas);
+	spin_unlock_irqrestore(&repath_track_lock, flags);
+}
+
+/* However numbers go up, and whichever go first: no more than one place is kept for the next. */
+static void t_place_is_kept(struct kunit *test)
+{
+	static const u32 strides[] = { 1, 3, 64, 4099 };
+	struct repath_device *dev = the_device(test);
+	int i, k, used, reserved, count;
+	struct ib_qp *qps[16];
+	u32 qpn = 60;
+
+	for (i = 0; i < ARRAY_SIZE(qps); i++)
+		qps[i] = fake_qp(test, dev, 0);
+	for (i = 0; i < 200; i++) {
+		for (k = 0; k < ARRAY_SIZE(qps); k++) {
+			qps[k]->qp_num = qpn;
+			qpn += strides[i % ARRAY_SIZE(strides)];
+			fake_qp_created(qps[k], current);
+		}
+		for (k = 0; k < ARRAY_SIZE(qps); k++) {
+			count_places(dev, &used, &reserved);
+			KUNIT_ASSERT_EQ(test, used, (int)ARRAY_SIZE(qps) - k);
+			KUNIT_ASSERT_LE(test, reserved, 1);
+			repath_track_qp_gone(qps[i & 1 ? k : ARRAY_SIZE(qps) - 1 - k]);
+		}
+		count_places(dev, &used, &reserved);
+		KUNIT_ASSERT_EQ(test, used, 0);
+		KUNIT_ASSERT_EQ(test, reserved, 1);
+		count = 0;
+		repath_qp_for_each(dev, fake_count_qp, &count);
+		KUNIT_ASSERT_EQ(test, count, 0);
+		KUNIT_ASSERT_NULL(test, repath_qp_find(dev, qpn - strides[i % ARRAY_SIZE(strides)]));
+	}
+}
+
+/* A number comes again, and whoever had it before is not meant: the place that is kept, and others. */
+static void t_kept_place_is_used(struct kunit *test)
+{
+	struct repath_device *dev = the_device(test);
+	struct ib_qp *a = fake_qp(test, dev, 70), *b = fake_qp(test, dev, 71);
+	struct ib_qp *far = fake_qp(test, dev, 7000), *first = fake_qp(test, dev, 0);
+	struct repath_qp *rqp;
+	int used, reserved;
+
+	/* Alone it needs no node. */
+	fake_qp_created(first, current);
+	repath_track_qp_gone(first);
+	count_places(dev, &used, &reserved);
+	KUNIT_EXPECT_EQ(test, used + reserved, 0);
+
+	fake_qp_created(a, current);
+	repath_track_qp_gone(a);
+	fake_qp_created(a, current);
+	fake_qp_created(b, current);
+	count_places(dev, &used, &reserved);
+	KUNIT_EXPECT_EQ(test, used, 2);
+	KUNIT_EXPECT_EQ(test, reserved, 0);
+	/* The place that was kept is taken: it stays with who has it. */
+	fake_qp_created(far, current);
+	repath_track_qp_gone(far);
+	rqp = repath_qp_find(dev, 70);
+	KUNIT_ASSERT_NOT_NULL(test, rqp);
+	KUNIT_EXPECT_PTR_EQ(test, rqp->qp, (const struct ib_qp *)a);
+	repath_qp_put(rqp);
+	repath_track_qp_gone(b);
+	repath_track_qp_gone(a);
+	count_places(dev, &used, &reserved);
+	KUNIT_EXPECT_EQ(test, used, 0);
+	KUNIT_EXPECT_EQ(test, reserved, 1);
+	KUNIT_EXPECT_EQ(test, dev->qp_count, 0u);
 }
 
 static void t_connected_is_told(struct kunit *test)
@@ -458,7 +546,7 @@ static void t_device_gone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kref_read(&rqp->kref), 1u);
 	repath_device_put(dev);
 	repath_device_put(dev);
-	KUNIT_EXPECT_EQ(test, kref_read(&rqp->dev->kref), 2u); /* of the queue pair and its user */
+	KUNIT_EXPECT_EQ(test, kref_read(&rqp->dev->kref), 1u); /* of the queue pair's user */
 	repath_qp_put(rqp);
 	repath_note_flush();
 	ib_dealloc_device(ibdev);
@@ -545,6 +633,8 @@ static struct kunit_case track_cases[] = {
 	KUNIT_CASE(t_pointer_reused),
 	KUNIT_CASE(t_path_moves_with_modify),
 	KUNIT_CASE(t_many_on_one_path),
+	KUNIT_CASE(t_place_is_kept),
+	KUNIT_CASE(t_kept_place_is_used),
 	KUNIT_CASE(t_connected_is_told),
 	KUNIT_CASE(t_order_of_notes),
 	KUNIT_CASE(t_followers),
