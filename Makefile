@@ -112,6 +112,7 @@ demo-repath: setup
 	+@$(BUILD) guest-files
 	@scripts/demo-repath
 bench: setup
+	@scripts/setup hpcc
 	+@$(BUILD) guest-files
 	@tests/bench/run
 
