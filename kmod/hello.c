@@ -171,8 +171,11 @@ static void hello_answered(struct repath_conn *conn, int err, u8 status)
 	conn->hello_busy = false;
 	if (conn->dead)
 		goto unlock;
+	if (err)
+		repath_silent_add(conn->dev, &conn->addr, err);
+	else
+		repath_silent_answered(conn->dev, &conn->addr);
 	if (err) {
-		repath_silent_add(conn->dev, &conn->addr);
 		if (!conn->hello_acked)
 			conn->state = REPATH_CONN_NO_ANSWER;
 	} else if (status == REPATH_PEER_BUSY && conn->hello_tries < BUSY_TRIES) {

@@ -31,19 +31,6 @@ struct known {
 /* Protected by repath_conn_mutex. */
 static LIST_HEAD(knowns);
 
-static bool has_gid(const struct repath_addr *addr)
-{
-	return memchr_inv(&addr->dgid, 0, sizeof(addr->dgid));
-}
-
-/* An address with a GID is its GID; without, its LID. */
-static bool same_place(const struct repath_addr *a, const struct repath_addr *b)
-{
-	if (has_gid(a) || has_gid(b))
-		return !memcmp(&a->dgid, &b->dgid, sizeof(a->dgid));
-	return a->dlid == b->dlid;
-}
-
 static void drop(struct known *known)
 {
 	list_del(&known->node);
@@ -75,8 +62,8 @@ void repath_known_moved(struct repath_proc *proc, u64 cookie, const struct repat
 			continue;
 		if (known->cookie == cookie) {
 			known->to = *to;
-			have |= same_place(&known->from, from);
-			if (same_place(&known->from, to)) {
+			have |= repath_addr_is_same_place(&known->from, from);
+			if (repath_addr_is_same_place(&known->from, to)) {
 				drop(known);
 				continue;
 			}
@@ -85,7 +72,7 @@ void repath_known_moved(struct repath_proc *proc, u64 cookie, const struct repat
 		if (!oldest)
 			oldest = known;
 	}
-	if (have || same_place(from, to))
+	if (have || repath_addr_is_same_place(from, to))
 		return;
 	if (count >= REPATH_KNOWN_MAX)
 		drop(oldest);
@@ -120,7 +107,7 @@ u32 repath_known_find(struct repath_proc *proc, const struct repath_addr *at,
 	list_for_each_entry_reverse(known, &knowns, node) {
 		if (n == max)
 			break;
-		if (known->proc != proc || !same_place(&known->from, at))
+		if (known->proc != proc || !repath_addr_is_same_place(&known->from, at))
 			continue;
 		now[n] = known->to;
 		cookies[n++] = known->cookie;

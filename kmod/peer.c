@@ -21,6 +21,7 @@
 #include "peer.h"
 #include "peer_wire.h"
 #include "proc.h"
+#include "silent.h"
 #include "track.h"
 
 /* What a process's messages under way may take of memory, and what each takes besides itself. */
@@ -489,6 +490,7 @@ static u8 receive_locked(struct repath_proc *proc, u8 type, const struct repath_
 		return wire->form == cpu_to_be32(REPATH_WIRE_PACKED) ? REPATH_PEER_UNPROVEN :
 								       REPATH_PEER_BAD_TOKEN;
 
+	repath_silent_forget(wire->src_gid);
 	known = n;
 	if (goes_on(type))
 		n = say_what_is_gone(recs, n);

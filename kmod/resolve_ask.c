@@ -39,6 +39,24 @@ static unsigned int again_open;
 
 /* --- what came of it --- */
 
+static int leads_to(struct repath_conn *conn, void *arg)
+{
+	const struct repath_asked *a = arg;
+
+	return conn->state == REPATH_CONN_READY && conn->dev == a->question->dev &&
+	       repath_addr_is_same_place(&conn->addr, &a->addr);
+}
+
+/*
+ * No module listens there, but one did, since there are connections to that place by it: it is being loaded anew,
+ * and who is there may have moved.
+ */
+static bool is_loaded_anew(struct repath_asked *a)
+{
+	return a->err == -ENOPROTOOPT && !repath_silent_is_absent(a->question->dev, &a->addr) &&
+	       repath_conn_for_each(leads_to, a);
+}
+
 /*
  * Which of the answers holds; NULL with *@err: none. Where nobody answers at the address there is no
  * module, so nobody there has moved: the number is what it says.
@@ -49,6 +67,13 @@ static struct repath_asked *weigh(struct repath_question *q, int *err)
 	bool silent = q->asked[0].err, taken = false;
 
 	*err = 0;
+	/* A datagram is lost at most. Who is connected is it for good. */
+	if (!q->token && q->asked[0].err == -ENOMEM)
+		*err = ENOMEM;	/* it was not even asked */
+	if (!q->token && is_loaded_anew(&q->asked[0]))
+		*err = EAGAIN;
+	if (*err)
+		return NULL;
 	for (a = q->asked; a < q->asked + q->nasked; a++) {
 		if (a->err)
 			continue;
@@ -193,15 +218,18 @@ static void answered(void *arg, int err, u8 status)
 	struct repath_asked *a = arg;
 
 	mutex_lock(&repath_conn_mutex);
-	if (!err && !is_understood(status)) {
+	if (err == -EBADMSG || (!err && !is_understood(status))) {
 		if (asked_again(a))
 			goto unlock;
-		err = -EPROTO;	/* not a word of a module that can answer this */
+		/* Not a word of a module that can answer this. */
+		err = err ?: -EPROTO;
 	}
 	a->err = err;
 	a->status = status;
-	if (err && err != -EPROTO)
-		repath_silent_add(a->question->dev, &a->addr);
+	if (err)
+		repath_silent_add(a->question->dev, &a->addr, err);
+	else
+		repath_silent_answered(a->question->dev, &a->addr);
 	if (!--a->question->open)
 		conclude(a->question);
 unlock:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Ports that did not answer a moment ago. */
+/* Ports that did not answer a moment ago, and ports at which no module listens. */
 #include <linux/jiffies.h>
 #include <linux/string.h>
 
@@ -8,19 +8,24 @@
 
 #define SILENT_MAX	64
 #define SILENT_AGE	(5 * HZ)
+#define ABSENT_AGE	(10 * HZ)	/* a module is loaded anew in less; a shim asks for longer */
 
 /**
- * struct silent - a port that did not answer
+ * struct silent - a port
  * @dev: own device; compared only
- * @port: own port
- * @gid: the port
- * @at: jiffies
+ * @addr: the port
+ * @silent: nothing came back
+ * @absent: the host is there, and no module
+ * @silent_at: jiffies, the last time
+ * @absent_since: jiffies, the first time
  */
 struct silent {
 	const struct repath_device *dev;
-	u32 port;
-	union ib_gid gid;
-	unsigned long at;
+	struct repath_addr addr;
+	bool silent;
+	bool absent;
+	unsigned long silent_at;
+	unsigned long absent_since;
 };
 
 /* Protected by repath_conn_mutex. */
@@ -31,9 +36,10 @@ static struct silent *find(const struct repath_device *dev, const struct repath_
 {
 	struct silent *s;
 
+	lockdep_assert_held(&repath_conn_mutex);
 	for (s = silents; s < silents + SILENT_MAX; s++)
-		if (s->dev && s->dev == dev && s->port == addr->port &&
-		    !memcmp(&s->gid, &addr->dgid, sizeof(s->gid)))
+		if (s->dev && s->dev == dev && s->addr.port == addr->port &&
+		    repath_addr_is_same_place(&s->addr, addr))
 			return s;
 	return NULL;
 }
@@ -47,30 +53,58 @@ bool repath_silent_is(const struct repath_device *dev, const struct repath_addr 
 {
 	struct silent *s = find(dev, addr);
 
-	lockdep_assert_held(&repath_conn_mutex);
-	return s && time_before(jiffies, s->at + SILENT_AGE);
+	return s && s->silent && time_before(jiffies, s->silent_at + SILENT_AGE);
 }
 
 /**
- * repath_silent_add - a port does not answer
+ * repath_silent_is_absent - has no module been at a port for longer than it takes to load it anew?
  * @dev: own device
  * @addr: the port
  */
-void repath_silent_add(const struct repath_device *dev, const struct repath_addr *addr)
+bool repath_silent_is_absent(const struct repath_device *dev, const struct repath_addr *addr)
 {
 	struct silent *s = find(dev, addr);
 
-	lockdep_assert_held(&repath_conn_mutex);
-	/* Ports that are known by LID alone all look alike. */
-	if (!memchr_inv(&addr->dgid, 0, sizeof(addr->dgid)))
+	return s && s->absent && time_after_eq(jiffies, s->absent_since + ABSENT_AGE);
+}
+
+/**
+ * repath_silent_add - a port has not answered
+ * @dev: own device
+ * @addr: the port
+ * @err: negative errno: why, as far as is known; what says nothing of the port is not kept
+ */
+void repath_silent_add(const struct repath_device *dev, const struct repath_addr *addr, int err)
+{
+	bool silent = (err == -ETIMEDOUT || err == -EHOSTUNREACH) && repath_addr_has_gid(addr);
+	struct silent *s = find(dev, addr);
+
+	if (!silent && err != -ENOPROTOOPT)
 		return;
 	if (!s) {
 		s = &silents[silent_next++ % SILENT_MAX];
-		s->dev = dev;
-		s->port = addr->port;
-		s->gid = addr->dgid;
+		*s = (struct silent){ .dev = dev, .addr = *addr };
 	}
-	s->at = jiffies;
+	if (silent) {
+		s->silent = true;
+		s->silent_at = jiffies;
+	} else if (!s->absent) {
+		s->absent = true;
+		s->absent_since = jiffies;
+	}
+}
+
+/**
+ * repath_silent_answered - a port has answered
+ * @dev: own device
+ * @addr: the port
+ */
+void repath_silent_answered(const struct repath_device *dev, const struct repath_addr *addr)
+{
+	struct silent *s = find(dev, addr);
+
+	if (s)
+		s->dev = NULL;
 }
 
 /**
@@ -83,7 +117,7 @@ void repath_silent_forget(const u8 gid[16])
 
 	lockdep_assert_held(&repath_conn_mutex);
 	for (s = silents; s < silents + SILENT_MAX; s++)
-		if (!memcmp(&s->gid, gid, sizeof(s->gid)))
+		if (!memcmp(&s->addr.dgid, gid, sizeof(s->addr.dgid)))
 			s->dev = NULL;
 }
 

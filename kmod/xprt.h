@@ -7,6 +7,7 @@
 #define REPATH_XPRT_H
 
 #include <linux/if_ether.h>
+#include <linux/string.h>
 #include <rdma/ib_verbs.h>
 
 struct repath_device;
@@ -36,6 +37,20 @@ struct repath_addr {
 	u8 dmac[ETH_ALEN];
 	bool has_dmac;
 };
+
+static inline bool repath_addr_has_gid(const struct repath_addr *addr)
+{
+	return memchr_inv(&addr->dgid, 0, sizeof(addr->dgid));
+}
+
+/* An address with a GID is its GID; without, its LID. */
+static inline bool repath_addr_is_same_place(const struct repath_addr *a,
+					     const struct repath_addr *b)
+{
+	if (repath_addr_has_gid(a) || repath_addr_has_gid(b))
+		return !memcmp(&a->dgid, &b->dgid, sizeof(a->dgid));
+	return a->dlid == b->dlid;
+}
 
 /**
  * typedef repath_xprt_done_fn - a message has been answered, or has failed

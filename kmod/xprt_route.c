@@ -27,11 +27,6 @@ void repath_route_begin(struct repath_route *route, const struct repath_addr *ad
 	route->addr = *addr;
 }
 
-static bool has_gid(const struct repath_addr *addr)
-{
-	return memchr_inv(addr->dgid.raw, 0, sizeof(addr->dgid.raw));
-}
-
 static void resolved(int status, struct sockaddr *src, struct rdma_dev_addr *dev_addr, void *context)
 {
 	struct repath_route *route = context;
@@ -103,13 +98,14 @@ int repath_route_find(struct repath_route *route, struct ib_device *ibdev,
 	if (!route->sgid_attr) {
 		const struct ib_gid_attr *attr;
 
-		attr = rdma_get_gid_attr(ibdev, addr->port, has_gid(addr) ? addr->sgid_index : 0);
+		attr = rdma_get_gid_attr(ibdev, addr->port,
+					 repath_addr_has_gid(addr) ? addr->sgid_index : 0);
 		if (IS_ERR(attr))
 			return PTR_ERR(attr);
 		route->sgid_attr = attr;
 	}
 	if (rdma_protocol_roce(ibdev, addr->port) && !addr->has_dmac) {
-		if (!has_gid(addr))
+		if (!repath_addr_has_gid(addr))
 			return -EHOSTUNREACH;
 		if (route->sgid_attr->gid_type == IB_GID_TYPE_ROCE &&
 		    rdma_link_local_addr((struct in6_addr *)addr->dgid.raw))
@@ -152,7 +148,7 @@ void repath_route_path(const struct repath_route *route, u32 slid, struct sa_pat
 		return;
 	}
 	path->rec_type = SA_PATH_REC_TYPE_IB;
-	path->hop_limit = has_gid(addr) ? max_t(u8, addr->hop_limit, 1) : 0;
+	path->hop_limit = repath_addr_has_gid(addr) ? max_t(u8, addr->hop_limit, 1) : 0;
 	sa_path_set_dlid(path, addr->dlid);
 	sa_path_set_slid(path, slid);
 }

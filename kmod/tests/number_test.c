@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 27 */
-/* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../silent.o ../watch.o ../stat.o */
+/* kunit-cases: 29 */
+/* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../watch.o ../stat.o */
 /*
  * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
  * The carrier is a fake: what is sent is kept, and answered by the case.
@@ -26,6 +26,19 @@
 #include "fake_ibdev.h"
 #include "fuzz.h"
 #include "proc_fakes.h"
+
+/* What silent.c takes for now. */
+static unsigned long skew;
+
+static unsigned long now(void)
+{
+	return jiffies + skew;
+}
+
+#undef jiffies
+#define jiffies now()
+#include "../silent.c"
+#undef jiffies
 
 #define MINE	0xc001ULL	/* cookies */
 #define OTHER	0xc002ULL
@@ -211,6 +224,11 @@ void repath_qp_unfollow(void)
 
 void repath_qp_release(struct kref *kref)
 {
+}
+
+int repath_conn_for_each(int (*fn)(struct repath_conn *conn, void *arg), void *arg)
+{
+	return fake.conn ? fn(fake.conn, arg) : 0;
 }
 
 struct repath_conn *repath_conn_by_qp(struct repath_device *dev, u32 qpn)
@@ -655,6 +673,73 @@ static void resolve_silent(struct kunit *test)
 	expect_told(test, 0, 18, 5);
 }
 
+/*
+ * The host is there, its module is not, and was a moment ago: nobody is connected to where somebody may not be any
+ * more, unless it stays so. A host without a module is not waited for.
+ */
+static void resolve_loaded_anew(struct kunit *test)
+{
+	const u8 host[16] = { 0xfe, [15] = 5 };
+	struct ctx *c = of(test);
+
+	c->conn.dev = &c->dev;
+	c->conn.state = REPATH_CONN_NO_ANSWER;
+	c->conn.addr = (struct repath_addr){ .dgid.raw = { 0xfe, [15] = 5 }, .port = 1 };
+	fake.conn = &c->conn;
+	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_RC, 17, 5), 0);
+	answer(0, -ENOPROTOOPT, 0, 0, 0, 0);
+	expect_told(test, 0, 17, 5);
+	mutex_lock(&repath_conn_mutex);
+	repath_silent_forget(host);
+	mutex_unlock(&repath_conn_mutex);
+
+	c->conn.state = REPATH_CONN_READY;
+	KUNIT_EXPECT_EQ(test, request(test, 2, IB_QPT_RC, 17, 6), 0);
+	answer(1, -ENOPROTOOPT, 0, 0, 0, 0);
+	expect_told(test, 0, 17, 6);
+	KUNIT_EXPECT_EQ(test, request(test, 3, IB_QPT_RC, 17, 5), 0);
+	answer(2, -ENOPROTOOPT, 0, 0, 0, 0);
+	expect_told(test, EAGAIN, 0, 0);
+	skew += 9 * HZ;
+	KUNIT_EXPECT_EQ(test, request(test, 4, IB_QPT_RC, 17, 5), 0);
+	answer(3, -ENOPROTOOPT, 0, 0, 0, 0);
+	expect_told(test, EAGAIN, 0, 0);
+	/* It is back, and goes again. */
+	KUNIT_EXPECT_EQ(test, request(test, 5, IB_QPT_RC, 17, 5), 0);
+	answer(4, 0, REPATH_PEER_OK, 1, 99, REPATH_RESOLVED_MOVED);
+	expect_told(test, 0, 99, 5);
+	skew += 9 * HZ;
+	KUNIT_EXPECT_EQ(test, request(test, 6, IB_QPT_RC, 17, 5), 0);
+	answer(5, -ENOPROTOOPT, 0, 0, 0, 0);
+	expect_told(test, EAGAIN, 0, 0);
+	skew += 10 * HZ;
+	KUNIT_EXPECT_EQ(test, request(test, 7, IB_QPT_RC, 17, 5), 0);
+	answer(6, -ENOPROTOOPT, 0, 0, 0, 0);
+	expect_told(test, 0, 17, 5);
+}
+
+/* What says nothing of the host: an answer that was damaged, and this end's own trouble. */
+static void resolve_own_trouble(struct kunit *test)
+{
+	int i;
+
+	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_RC, 17, 5), 0);
+	for (i = 0; i < 2; i++) {
+		answer(i, -EBADMSG, 0, 0, 0, 0);
+		KUNIT_EXPECT_EQ(test, fake.told, 0);
+	}
+	answer(2, 0, REPATH_PEER_OK, 1, 99, REPATH_RESOLVED_MOVED);
+	expect_told(test, 0, 99, 5);
+	KUNIT_EXPECT_EQ(test, request(test, 2, IB_QPT_RC, 17, 5), 0);
+	answer(3, -ENOMEM, 0, 0, 0, 0);
+	expect_told(test, ENOMEM, 0, 0);
+	/* It is asked all the same. */
+	KUNIT_EXPECT_EQ(test, request(test, 3, IB_QPT_RC, 17, 5), 0);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 5);
+	answer(4, 0, REPATH_PEER_OK, 1, 99, 0);
+	expect_told(test, 0, 99, 5);
+}
+
 static void moved_from(u64 cookie, u8 from, u8 to)
 {
 	struct repath_addr a = { .port = 1 }, b = { .port = 1 };
@@ -833,15 +918,16 @@ static bool sent_until(int n)
 static void resolve_ud_no_answer(struct kunit *test)
 {
 	static const int errs[] = { -ENOPROTOOPT, -EBADMSG, -ENOMEM };
-	int i;
+	int i, k, n = 0;
 
 	for (i = 0; i < ARRAY_SIZE(errs); i++) {
 		KUNIT_EXPECT_EQ(test, request(test, i + 1, IB_QPT_UD, 17, 5 + i), 0);
-		answer(2 * i, errs[i], 0, 0, 0, 0);
+		for (k = 0; k < (errs[i] == -EBADMSG ? 3 : 1); k++)
+			answer(n++, errs[i], 0, 0, 0, 0);
 		expect_told(test, 0, 17, 5 + i);
 		fake.told = 0;
-		KUNIT_ASSERT_TRUE(test, sent_until(2 * i + 2));
-		answer(2 * i + 1, 0, REPATH_PEER_OK, 1, 99, 0);
+		KUNIT_ASSERT_TRUE(test, sent_until(n + 1));
+		answer(n++, 0, REPATH_PEER_OK, 1, 99, 0);
 		expect_told(test, 0, 99, 5 + i);
 	}
 }
@@ -1230,6 +1316,8 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(number_malformed),
 	KUNIT_CASE(resolve_plain),
 	KUNIT_CASE(resolve_silent),
+	KUNIT_CASE(resolve_loaded_anew),
+	KUNIT_CASE(resolve_own_trouble),
 	KUNIT_CASE(resolve_known),
 	KUNIT_CASE(resolve_known_back),
 	KUNIT_CASE(resolve_leaves),
