@@ -480,7 +480,11 @@ bool rp_conn_finish(struct rp_conn *c)
 {
 	if (!c->moving || !c->connected || !c->informed || !c->peer_connected)
 		return false;
-	rp_drain_settle(c);
+	if (!rp_drain_settle(c)) {
+		c->due |= 1u << REPATH_MSG_GONE;
+		rp_conn_kill(c);
+		return true;
+	}
 	rp_alternate_again(c);
 	rp_qp_open_gate(c->qp);
 	c->due &= 1u << REPATH_MSG_CONNECTED | 1u << REPATH_MSG_INFO;

@@ -272,7 +272,12 @@ bool rp_drain_may_mark(const struct rp_qp *qp);	/* Has its CQ room for another o
 bool rp_drain_flush(struct rp_conn *c);		/* stuck work taken back; true when done */
 /* Its owner keeps it in SQD, and the device has ended what it had begun. */
 bool rp_qp_held_back(const struct rp_qp *qp);
-void rp_drain_settle(struct rp_conn *c);
+/*
+ * The peer has consumed more messages than we saw acknowledged: they, and what was posted before them, have been
+ * executed. false: what of that had an answer has lost it, so that it can neither be completed nor done again; what is
+ * in front of it is settled.
+ */
+bool rp_drain_settle(struct rp_conn *c);
 /* Completes everything that is kept: the first send with @first, the rest as flushed. */
 void rp_drain_fail_all(struct rp_qp *qp, enum ibv_wc_status first);
 

@@ -39,6 +39,12 @@ static bool is_atomic(const struct ibv_send_wr *wr)
 	       wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+/* What it brings is nowhere but in the answer. */
+static bool has_answer(const struct ibv_send_wr *wr)
+{
+	return wr->opcode == IBV_WR_RDMA_READ || is_atomic(wr);
+}
+
 /* What a lost answer takes, and as much again (IBA 1.2.1 vol 1, 9.7.6.1.3: 4.096 us * 2^timeout). */
 static uint64_t repeated_after(const struct rp_qp *qp)
 {
@@ -258,43 +264,56 @@ static uint64_t sends_done(const struct rp_qp *qp)
 	return retired ? rp_ring_slot(&qp->sq, retired - 1)->sends : 0;
 }
 
-/*
- * The peer has consumed more messages than we saw acknowledged: they, and what was posted before
- * them, have been executed.
- */
-void rp_drain_settle(struct rp_conn *c)
+/* Settles those from the first one that is not retired to @end, which is not. Caller holds the locks. */
+static void settle_to(struct rp_qp *qp, uint64_t end)
+{
+	uint64_t i = atomic_load(&qp->sq.retired);
+
+	if (i == end)
+		return;
+	if (rp_counters)
+		rp_counters->settled += end - i;
+	rp_log(RP_LOG_INFO, "QP 0x%x: %llu requests settled by the peer's count", qp->qp.qp_num,
+	       (unsigned long long)(end - i));
+	for (; i < end; i++)
+		rp_qp_settle_send(qp, i, IBV_WC_SUCCESS);
+	if (qp->sq.submitted < end)
+		qp->sq.submitted = end;
+	rp_cq_soft_notify(send_cq(qp), false);
+}
+
+bool rp_drain_settle(struct rp_conn *c)
 {
 	struct rp_qp *qp = c->qp;
 	struct rp_cq *cq = send_cq(qp);
-	uint64_t i, last = 0, done = sends_done(qp);
-	bool any = false;
+	uint64_t i, end, unanswered;
+	bool all;
 
-	if (c->peer_count <= done)
-		return;
+	if (c->peer_count <= sends_done(qp))
+		return true;
 	rp_lock(&cq->lock);
 	rp_lock(&qp->lock);
-	for (i = atomic_load(&qp->sq.retired); i < qp->sq.head; i++) {
-		if (rp_ring_slot(&qp->sq, i)->sends > c->peer_count)
+	end = atomic_load(&qp->sq.retired);
+	unanswered = qp->sq.head;
+	for (i = end; i < qp->sq.head; i++) {
+		const struct rp_slot *s = rp_ring_slot(&qp->sq, i);
+
+		if (s->sends > c->peer_count)
 			break;
-		if (rp_consumes_receive(rp_ring_slot(&qp->sq, i)->send.opcode)) {
-			last = i;
-			any = true;
-		}
+		if (rp_consumes_receive(s->send.opcode))
+			end = i + 1;
+		else if (has_answer(&s->send) && i < unanswered)
+			unanswered = i;
 	}
-	if (any) {
-		i = atomic_load(&qp->sq.retired);
-		if (rp_counters)
-			rp_counters->settled += last - i + 1;
-		rp_log(RP_LOG_INFO, "QP 0x%x: %llu requests settled by the peer's count",
-		       qp->qp.qp_num, (unsigned long long)(last - i + 1));
-		for (; i <= last; i++)
-			rp_qp_settle_send(qp, i, IBV_WC_SUCCESS);
-		if (qp->sq.submitted < i)
-			qp->sq.submitted = i;
-		rp_cq_soft_notify(cq, false);
-	}
+	all = end <= unanswered;
+	settle_to(qp, all ? end : unanswered);
 	rp_unlock(&qp->lock);
 	rp_unlock(&cq->lock);
+	if (!all)
+		rp_log(RP_LOG_ERR,
+		       "QP 0x%x: the peer has done what came behind a READ or an atomic, whose answer was lost",
+		       qp->qp.qp_num);
+	return all;
 }
 
 void rp_drain_fail_all(struct rp_qp *qp, enum ibv_wc_status first)

@@ -97,6 +97,39 @@ static void lost_answers(const char *dev)
 }
 
 /*
+ * The peer has had what is behind a READ, or an atomic, and its answer does not come: nobody is told that the data are
+ * there, and it is not done again, when they may be others.
+ */
+static void lost_data(const char *dev, enum ibv_wr_opcode opcode)
+{
+	struct end e[2];
+	int i;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	for (i = 0; i < 2; i++)
+		CHECK_EQ(post_recv(&e[1], 100 + i, 1024 * i, 64), 0);
+	mock_lose_answers(true);
+	for (i = 0; i < 4; i++)
+		CHECK_EQ(post(&e[0], &e[1], i == 1 ? opcode : IBV_WR_SEND, i, IBV_SEND_SIGNALED,
+			      i == 1 ? 2048 : 64 * i, i == 1 ? 8 : 64), 0);
+	for (i = 0; i < 2; i++)
+		expect(&e[1], 100 + i, IBV_WC_SUCCESS);
+	expect_none(&e[0], 10);
+	move_away(dev);
+	mock_lose_answers(false);
+	move_back(dev);
+	expect(&e[0], 0, IBV_WC_SUCCESS);
+	expect(&e[0], 1, IBV_WC_RETRY_EXC_ERR);
+	for (i = 2; i < 4; i++)
+		expect(&e[0], i, IBV_WC_WR_FLUSH_ERR);
+	/* The other end finds out as well. */
+	CHECK_EQ(post(&e[1], &e[0], IBV_WR_SEND, 5, IBV_SEND_SIGNALED, 0, 64), 0);
+	expect(&e[1], 5, IBV_WC_RETRY_EXC_ERR);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+/*
  * Answers of executed requests that are lost: they come when they are asked for again, which is
  * waited for. Who would not, and do the addition again after the move, has done it twice.
  */
@@ -184,6 +217,8 @@ int main(void)
 	out_of_patience("mock1");
 	lost_answers("mock0");
 	lost_answers("mock1");
+	lost_data("mock0", IBV_WR_RDMA_READ);
+	lost_data("mock1", IBV_WR_ATOMIC_FETCH_AND_ADD);
 	late_answers("mock0");
 	late_answers("mock1");
 	go(&(struct pair_how){ 0 }, &(struct traffic_how){ .seed = 1 }, 1, "mock0");
