@@ -173,6 +173,7 @@ static void conn_row(const struct rp_ctl_conn *row, void *arg)
 {
 	struct qp_index *ix = arg;
 	uint64_t key = qp_key(row->dev_index, row->qpn);
+	uint16_t round = 0, heard = 0;
 	struct rp_qp *qp;
 	struct rp_conn *c;
 	void *hit;
@@ -183,7 +184,10 @@ static void conn_row(const struct rp_ctl_conn *row, void *arg)
 	qp = ((__typeof__(ix->rows))hit)->qp;
 	c = qp->conn;
 	if (c && c->id != row->conn_id) {
-		rp_conn_forget(c);	/* connected to somebody else since */
+		/* The module has been loaded anew; RESET ends a connection. The other end counts on. */
+		round = c->round;
+		heard = rp_round_heard(c);
+		rp_conn_forget(c);
 		c = NULL;
 	}
 	if (!c) {
@@ -196,6 +200,8 @@ static void conn_row(const struct rp_ctl_conn *row, void *arg)
 			return;
 		}
 		c->id = row->conn_id;
+		c->round = round;
+		c->peer_round = c->peer_over = heard;
 		c->qp = qp;
 		c->ctx = rp_qp_context(qp);
 		c->next_hashed = *hash_row(c->id);

@@ -44,6 +44,7 @@ static struct {
 	bool all_away;		/* others may know queue pairs by any number, and are away */
 	_Atomic uint32_t first_id;	/* processes have the numbers that follow */
 	_Atomic uint32_t unready_qpn;	/* whose peer can not be moved with */
+	_Atomic uint32_t anew;		/* a queue pair of a host whose module has been loaded anew */
 	_Atomic int unready;
 	int refuse;		/* what the next connection is refused with */
 	struct {
@@ -180,7 +181,7 @@ static uint32_t ctx_id(struct rp_context *want)
 
 static uint32_t conn_id(struct rp_qp *qp)
 {
-	return qp->qp.qp_num + 1000000;
+	return qp->qp.qp_num + (qp->qp.qp_num == fake.anew ? 5000000 : 1000000);
 }
 
 /* Also one that is being destroyed and says so. */
@@ -954,6 +955,12 @@ static void refresh(void *arg)
 
 void fake_renumber(void)
 {
+	rp_ctl_call(refresh, NULL);
+}
+
+void fake_load_anew(uint32_t qpn)
+{
+	fake.anew = qpn;
 	rp_ctl_call(refresh, NULL);
 }
 

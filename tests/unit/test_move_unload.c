@@ -71,9 +71,33 @@ static void go(bool told)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/* Two ends have moved before, and the module of one of them is loaded anew: they move as before. */
+static void anew(int end)
+{
+	struct end e[2];
+	int i;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	for (i = 0; i < 6; i++) {
+		if (i == 3)
+			fake_load_anew(e[end].qp->qp_num);
+		move_away(i % 2 ? "mock1" : "mock0");
+		move_back(i % 2 ? "mock1" : "mock0");
+		CHECK_EQ(post_recv(&e[1], 10, 0, 8), 0);
+		CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, 1, IBV_SEND_SIGNALED, 0, 8), 0);
+		expect(&e[1], 10, IBV_WC_SUCCESS);
+		expect(&e[0], 1, IBV_WC_SUCCESS);
+	}
+	CHECK_EQ(fake_settled(), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
-	alarm(60);
+	alarm(100);
+	anew(0);
+	anew(1);
 	go(false);
 	go(true);
 	return 0;
