@@ -22,9 +22,10 @@
 #define WORDS	32
 
 static const char usage[] =
-"usage: rails -d DEVICE... [-p PORT] [HOST]\n"
+"usage: rails -d DEVICE... [-p PORT] [-w MS] [HOST]\n"
 "  -d NAME   a device; once for each rail, in the same order at both ends\n"
 "  -p N      TCP port of the out-of-band connection (18650)\n"
+"  -w MS     wait so long between two rounds of posting and polling (2 if there was nothing to do, else 0)\n"
 "Runs until SIGTERM at the client. A line of JSON twice a second. SIGUSR1: registers memory on the\n"
 "first device, and frees it. Exit status: 0 all was right, 1 something was not, 2 could not run.\n";
 
@@ -180,7 +181,7 @@ static double seconds(void)
 	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-static void run(struct rail *rails, unsigned int n, int oob)
+static void run(struct rail *rails, unsigned int n, int oob, unsigned int wait_ms)
 {
 	double last = 0, ending = 0;
 	uint64_t theirs[RAILS];
@@ -229,8 +230,8 @@ static void run(struct rail *rails, unsigned int n, int oob)
 				rails[i].received == theirs[i];
 		if (ending && seconds() - ending > 60)
 			fail(0, "messages at the end", rails[0].received, theirs[0]);
-		if (quiet)
-			usleep(2000);
+		if (quiet || wait_ms)
+			usleep((wait_ms ? wait_ms : 2) * 1000);
 	}
 }
 
@@ -239,17 +240,19 @@ int main(int argc, char **argv)
 	struct sigaction act = { .sa_handler = on_signal };
 	struct rail rails[RAILS] = { 0 };
 	const char *devices[RAILS];
-	unsigned int i, n = 0;
+	unsigned int i, n = 0, wait_ms = 0;
 	int o, oob, port = 18650;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	sigaction(SIGTERM, &act, NULL);
 	sigaction(SIGUSR1, &act, NULL);
-	while ((o = getopt(argc, argv, "d:p:h")) >= 0) {
+	while ((o = getopt(argc, argv, "d:p:w:h")) >= 0) {
 		if (o == 'd' && n < RAILS)
 			devices[n++] = optarg;
 		else if (o == 'p')
 			port = atoi(optarg);
+		else if (o == 'w')
+			wait_ms = atoi(optarg);
 		else
 			errx(o == 'h' ? 0 : 2, "%s", usage);
 	}
@@ -260,7 +263,7 @@ int main(int argc, char **argv)
 		rail_open(&rails[i], devices[i]);
 	for (i = 0; i < n; i++)
 		rail_connect(&rails[i], oob);
-	run(rails, n, oob);
+	run(rails, n, oob, wait_ms);
 	for (i = 0; i < n; i++) {
 		if (ibv_destroy_qp(rails[i].qp) || ibv_destroy_cq(rails[i].cq) ||
 		    ibv_dereg_mr(rails[i].mr) || ibv_dealloc_pd(rails[i].pd) ||

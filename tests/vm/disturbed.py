@@ -1,204 +1,46 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """A man in the middle loses, doubles, delays, reorders, alters, forges and cuts each message of the
-modules, one kind at a time, at the stage of a move at which it is sent: every move succeeds, and all
-data are right. What comes of each is a column in docs/message-faults.md, which the tests write.
+modules, one kind at a time, at each stage at which it is sent: every move succeeds, and all data are
+right. What comes of each is a column in docs/message-faults.md, which the tests write.
 
     def test(bed):
         disturb(bed, "guests-lost", ["lost", "answer lost"])
+
+LONG=1: at all stages, those of disturbed_stages.py too, three minutes a fault. FAULTS=lost,doubled: by these only.
 """
 
 import collections
+import os
 import re
 import time
 
+import disturbed_stages
 import faults_doc
-from move import SHIM, moving, repath
-from relay import STRANGER, Relay
+from bed import Skip
+from cells import MOVING, Cells, give_up, push_key
+from datagrams import Words
+from move import LONG, SHIM, moving
+from relay import Relay
 from test_move_one_of_two import wait_more as wait_rails
 from traffic import Pair, json_lines
 from trouble import OPTIONS, Case, start, wait_final
 
-MOVING = ("PREPARE", "PREPARED", "GATE", "READY", "INFO", "CONNECTED")
-KINDS = ("HELLO", *MOVING, "DRAINED", "ABORT", "ABORTED", "KEYS", "KEYS_ACK", "GONE")
-TIMES = 2           # how many frames of a kind are disturbed
-REC_AT = 48         # of the first record in a message: its tokens
+STAGES = (
+    ("HELLO", "a pair connects"),
+    *((kind, "move") for kind in (*MOVING, "DRAINED")),
+    ("ABORT", "given up while queues empty"), ("ABORTED", "given up while queues empty"),
+    ("KEYS", "memory registered after a move"), ("KEYS_ACK", "memory registered after a move"),
+    ("GONE", "killed suspended"),
+    ("RESOLVE", "connecting to one that has moved"), ("RESOLVE", "the first datagram"),
+    ("MOVED", "move"))
 STUCK_DEPTH = 8
-
-
-class Fault:
-    """Disturbs the first frames of one kind of message; hits: how many."""
-
-    def __init__(self, kind):
-        self.kind = kind
-        self.hits = collections.Counter()
-        self.kept = []
-
-    def __call__(self, relay, mad):
-        if mad.type != self.kind or self.hits[mad.answer] >= TIMES:
-            return True
-        if mad.answer != self.answers:
-            return True
-        self.hits[mad.answer] += 1
-        return self.disturb(relay, mad)
-
-    answers = False
-
-    def disturb(self, relay, mad):
-        raise NotImplementedError
-
-
-class Lost(Fault):
-    """It does not arrive; the CM repeats it."""
-
-    def disturb(self, relay, mad):
-        return False
-
-
-class AnswerLost(Fault):
-    """It arrives, but its answer does not."""
-    answers = True
-
-    def disturb(self, relay, mad):
-        return False
-
-
-class Doubled(Fault):
-    """It arrives twice, and once more as another message."""
-
-    def disturb(self, relay, mad):
-        relay.send(mad)
-        relay.send(mad.copy(msg_id=relay.fresh(), cm=relay.fresh()), 0.05)
-        return True
-
-
-class Delayed(Fault):
-    """It arrives when the CM has repeated it already."""
-
-    def disturb(self, relay, mad):
-        relay.send(mad, 0.4)
-        return False
-
-
-class Reordered(Fault):
-    """It comes again as another message, after those that follow it."""
-
-    def disturb(self, relay, mad):
-        relay.send(mad.copy(msg_id=relay.fresh(), cm=relay.fresh()), 0.3)
-        return True
-
-
-class Altered(Fault):
-    """Its tokens are damaged on the way; HELLO's of one of two connections, as each end says it."""
-
-    def __init__(self, kind):
-        super().__init__(kind)
-        self.connection = None
-
-    def __call__(self, relay, mad):
-        if mad.type == self.kind == "HELLO" and not mad.answer:
-            ends = {mad.data[16:20], mad.data[20:24]}
-            self.connection = self.connection or ends
-            if ends != self.connection:
-                return True
-        return super().__call__(relay, mad)
-
-    def disturb(self, relay, mad):
-        at = 24 if mad.type == "HELLO" else REC_AT
-        relay.send(mad.copy(flip=range(at, at + 4)))
-        return False
-
-
-class Forged(Fault):
-    """A stranger has seen it, and says it from another address, with other tokens, before it."""
-
-    def disturb(self, relay, mad):
-        at = 24 if mad.type == "HELLO" else REC_AT
-        for flip in ((), range(at, at + 16)):
-            relay.send(mad.copy(msg_id=relay.fresh(), cm=relay.fresh(), source=STRANGER, flip=flip))
-        relay.send(mad, 0.02)
-        return False
-
-
-class Truncated(Fault):
-    """It says to be shorter than it is, in the middle of a record; then it comes as it was."""
-
-    def disturb(self, relay, mad):
-        for total in (mad.total - 8, 20, 1):
-            relay.send(mad.copy(msg_id=relay.fresh(), cm=relay.fresh(), total=max(1, total)))
-        return True
-
-
-class OtherVersion(Fault):
-    """It is of another version of the protocol."""
-
-    def disturb(self, relay, mad):
-        relay.send(mad.copy(version=7))
-        return False
-
-
-FAULTS = collections.OrderedDict([
-    ("lost", Lost), ("answer lost", AnswerLost), ("doubled", Doubled), ("delayed", Delayed),
-    ("reordered", Reordered), ("altered", Altered), ("forged", Forged), ("truncated", Truncated),
-    ("other version", OtherVersion)])
-
-
-class Cells:
-    """Runs them, and notes what came of each: {(message, fault): verdict}."""
-
-    def __init__(self, a, b, relay, mover, pair):
-        self.a, self.b, self.relay, self.mover, self.pair = a, b, relay, mover, pair
-        self.verdicts = {}
-
-    def run(self, kind, name, action):
-        fault = FAULTS[name](kind)
-        self.relay.rule = fault
-        try:
-            verdict = action()
-        finally:
-            self.relay.rule = None
-        assert fault.hits, f"{kind} {name}: no such message was seen"
-        self.verdicts[kind, name] = verdict
-        print(f"  {kind} {name}: {verdict}", flush=True)
-
-    def suspend(self):
-        status, op, text = repath(self.b, "suspend rxe0 timeout 30")
-        if status == 0:
-            return op
-        # By name, and nothing was touched: asked again it goes.
-        assert "its peer" in op["reason"], text
-        print(f"  refused at first: {op['reason']}", flush=True)
-        return self.mover.suspend(self.b)
-
-    def move(self):
-        self.mover.resume(self.b, self.suspend())
-        return "moved"
-
-
-def abort(cells, holder):
-    """A suspend that waits for a peer which stopped answering is taken back."""
-    holder.arm("stop")
-    op = start(cells.b, "suspend rxe0 timeout 30")
-    holder.wait_hit()
-    cells.b.run(f"repath abort {op} nowait")
-    holder.signal(18)
-    state, text = wait_final(cells.b, op)
-    assert state == "failed", text
-    return "taken back"
-
-
-def push_key(cells, rails):
-    """Memory that is registered after a move: the peer hears of its key before it is used."""
-    before = len(json_lines(rails[1].output(), "registered"))
-    rails[1].kill(10)
-    rails[1].wait_for(rf'(?s)("registered".*){{{before + 1}}}', 60)
-    return "key known"
 
 
 def connect_and_die(cells, name, number):
     """HELLO and GONE: a new pair connects; its mover dies suspended."""
     case = Case(cells.a, cells.b, number, "mover", "before reply none")
 
-    def connect():
+    def connect(_cells):
         case.pair.wait_running()
         # Its process, among those of the same name.
         pid = cells.b.run(f"""for p in $(pidof rcheck); do
@@ -211,15 +53,15 @@ def connect_and_die(cells, name, number):
         cells.b.wait_until(ready)
         return "connected"
 
-    def die():
+    def die(_cells):
         op = cells.suspend()
         case.signal(9)
         case.victim.wait(30, check=False)
         cells.mover.resume(cells.b, op)
         error = case.check_dead()
         return "error " + ("as the API says" if error else "missing")
-    cells.run("HELLO", name, connect)
-    cells.run("GONE", name, die)
+    cells.run("HELLO", "a pair connects", name, connect)
+    cells.run("GONE", "killed suspended", name, die)
 
 
 def replay_old(cells, frames):
@@ -243,6 +85,7 @@ def replay_old(cells, frames):
     cells.b.wait_until(f"repath -j status {op} | grep -q '\"state\":\"resumed\"'")
     inject("resumed")
     cells.pair.wait_progress(20)
+    cells.words.reach_all()
     return stages
 
 
@@ -263,17 +106,22 @@ def wait_stuck(pair, timeout=60):
         time.sleep(0.1)
 
 
-def check_drained(cells, stuck, names):
+def toggle_receives(cells):
+    for job in cells.stuck.jobs:
+        job.kill(10)
+
+
+def disturb_drained(cells, names):
     """DRAINED is said where both have work that waits for a receive."""
-    for job in stuck.jobs:
-        job.kill(10)
-    wait_stuck(stuck)
+    toggle_receives(cells)
+    wait_stuck(cells.stuck)
     for name in names:
-        cells.run("DRAINED", name, cells.move)
-    for job in stuck.jobs:
-        job.kill(10)
-    stuck.wait_progress(20)
-    stuck.finish()
+        cells.run("DRAINED", "move", name, Cells.move)
+        if LONG:
+            disturbed_stages.disturb_drained(cells, name)
+    toggle_receives(cells)
+    cells.stuck.wait_progress(20)
+    cells.stuck.finish()
 
 
 def recorded_move(cells):
@@ -285,55 +133,83 @@ def recorded_move(cells):
             frames.append(mad)
         return True
     cells.relay.rule = record
-    cells.mover.resume(cells.b, cells.mover.suspend(cells.b))
+    cells.words.reach(cells.words.given)
+    cells.move()
+    cells.words.reach_all()
     cells.relay.rule = None
-    assert {mad.type for mad in frames} >= set(MOVING), {mad.type for mad in frames}
+    wanted = {*MOVING, "RESOLVE", "MOVED"}
+    assert {mad.type for mad in frames} >= wanted, {mad.type for mad in frames}
     return frames
 
 
-def disturb(bed, section, names, replay=False):
-    """Each kind of message is disturbed by each fault of @names; @replay: and then all that was said
+def move_and_reach(cells):
+    """Who sends datagrams is told."""
+    cells.move()
+    cells.words.reach_all()
+    return "told"
+
+
+def disturb_one(cells, name, number):
+    """Each kind, by one fault."""
+    for kind in MOVING:
+        if kind == "GATE":
+            cells.pair.wait_progress(20)    # nobody says it whose queue is empty
+        cells.run(kind, "move", name, Cells.move)
+    for kind in ("ABORT", "ABORTED"):
+        cells.run(kind, "given up while queues empty", name, give_up)
+    for kind in ("KEYS", "KEYS_ACK"):
+        cells.run(kind, "memory registered after a move", name, push_key)
+    cells.run("RESOLVE", "connecting to one that has moved", name,
+              lambda cells: cells.words.connect())
+    cells.run("RESOLVE", "the first datagram", name, lambda cells: cells.words.first())
+    cells.run("MOVED", "move", name, move_and_reach)
+    cells.pair.wait_progress(20)
+    connect_and_die(cells, name, 100 + number)
+    if LONG:
+        disturbed_stages.disturb_one(cells, name, number)
+
+
+def disturb(bed, section, columns, replay=False):
+    """Each kind of message is disturbed by each fault of @columns; @replay: and then all that was said
     in a move is said again in another."""
+    names = os.environ.get("FAULTS", ",".join(columns)).split(",")
+    names = [name for name in columns if name in names]
+    if not names:
+        raise Skip("none of FAULTS")
     a, b = bed.guests("a", "b")
     relay = Relay(bed.networks)
     try:
         with moving(a, b) as mover:
-            pair = Pair(a, b, OPTIONS, "-i 0.2 --tail", env=SHIM)
-            stuck = Pair(a, b, f"-q 1 -n {STUCK_DEPTH} -s 256 -b -r 300 -m send,send_imm",
-                         "-i 0.2 --no-recv-ms 600000 --overrun", env=SHIM, port=18601)
-            rails = [a.start(f"exec env {SHIM} rails -d rxe0"),
-                     b.start(f"exec env {SHIM} rails -d rxe0 {a.mgmt_ip}")]
-            holder = Case(a, b, 90, "peer", "before msg READY")
-            for each in (pair, stuck, holder.pair):
+            cells = Cells(a, b, relay, mover)
+            cells.pair = Pair(a, b, OPTIONS, "-i 0.2 --tail", env=SHIM)
+            cells.stuck = Pair(a, b, f"-q 1 -n {STUCK_DEPTH} -s 256 -b -r 300 -m send,send_imm",
+                               "-i 0.2 --no-recv-ms 600000 --overrun", env=SHIM, port=18601)
+            cells.rails = [a.start(f"exec env {SHIM} rails -d rxe0 -w 20"),
+                           b.start(f"exec env {SHIM} rails -d rxe0 -w 20 {a.mgmt_ip}")]
+            cells.holder = Case(a, b, 90, "peer", "before msg READY")
+            cells.words = Words(a, b, len(names) * (disturbed_stages.WORDS if LONG else 1))
+            for each in (cells.pair, cells.stuck, cells.holder.pair):
                 each.wait_running()
-            wait_rails(rails, (0,), 10)
-            cells = Cells(a, b, relay, mover, pair)
+            wait_rails(cells.rails, (0,), 10)
             old = recorded_move(cells)
 
-            check_drained(cells, stuck, names)
-            for name in names:
-                for kind in MOVING:
-                    cells.run(kind, name, cells.move)
-                for kind in ("ABORT", "ABORTED"):
-                    cells.run(kind, name, lambda: abort(cells, holder))
-                for kind in ("KEYS", "KEYS_ACK"):
-                    cells.run(kind, name, lambda: push_key(cells, rails))
-                pair.wait_progress(20)
+            disturb_drained(cells, names)
             for number, name in enumerate(names):
-                connect_and_die(cells, name, 100 + number)
+                disturb_one(cells, name, number)
             if replay:
                 print(f"  replayed: {dict(replay_old(cells, old))} frames", flush=True)
 
-            pair.finish()
-            holder.pair.finish()
-            rails[1].kill(15)
-            for job in rails:
+            cells.words.end()
+            cells.pair.finish()
+            cells.holder.pair.finish()
+            cells.rails[1].kill(15)
+            for job in cells.rails:
                 job.wait(60)
             if "forged" in names:
                 dropped = re.findall(r'"rx-bad-token":(\d+)', a.run("repath -j stats"))
                 assert sum(map(int, dropped)) > 0, "no forged message was counted"
-            faults_doc.check(section, [
-                ["message", *names],
-                *([kind, *(cells.verdicts[kind, name] for name in names)] for kind in KINDS)])
+            if LONG:
+                cells.found(disturbed_stages.STAGES)
+            faults_doc.check(section, columns, cells.found(STAGES))
     finally:
         relay.close()

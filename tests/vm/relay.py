@@ -83,6 +83,11 @@ class Mad:
         return found if found.type else None
 
     @property
+    def source(self):
+        """IPv4 address."""
+        return socket.inet_ntoa(self.frame[26:30])
+
+    @property
     def data(self):
         """Of a fragment, up to the end of the MAD."""
         return bytes(self.frame[self.at + _REQ_DATA + _FRAG.size:self.at + _MAD])

@@ -4,47 +4,11 @@ knew the moved process and by a stranger, to what it had before the move and to 
 with a key that a third passes on; and refused, by name, where rxe has given the moved one's numbers
 to another process."""
 
-from move import LOG, SHIM, moving
+from dialog import Dialog
+from move import LOG, moving
 
 ENOTUNIQ = 76
 REM_ACCESS_ERR = 10
-
-
-class Dialog:
-    """A process that does verbs as it is told."""
-
-    def __init__(self, guest, name, env=SHIM):
-        self.guest, self.name = guest, f"/tmp/{name}"
-        guest.run(f"mkfifo {self.name}.in")
-        self.job = guest.start(f"exec env {env} dialog <>{self.name}.in >{self.name}.out 2>&1")
-        self.said = 0
-        self._answer("ready")
-        self.gid = self.ask("address")[0]
-
-    def _answer(self, word):
-        self.said += 1
-        self.guest.wait_until(f"[ $(wc -l <{self.name}.out) -ge {self.said} ]", 60)
-        line = self.guest.run(f"tail -n +{self.said} {self.name}.out").split()
-        assert line[0] == word, f"{self.name}: {line}"
-        return line[1:]
-
-    def ask(self, command):
-        self.guest.run(f"echo '{command}' >{self.name}.in")
-        return self._answer(command.split()[0])
-
-    def qp(self):
-        number, qpn = self.ask("qp")
-        return number, qpn
-
-    def connect(self, qp, gid, far):
-        return int(self.ask(f"connect {qp[0]} {gid} {far[1]}")[0])
-
-    def write(self, qp, key, text):
-        return int(self.ask(f"write {qp[0]} {key[1]} {key[2]} {text}")[0])
-
-    def kill(self):
-        self.job.kill(9)
-        self.job.wait(30, check=False)
 
 
 def joined(one, qp, other, far, gid, other_gid):

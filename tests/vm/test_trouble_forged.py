@@ -2,8 +2,10 @@
 """A message between guests is damaged, said by a stranger, or cut short."""
 
 from disturbed import disturb
+from move import LONG
 
 GUESTS = 2
+TIMEOUT = 3600 if LONG else 300
 
 
 def test(bed):

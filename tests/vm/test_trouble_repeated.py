@@ -3,8 +3,10 @@
 a move is said again in the next."""
 
 from disturbed import disturb
+from move import LONG
 
 GUESTS = 2
+TIMEOUT = 3600 if LONG else 300
 
 
 def test(bed):

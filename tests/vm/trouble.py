@@ -15,7 +15,7 @@ STAGES = {name: number for number, name in enumerate(
     "none check gate drain release open recreate connect replay abort".split())}
 MESSAGES = {name: number for number, name in enumerate(
     "none HELLO PREPARE PREPARED GATE DRAINED READY INFO CONNECTED ABORT ABORTED KEYS KEYS_ACK "
-    "GONE".split())}
+    "GONE RESOLVE MOVED".split())}
 _LIBRARIES = "/usr/bin/libstopper.so /usr/lib/x86_64-linux-gnu/libibrepath.so"
 # Few requests ask for a completion, and never the last one: what is under way can only be known by a
 # marker, so that GATE crosses GATE before READY.
