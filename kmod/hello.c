@@ -24,6 +24,7 @@
 #define EARLY_AGE	(60 * HZ)
 #define HELD_AGAIN	(600 * HZ)
 #define BUSY_TRIES	10
+#define LOST_TRIES	3		/* each has its retries */
 #define BUSY_PERIOD	(HZ / 5)
 #define ASK_PERIOD	HZ		/* a changed token is checked back no more often */
 
@@ -165,6 +166,23 @@ bool repath_hello_is_early(const struct repath_qp *rqp, struct repath_hello *fro
 
 /* --- sending --- */
 
+/*
+ * It was not heard, or its answer was not. The peer is there, since it has said HELLO, and takes this end for READY maybe:
+ * that it is not answered is not left at that.
+ */
+static bool is_said_again(const struct repath_conn *conn)
+{
+	return conn->peer_token && conn->state != REPATH_CONN_READY && conn->state != REPATH_CONN_GONE &&
+	       conn->hello_tries < LOST_TRIES;
+}
+
+static void say_again_soon(struct repath_conn *conn)
+{
+	conn->hello_tries++;
+	repath_stat_inc(conn->dev, REPATH_STAT_TX_HELLO_AGAIN);
+	mod_delayed_work(hello_wq, &busy_work, BUSY_PERIOD);
+}
+
 static void hello_answered(struct repath_conn *conn, int err, u8 status)
 {
 	mutex_lock(&repath_conn_mutex);
@@ -175,13 +193,14 @@ static void hello_answered(struct repath_conn *conn, int err, u8 status)
 		repath_silent_add(conn->dev, &conn->addr, err);
 	else
 		repath_silent_answered(conn->dev, &conn->addr);
-	if (err) {
+	if (err && is_said_again(conn)) {
+		say_again_soon(conn);
+		goto unlock;
+	} else if (err) {
 		if (!conn->hello_acked)
 			conn->state = REPATH_CONN_NO_ANSWER;
 	} else if (status == REPATH_PEER_BUSY && conn->hello_tries < BUSY_TRIES) {
-		conn->hello_tries++;
-		repath_stat_inc(conn->dev, REPATH_STAT_TX_HELLO_AGAIN);
-		mod_delayed_work(hello_wq, &busy_work, BUSY_PERIOD);
+		say_again_soon(conn);
 		goto unlock;
 	} else if (status == REPATH_PEER_OK) {
 		conn->hello_acked = true;
@@ -279,7 +298,8 @@ void repath_hello_start(struct repath_conn *conn, bool force)
 		conn->hello_again = true;
 		return;
 	}
-	if (!force && repath_silent_is(conn->dev, &conn->addr)) {
+	/* One that has said HELLO has answered since. */
+	if (!force && !conn->peer_token && repath_silent_is(conn->dev, &conn->addr)) {
 		conn->state = REPATH_CONN_NO_ANSWER;
 		return;
 	}
@@ -288,6 +308,11 @@ void repath_hello_start(struct repath_conn *conn, bool force)
 	if (!hello_send(conn))
 		return;
 	conn->hello_busy = false;
+	if (is_said_again(conn)) {
+		say_again_soon(conn);
+		return;
+	}
+	conn->hello_tries = 0;
 	if (conn->state == REPATH_CONN_NEW)
 		conn->state = REPATH_CONN_NO_ANSWER;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 24 */
+/* kunit-cases: 25 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../hello.o ../known.o ../lid.o ../local.o ../peer.o ../peer_wire.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
@@ -50,6 +50,7 @@ static struct {
 	struct repath_device *dev;	/* that a process may name */
 	bool sender;			/* the process speaks */
 	bool sends;			/* the carrier takes messages */
+	int uses;			/* of the device: for each HELLO one */
 	u32 sent_form;
 	repath_xprt_done_fn sent_done;
 	void *sent_arg;
@@ -75,6 +76,7 @@ struct net *repath_device_net(const struct repath_device *dev)
 /* Without a device nothing is sent but GONE; these cases are about what comes in. */
 bool repath_device_use(struct repath_device *dev)
 {
+	WRITE_ONCE(fake.uses, fake.uses + 1);
 	return false;
 }
 
@@ -342,6 +344,29 @@ static void t_hello_before_the_queue_pair(struct kunit *test)
 	expect_early(test, false);
 	KUNIT_EXPECT_EQ(test, conn->peer_token, PEER_TOKEN);
 	KUNIT_EXPECT_EQ(test, conn->remote->cookie, PEER_COOKIE);
+	KUNIT_EXPECT_EQ(test, (int)conn->state, (int)REPATH_CONN_READY);
+}
+
+/* The peer has said HELLO, and does not hear this end's: it is not taken for one without a module at once. */
+static void t_hello_is_not_heard(struct kunit *test)
+{
+	struct repath_conn *conn;
+	int i, uses;
+
+	of(test)->hello.flags = cpu_to_be32(REPATH_HELLO_WANT);
+	EXPECT_STATUS(hello(test), REPATH_PEER_PENDING);
+	conn = connect(test);
+	uses = fake.uses;
+	KUNIT_EXPECT_EQ(test, (int)conn->state, (int)REPATH_CONN_NEW);
+	for (i = 0; i < 200 && READ_ONCE(conn->state) == REPATH_CONN_NEW; i++)
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, (int)conn->state, (int)REPATH_CONN_NO_ANSWER);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(fake.uses), uses + 3);
+	msleep(300);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(fake.uses), uses + 3);
+	/* It has heard it after all. */
+	of(test)->hello.flags = 0;
+	EXPECT_STATUS(hello(test), REPATH_PEER_OK);
 	KUNIT_EXPECT_EQ(test, (int)conn->state, (int)REPATH_CONN_READY);
 }
 
@@ -906,6 +931,7 @@ static void t_fuzz(struct kunit *test)
 
 static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_hello_before_the_queue_pair),
+	KUNIT_CASE(t_hello_is_not_heard),
 	KUNIT_CASE(t_hello_before_the_queue_pair_holds_up),
 	KUNIT_CASE(t_hello_of_a_stranger_before),
 	KUNIT_CASE(t_hello_of_a_stranger),
