@@ -62,7 +62,7 @@ def running(_mover, a, b):
     pair.wait_progress(50)
     told_dead(dies.server, a, "its peer has not answered any retry of the HCA")
     kernel_says(a, SLEPT)
-    kernel_says(b, "failed: .* host does not answer")
+    kernel_says(b, "failed: .* does not answer")
 
     said = len(monitor.output())
     Pair(a, b, "-T 1", env=SHIM, port=18602).wait()
