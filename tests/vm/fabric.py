@@ -31,10 +31,9 @@ OpenSM with libosmrepath.so, and what its file of options says:
     fabric = bed.fabric("mesh:3x2", opensm="-R lash -Q", repath="method hybrid")
     fabric.repath_status()["notices"]
 
-When a test has passed, repath fabric check judges what OpenSM has set, if it still runs. Who leaves tables that
-are wrong, or that nobody can read, does without:
+When a test has passed that wants it, repath fabric check judges what OpenSM has set, if it still runs:
 
-    fabric.judged = False
+    fabric.judged = True
 """
 
 import json
@@ -111,7 +110,7 @@ class Fabric:
         self.vguids = vguids or {}
         self.repath = repath
         self.sm_jobs = []
-        self.judged = True
+        self.judged = False
         bed.judges.append(self.judge)
         if "\n" in topology:
             path = os.path.join(bed.directory, "topology")
