@@ -27,7 +27,7 @@
 
 /**
  * struct gone - a GONE that was not answered yet
- * @node: in @unheard between two tries
+ * @node: in @soon or @seldom between two tries
  * @dev: from where; holds a reference
  * @to: the peer's port
  * @waited_for: its peer is suspended
@@ -51,8 +51,9 @@ struct gone {
 
 /* Protects all of these. */
 static DEFINE_SPINLOCK(gone_lock);
-static LIST_HEAD(unheard);
-static unsigned int unheard_count;
+static LIST_HEAD(soon);		/* each in the order in which they are sent again */
+static LIST_HEAD(seldom);
+static unsigned int unheard_count;	/* in both */
 static unsigned int again;	/* under way, of those that are sent again */
 
 static void say_again(struct work_struct *work);
@@ -77,36 +78,50 @@ static bool is_said_again(const struct gone *gone, int err, u8 status)
 	return gone->tries < TRIES || !repath_conn_lease_is_over(gone->since);
 }
 
-/* For another try. Where there are too many, the one that was said longest ago has to go: it is returned. */
+/*
+ * For another try. Where there are too many, one has to go that was said often, or the one that was said longest ago: it
+ * is returned.
+ */
 static struct gone *keep(struct gone *gone)
 {
-	struct gone *oldest = NULL;
+	bool few = gone->tries < TRIES;
+	struct gone *out = NULL;
 
-	gone->next = jiffies + (gone->tries < TRIES ? PERIOD : SELDOM);
 	spin_lock(&gone_lock);
 	if (unheard_count < UNHEARD_MAX) {
 		unheard_count++;
 	} else {
-		oldest = list_first_entry(&unheard, struct gone, node);
-		list_del(&oldest->node);
+		out = list_first_entry(list_empty(&seldom) ? &soon : &seldom, struct gone, node);
+		list_del(&out->node);
 	}
-	list_add_tail(&gone->node, &unheard);
+	gone->next = jiffies + (few ? PERIOD : SELDOM);
+	list_add_tail(&gone->node, few ? &soon : &seldom);
 	spin_unlock(&gone_lock);
-	return oldest;
+	return out;
+}
+
+static struct gone *first_of(struct list_head *list)
+{
+	return list_first_entry_or_null(list, struct gone, node);
+}
+
+/* The one that is sent next. */
+static struct gone *next_one(void)
+{
+	struct gone *a = first_of(&soon), *b = first_of(&seldom);
+
+	lockdep_assert_held(&gone_lock);
+	return !a || (b && time_before(b->next, a->next)) ? b : a;
 }
 
 /* With a pause in which nothing is under way: a suspend waits for that. */
 static void plan(void)
 {
-	unsigned long now = jiffies, wait = SELDOM;
-	struct gone *gone;
+	struct gone *gone = next_one();
 
-	lockdep_assert_held(&gone_lock);
-	if (again || !unheard_count)
-		return;
-	list_for_each_entry(gone, &unheard, node)
-		wait = min(wait, time_after(gone->next, now) ? gone->next - now : 0);
-	mod_delayed_work(system_power_efficient_wq, &again_work, max_t(unsigned long, wait, PERIOD));
+	if (gone && !again)
+		mod_delayed_work(system_power_efficient_wq, &again_work,
+				 max_t(long, gone->next - jiffies, PERIOD));
 }
 
 static void answered(void *arg, int err, u8 status)
@@ -139,22 +154,18 @@ static int gone_send(struct gone *gone)
 
 static void say_again(struct work_struct *work)
 {
-	struct gone *gone, *next;
+	struct gone *gone;
 	LIST_HEAD(batch);
 
 	spin_lock(&gone_lock);
-	list_for_each_entry_safe(gone, next, &unheard, node) {
-		if (again == BATCH)
-			break;
-		if (time_before(jiffies, gone->next))
-			continue;
+	while (again < BATCH && (gone = next_one()) && !time_before(jiffies, gone->next)) {
 		list_move_tail(&gone->node, &batch);
 		unheard_count--;
 		again++;
 	}
 	plan();
 	spin_unlock(&gone_lock);
-	while ((gone = list_first_entry_or_null(&batch, struct gone, node))) {
+	while ((gone = first_of(&batch))) {
 		list_del(&gone->node);
 		if (gone_send(gone))	/* its device is no more */
 			answered(gone, -ESHUTDOWN, 0);
@@ -187,8 +198,9 @@ void repath_gone_exit(void)
 	struct gone *gone, *next;
 
 	cancel_delayed_work_sync(&again_work);
-	list_for_each_entry_safe(gone, next, &unheard, node)
+	list_splice_init(&seldom, &soon);
+	list_for_each_entry_safe(gone, next, &soon, node)
 		gone_free(gone);
-	INIT_LIST_HEAD(&unheard);
+	INIT_LIST_HEAD(&soon);
 	unheard_count = 0;
 }

@@ -183,26 +183,24 @@ static void say_again_soon(struct repath_conn *conn)
 	mod_delayed_work(hello_wq, &busy_work, BUSY_PERIOD);
 }
 
-static void hello_answered(struct repath_conn *conn, int err, u8 status)
+/* Return: it is said again soon. */
+static bool not_answered(struct repath_conn *conn, int err)
 {
-	mutex_lock(&repath_conn_mutex);
-	conn->hello_busy = false;
-	if (conn->dead)
-		goto unlock;
-	if (err)
-		repath_silent_add(conn->dev, &conn->addr, err);
-	else
-		repath_silent_answered(conn->dev, &conn->addr);
-	if (err && is_said_again(conn)) {
-		say_again_soon(conn);
-		goto unlock;
-	} else if (err) {
-		if (!conn->hello_acked)
-			conn->state = REPATH_CONN_NO_ANSWER;
-	} else if (status == REPATH_PEER_BUSY && conn->hello_tries < BUSY_TRIES) {
-		say_again_soon(conn);
-		goto unlock;
-	} else if (status == REPATH_PEER_OK) {
+	repath_silent_add(conn->dev, &conn->addr, err);
+	if (is_said_again(conn))
+		return true;
+	if (!conn->hello_acked)
+		conn->state = REPATH_CONN_NO_ANSWER;
+	return false;
+}
+
+/* Return: likewise. */
+static bool answered(struct repath_conn *conn, u8 status)
+{
+	repath_silent_answered(conn->dev, &conn->addr);
+	if (status == REPATH_PEER_BUSY && conn->hello_tries < BUSY_TRIES)
+		return true;
+	if (status == REPATH_PEER_OK) {
 		conn->hello_acked = true;
 		if (conn->state != REPATH_CONN_GONE && conn->state != REPATH_CONN_READY)
 			conn->state = REPATH_CONN_NEW;
@@ -211,6 +209,19 @@ static void hello_answered(struct repath_conn *conn, int err, u8 status)
 		conn->state = status == REPATH_PEER_PENDING ? REPATH_CONN_NEW :
 			      status == REPATH_PEER_NO_SHIM ? REPATH_CONN_NO_SHIM :
 							      REPATH_CONN_NO_ANSWER;
+	}
+	return false;
+}
+
+static void hello_answered(struct repath_conn *conn, int err, u8 status)
+{
+	mutex_lock(&repath_conn_mutex);
+	conn->hello_busy = false;
+	if (conn->dead)
+		goto unlock;
+	if (err ? not_answered(conn, err) : answered(conn, status)) {
+		say_again_soon(conn);
+		goto unlock;
 	}
 	conn->hello_tries = 0;
 	if (conn->hello_again && !conn->hello_acked && !err)

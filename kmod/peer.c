@@ -143,12 +143,10 @@ static void local_deliver(struct work_struct *work)
 static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 type, u64 msg_id,
 		       struct repath_wire_msg *wire, u32 len)
 {
-	struct repath_proc *local = repath_proc_find_cookie(conn->remote->cookie);
 	struct out_letter *letter;
 	int err;
 
 	lockdep_assert_held(&repath_conn_mutex);
-	repath_proc_put(local);
 	letter = kzalloc(sizeof(*letter), GFP_KERNEL);
 	if (!letter) {
 		kvfree(wire);
@@ -163,7 +161,7 @@ static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 ty
 	letter->type = type;
 	letter->msg_id = msg_id;
 
-	if (local) {
+	if (repath_proc_is_local(conn->remote->cookie)) {
 		INIT_WORK(&letter->work, local_deliver);
 		letter->data = wire;
 		repath_stat_inc(conn->dev, REPATH_STAT_TX_LOCAL);
@@ -186,7 +184,6 @@ static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 ty
  */
 void repath_peer_send_gone(struct repath_conn *conn, bool waited_for)
 {
-	struct repath_proc *local;
 	struct repath_conn_rec rec = {
 		.conn_id = conn->id,
 		.qpn = conn->qpn,
@@ -201,9 +198,7 @@ void repath_peer_send_gone(struct repath_conn *conn, bool waited_for)
 	wire = repath_wire_write(conn, &rec, 1, NULL, 0, &len);
 	if (!wire)
 		return;
-	local = repath_proc_find_cookie(conn->remote->cookie);
-	repath_proc_put(local);
-	if (local) {
+	if (repath_proc_is_local(conn->remote->cookie)) {
 		letter_send(conn, NULL, REPATH_MSG_GONE, 0, wire, len);
 	} else {
 		repath_gone_say(conn->dev, &conn->addr, wire, len, waited_for);
@@ -313,12 +308,10 @@ static int bind(const struct request *rq, struct repath_conn *conn, u32 qpn)
  */
 static bool send_last(const struct request *rq, const struct repath_conn *way)
 {
-	struct repath_proc *local = repath_proc_find_cookie(way->remote->cookie);
 	struct repath_conn *conn;
 	u32 i;
 
-	repath_proc_put(local);
-	if (local || !READ_ONCE(way->dev->xprt))
+	if (repath_proc_is_local(way->remote->cookie) || !READ_ONCE(way->dev->xprt))
 		return false;
 	for (i = 0; i < rq->nconns; i++) {
 		conn = repath_conn_by_id(rq->recs[i].conn_id);

@@ -65,6 +65,14 @@ void repath_proc_put(struct repath_proc *proc);
 /* The registered process of a tgid, a cookie; with a reference, or NULL. */
 struct repath_proc *repath_proc_find(struct pid *tgid);
 struct repath_proc *repath_proc_find_cookie(u64 cookie);
+/* Has a process of this host this cookie? */
+static inline bool repath_proc_is_local(u64 cookie)
+{
+	struct repath_proc *proc = repath_proc_find_cookie(cookie);
+
+	repath_proc_put(proc);
+	return proc;
+}
 
 /* REGISTER: process context of the process itself. */
 int repath_proc_register(struct sk_buff *skb, struct genl_info *info);

@@ -370,11 +370,8 @@ u8 repath_resolve_moved(const void *data, u32 len)
  */
 int repath_resolve_tell_local(u64 cookie, const struct repath_moved *moved)
 {
-	struct repath_proc *proc = repath_proc_find_cookie(cookie);
-
 	lockdep_assert_held(&repath_conn_mutex);
-	repath_proc_put(proc);
-	return proc ? moved_in(moved) : -ENOENT;
+	return repath_proc_is_local(cookie) ? moved_in(moved) : -ENOENT;
 }
 
 int repath_resolve_init(void)
