@@ -95,7 +95,8 @@ void repath_op_event(struct repath_op *op)
 {
 }
 
-static int plug_init(struct kunit *test)
+/* KUnit runs suites before the kernel gives up what a module needs to start. */
+static int __ref plug_init(struct kunit *test)
 {
 	struct ib_device *ibdev = fake_ibdev_add("fake%d", RDMA_CORE_PORT_IBA_IB);
 	int i;
