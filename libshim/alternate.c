@@ -48,23 +48,31 @@ static struct rp_port other_port(const struct rp_port *place, const struct rp_po
 	return to;
 }
 
-/* An owner knows a peer that has moved by where it was. */
-void rp_alternate_real(struct rp_qp *qp, struct ibv_qp_attr *attr, int mask)
+/* What the owner calls @av leads to where that port of the peer is now. */
+static void real_place(const struct rp_qp *qp, struct ibv_ah_attr *av)
 {
-	const struct rp_port known = rp_place_of(&qp->attr.ah_attr), given = rp_place_of(&attr->alt_ah_attr);
+	const struct rp_port known = rp_place_of(&qp->attr.ah_attr), given = rp_place_of(av);
+	const uint8_t lmc = own_lmc(qp);
 	struct rp_port to;
-	uint8_t lmc;
 
-	if (!(mask & IBV_QP_ALT_PATH) || mask & IBV_QP_AV || !qp->readdressed)
-		return;
-	lmc = own_lmc(qp);
 	if (is_at(&given, &known, lmc))
 		to = other_port(&given, &qp->dest, lmc);
 	else if (qp->other && is_at(&given, &qp->alt_known, lmc))
 		to = other_port(&given, &qp->alt_dest, lmc);
 	else
 		return;
-	rp_alternate_fill(attr, &to);
+	rp_place_fill(av, &to);
+}
+
+/* An owner knows a peer that has moved by where it was; who connects has asked where it is (rp_resolve_rtr()). */
+void rp_alternate_real(struct rp_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	if (!qp->readdressed || mask & IBV_QP_DEST_QPN)
+		return;
+	if (mask & IBV_QP_AV)
+		real_place(qp, &attr->ah_attr);
+	if (mask & IBV_QP_ALT_PATH)
+		real_place(qp, &attr->alt_ah_attr);
 }
 
 void rp_alternate_set(struct rp_qp *qp, const struct ibv_qp_attr *real, int mask)
@@ -78,11 +86,11 @@ void rp_alternate_set(struct rp_qp *qp, const struct ibv_qp_attr *real, int mask
 	qp->alt_dest = rp_place_of(&real->alt_ah_attr);
 }
 
-void rp_alternate_fill(struct ibv_qp_attr *attr, const struct rp_port *alt)
+void rp_place_fill(struct ibv_ah_attr *av, const struct rp_port *place)
 {
-	attr->alt_ah_attr.dlid = alt->lid;
-	if (attr->alt_ah_attr.is_global)
-		attr->alt_ah_attr.grh.dgid = alt->gid;
+	av->dlid = place->lid;
+	if (av->is_global)
+		av->grh.dgid = place->gid;
 }
 
 /* Does it send by its alternate path? */
@@ -180,7 +188,7 @@ static void restore_alternate(struct rp_qp *qp)
 		attr.path_mig_state = IBV_MIG_REARM;	/* ARMED follows */
 		mask |= IBV_QP_PATH_MIG_STATE;
 	}
-	rp_alternate_fill(&attr, &qp->alt_dest);
+	rp_place_fill(&attr.alt_ah_attr, &qp->alt_dest);
 	ret = rp_qp_modify_real(qp, &attr, mask);
 	if (!ret) {
 		rp_log(RP_LOG_INFO, "QP 0x%x has its alternate path by port %u, to LID %u",

@@ -19,18 +19,28 @@ void rp_async_free(struct rp_context *ctx)
 	}
 }
 
-void rp_async_soft_event(struct rp_context *ctx, enum ibv_event_type type, int port)
+static void soft_event(struct rp_context *ctx, const struct ibv_async_event *event)
 {
 	struct soft_async *e = calloc(1, sizeof(*e));
 
 	if (!e)
 		return;
-	e->event.event_type = type;
-	e->event.element.port_num = port;
+	e->event = *event;
 	pthread_mutex_lock(&ctx->async_lock);
 	list_add_tail(&ctx->soft_async, &e->node);
 	rp_evfd_raise(&ctx->async);
 	pthread_mutex_unlock(&ctx->async_lock);
+}
+
+void rp_async_soft_event(struct rp_context *ctx, enum ibv_event_type type, int port)
+{
+	soft_event(ctx, &(struct ibv_async_event){ .event_type = type, .element.port_num = port });
+}
+
+void rp_async_soft_qp_event(struct rp_qp *qp, enum ibv_event_type type)
+{
+	soft_event(to_rp_context(qp->qp.context),
+		   &(struct ibv_async_event){ .event_type = type, .element.qp = &qp->qp });
 }
 
 /* The object of an event: its mutex, condition and count of unacknowledged events. */
@@ -112,8 +122,8 @@ static void translate(struct ibv_async_event *event)
 
 /*
  * What the device tells of a queue pair that a move has taken to ERR is not for the application; nor
- * that it was drained or has migrated, if the application has not asked for that: the module has
- * moved it to another path.
+ * that it was drained or has migrated, if the application has not caused that, or was told: the module
+ * has moved it to another path, or a move has put it back into SQD.
  */
 static bool caused_by_us(const struct ibv_async_event *event)
 {
@@ -125,7 +135,7 @@ static bool caused_by_us(const struct ibv_async_event *event)
 		qp = to_rp_qp(event->element.qp);
 		return !(__atomic_load_n(&qp->attr_mask, __ATOMIC_RELAXED) & IBV_QP_ALT_PATH);
 	case IBV_EVENT_SQ_DRAINED:
-		return __atomic_load_n(&event->element.qp->state, __ATOMIC_RELAXED) != IBV_QPS_SQD;
+		return !atomic_exchange(&to_rp_qp(event->element.qp)->sqd_due, false);
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:

@@ -225,6 +225,8 @@ int rp_qp_replay_recvs(struct rp_qp *qp);
 int rp_qp_restore(struct rp_qp *qp);
 /* When it is connected, and its windows are bound: to SQD again, where its owner has it. */
 int rp_qp_hold_back(struct rp_qp *qp);
+/* In SQD on a device that comes: what its owner still waits for. */
+void rp_qp_tell_drained(struct rp_qp *qp);
 /* To the peer's place; if that fails it is looked for again, or the connection is dead. */
 void rp_conn_connect(struct rp_conn *c);
 
@@ -246,8 +248,7 @@ const char *rp_alternate_leads(const struct rp_conn *c, const struct rp_port *to
  */
 void rp_alternate_again(struct rp_conn *c);
 void rp_alternate_drop(struct rp_qp *qp, const char *why);
-/* Of @attr, the queue pair's, those of the alternate path to @alt. */
-void rp_alternate_fill(struct ibv_qp_attr *attr, const struct rp_port *alt);
+void rp_place_fill(struct ibv_ah_attr *av, const struct rp_port *place);
 void rp_qp_rate_limit(struct rp_qp *qp);	/* in RTS again */
 
 /* ports.c: where the other ports of one who moves are; after the keys in the blob of INFO */

@@ -87,7 +87,7 @@ static int to_rtr_by(struct rp_conn *c, struct ibv_qp_attr *attr, int mask, cons
 
 	if (!qp->alternate || qp->qp.state != IBV_QPS_RTR || rp_alternate_leads(c, to, &alt))
 		return rp_qp_modify_real(qp, attr, mask);
-	rp_alternate_fill(attr, &alt);
+	rp_place_fill(&attr->alt_ah_attr, &alt);
 	ret = rp_qp_modify_real(qp, attr, mask | IBV_QP_ALT_PATH);
 	c->alt_loaded = !ret;
 	if (!ret)
@@ -187,7 +187,11 @@ void rp_conn_connect(struct rp_conn *c)
 
 int rp_qp_hold_back(struct rp_qp *qp)
 {
-	return qp->qp.state == IBV_QPS_SQD ? rp_qp_to_state(qp, IBV_QPS_SQD) : 0;
+	int ret = qp->qp.state == IBV_QPS_SQD ? rp_qp_to_state(qp, IBV_QPS_SQD) : 0;
+
+	if (!ret)
+		rp_qp_tell_drained(qp);
+	return ret;
 }
 
 /* From RESET ERR is reached by way of INIT only (ib_modify_qp_is_ok()). */

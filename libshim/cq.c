@@ -339,6 +339,21 @@ int rp_cq_harvest(struct rp_cq *cq)
 	return n;
 }
 
+/* As the device is asked: see rp_cq_any_event(). */
+static int arm_real(struct rp_cq *cq, bool solicited_only)
+{
+	if (!cq->real->context->ops.req_notify_cq)
+		return EOPNOTSUPP;
+	return cq->real->context->ops.req_notify_cq(cq->real, solicited_only && !atomic_load(&cq->any_event));
+}
+
+void rp_cq_any_event(struct rp_cq *cq)
+{
+	atomic_store(&cq->any_event, true);
+	if (rp_cq_armed(cq) == RP_ARMED_SOLICITED)
+		arm_real(cq, true);
+}
+
 int rp_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct rp_cq *cq = to_rp_cq(ibcq);
@@ -347,8 +362,7 @@ int rp_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	rp_lock(&cq->lock);
 	rp_cq_arm(cq, solicited_only);
 	if (cq->real)
-		ret = cq->real->context->ops.req_notify_cq ?
-		      cq->real->context->ops.req_notify_cq(cq->real, solicited_only) : EOPNOTSUPP;
+		ret = arm_real(cq, solicited_only);
 	if (ret)
 		rp_cq_event_came(cq);
 	rp_unlock(&cq->lock);
@@ -404,7 +418,7 @@ int rp_cq_recreate(struct rp_cq *cq)
 		atomic_store(&cq->armed, 0);
 	if (!ret && armed != RP_ARMED_NOT) {
 		rp_cq_arm(cq, armed == RP_ARMED_SOLICITED);
-		ret = -cq->real->context->ops.req_notify_cq(cq->real, armed == RP_ARMED_SOLICITED);
+		ret = -arm_real(cq, armed == RP_ARMED_SOLICITED);
 	}
 	rp_unlock(&cq->lock);
 	return ret;

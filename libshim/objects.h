@@ -199,6 +199,11 @@ void rp_channel_forget_cq(struct rp_cq *cq);		/* before it is freed */
 enum rp_armed { RP_ARMED_NOT, RP_ARMED_ANY, RP_ARMED_SOLICITED };
 enum rp_armed rp_cq_armed(const struct rp_cq *cq);	/* for what does it still owe an event? */
 void rp_cq_arm(struct rp_cq *cq, bool solicited_only);
+/*
+ * A request will fail that succeeds for the device. An error is an event for those, too, who wait for solicited
+ * ones only: from now on the device is asked for all.
+ */
+void rp_cq_any_event(struct rp_cq *cq);
 void rp_cq_event_came(struct rp_cq *cq);		/* one of the device's, or none will come */
 
 /* cq.c; the caller holds cq->lock */

@@ -106,6 +106,10 @@ static int post_recv_list(struct rp_qp *qp, struct ibv_recv_wr *wr, struct ibv_r
 	bool swept = false;
 	int ret, err;
 
+	/* Nothing is posted by it; some providers call it an error. */
+	if (!wr)
+		return qp->recv_gate || !qp->real ? 0 :
+		       qp->real->context->ops.post_recv(qp->real, NULL, bad);
 	while (wr) {
 		struct ibv_recv_wr *from = wr;
 		uint64_t first = r->head;
@@ -138,7 +142,7 @@ static inline bool is_plain_recv(struct rp_qp *qp, const struct ibv_recv_wr *wr,
 {
 	if (unlikely(qp->slow & slow))
 		return false;
-	return !wr->next && wr->num_sge == 1 && !ring_full(&qp->rq);
+	return wr && !wr->next && wr->num_sge == 1 && !ring_full(&qp->rq);
 }
 
 /* @real: what the device is given; NULL: what is logged. */

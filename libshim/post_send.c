@@ -163,6 +163,7 @@ static void make_bad(struct rp_qp *qp, struct rp_slot *s, struct ibv_send_wr *wr
 	qp->bad_status = status;
 	qp->key_stop = true;
 	qp->readdressed = true;
+	rp_cq_any_event(to_rp_cq(qp->qp.send_cq));
 }
 
 /* With keys translated, RP_SCRATCH at a time. */
@@ -263,6 +264,9 @@ static int post_send_list(struct rp_qp *qp, struct ibv_send_wr *wr, struct ibv_s
 	bool swept = false;
 	int ret, err;
 
+	/* Nothing is posted by it; some providers call it an error. */
+	if (!wr)
+		return qp->gate || !qp->real ? 0 : qp->real->context->ops.post_send(qp->real, NULL, bad);
 	/* While it is kept no device refuses it. */
 	if (qp->gate && __atomic_load_n(&qp->qp.state, __ATOMIC_ACQUIRE) < IBV_QPS_RTS) {
 		*bad = wr;
@@ -306,7 +310,7 @@ static inline bool is_plain_send(struct rp_qp *qp, const struct ibv_send_wr *wr,
 
 	if (unlikely(qp->slow & slow))
 		return false;
-	return !wr->next && wr->num_sge == 1 &&
+	return wr && !wr->next && wr->num_sge == 1 &&
 	       !(wr->send_flags & IBV_SEND_INLINE) && (unsigned int)wr->opcode < 32 &&
 	       !(tails >> wr->opcode & 1) && !ring_full(&qp->sq);
 }

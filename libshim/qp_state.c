@@ -158,12 +158,33 @@ static void look_at_alternate(struct rp_qp *qp)
 		rp_alternate_look(qp, &is);
 }
 
+/*
+ * Before the device is told, whose event may come before its answer. Return: as it was, for
+ * a state that the device refuses.
+ */
+static bool expect_drained(struct rp_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	if (!(mask & IBV_QP_STATE) || attr->qp_state != IBV_QPS_SQD || qp->qp.state == IBV_QPS_SQD)
+		return atomic_load(&qp->sqd_due);
+	qp->sqd_asked = mask & IBV_QP_EN_SQD_ASYNC_NOTIFY && attr->en_sqd_async_notify;
+	return atomic_exchange(&qp->sqd_due, true);
+}
+
+void rp_qp_tell_drained(struct rp_qp *qp)
+{
+	if (qp->qp.state != IBV_QPS_SQD || !qp->sqd_asked || !atomic_load(&qp->sqd_due))
+		return;
+	rp_async_take(to_rp_context(qp->qp.context));	/* the device may have told it */
+	if (atomic_exchange(&qp->sqd_due, false))
+		rp_async_soft_qp_event(qp, IBV_EVENT_SQ_DRAINED);
+}
+
 int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
 	struct rp_qp *qp = to_rp_qp(ibqp);
 	struct rp_context *ctx;
 	struct ibv_qp_attr a = *attr;
-	bool moved;
+	bool moved, due;
 	int ret;
 
 	if (RP_PASSING)
@@ -177,6 +198,7 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 		look_at_alternate(qp);
 	if (!ret)
 		rp_alternate_real(qp, &a, mask);
+	due = expect_drained(qp, attr, mask);
 	if (qp->marker_let && mask & IBV_QP_ACCESS_FLAGS)
 		a.qp_access_flags |= IBV_ACCESS_REMOTE_WRITE;
 	if (ret)
@@ -197,6 +219,8 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 			atomic_store(&qp->failed, false);
 		if (mask & IBV_QP_STATE)
 			rp_sqe_end(qp);
+	} else {
+		atomic_store(&qp->sqd_due, due);
 	}
 	pthread_mutex_unlock(&qp->control);
 	/* It may be connected to somebody else next. The control thread takes qp->control itself. */

@@ -272,6 +272,7 @@ struct rp_soft_wc {
  * @soft: completions that were taken from the device and not yet polled by the application,
  *	oldest first; a ring that grows; already translated
  * @armed: as last asked for and not yet reported (channel.c)
+ * @any_event: the device is asked for events of all completions (rp_cq_any_event())
  * @extra: entries that the device has beyond cq.cqe
  * @markers: on their way: not more than @extra, or what the application has posted finds no room
  * @moderation: as last set by ibv_modify_cq
@@ -287,6 +288,7 @@ struct rp_cq {
 	struct rp_soft_wc *soft;
 	unsigned int soft_head, soft_n, soft_size;
 	atomic_int armed;
+	atomic_bool any_event;
 	atomic_int extra;
 	int markers;
 	struct ibv_modify_cq_attr moderation;
@@ -362,6 +364,7 @@ static inline struct rp_slot *rp_ring_slot(const struct rp_ring *r, uint64_t ind
  * @recv_gate: the same for the receive queue
  * @swallow: flushed completions are hidden: they only say how far the device had come
  * @failed: a completion has said that the device has it in ERR
+ * @sqd_due: in SQD, or was last, and the event that it is drained has not come; @sqd_asked: its owner wants it
  * @buried: we have put it there, as its peer has vanished: its first send that fails is to say so
  * @rkeys: the peer's keys, virtual to real; NULL while the peer has not moved
  * @init: as asked for at creation, with our pd, CQs and SRQ
@@ -402,6 +405,8 @@ struct rp_qp {
 	atomic_bool flushed;		/* while swallowing: the first flushed send was seen */
 	atomic_bool failed;
 	atomic_bool buried;
+	atomic_bool sqd_due;
+	bool sqd_asked;
 	struct rp_keymap *rkeys;
 	struct rp_keyset *keyset;	/* that @rkeys is of (keys.c) */
 	uint64_t keys_held;		/* since when requests wait for @rkeys; 0: none does */
@@ -542,7 +547,9 @@ void rp_qp_retire_all(struct rp_qp *qp);
 int rp_qp_modify_real(struct rp_qp *qp, struct ibv_qp_attr *attr, int mask);
 
 /* Tells the application (ibv_get_async_event). */
+/* Of a port, or of a queue pair. */
 void rp_async_soft_event(struct rp_context *ctx, enum ibv_event_type type, int port);
+void rp_async_soft_qp_event(struct rp_qp *qp, enum ibv_event_type type);
 /* Events that the device has told become software events, but for those that a move has caused. */
 void rp_async_take(struct rp_context *ctx);
 

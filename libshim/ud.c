@@ -306,6 +306,8 @@ int rp_ud_restore(struct rp_qp *qp)
 		rp_qp_rate_limit(qp);
 	if (!ret && state == IBV_QPS_SQD)
 		ret = to_state(qp, IBV_QPS_SQD, 0);
+	if (!ret)
+		rp_qp_tell_drained(qp);
 	if (!ret && state == IBV_QPS_ERR) {
 		qp->swallow = true;	/* what the device tells of it was told when it happened */
 		ret = to_state(qp, IBV_QPS_ERR, 0);

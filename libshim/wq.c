@@ -81,6 +81,7 @@ int rp_destroy_wq(struct ibv_wq *ibwq)
 	ret = RP_REAL(RP_SLOT(ctx, destroy_wq)(wq->real));
 	if (!ret) {
 		rp_cq_sweep(to_rp_cq(ibwq->cq));
+		rp_async_forget(ctx, ibwq);
 		rp_unpin(ctx, RP_IMM_WQ);
 	}
 	rp_verbs_leave(ctx);

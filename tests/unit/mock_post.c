@@ -87,6 +87,8 @@ int mock_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	struct mock_qp *qp = (struct mock_qp *)ibqp;
 	int ret = 0;
 
+	if (!wr)
+		return EINVAL;	/* as soft RoCE */
 	mock_lock();
 	for (; wr; wr = wr->next) {
 		ret = mock_failing("post_send");
@@ -143,6 +145,8 @@ int mock_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_
 	struct mock_qp *qp = (struct mock_qp *)ibqp;
 	int ret;
 
+	if (!wr)
+		return EINVAL;
 	mock_lock();
 	if (ibqp->state == IBV_QPS_RESET || ibqp->srq) {
 		*bad = wr;

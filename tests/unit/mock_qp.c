@@ -350,7 +350,10 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *a, int mask)
 		if (mask & IBV_QP_SQ_PSN)
 			qp->sq_psn = a->sq_psn & 0xffffff;
 	}
+	if (to == IBV_QPS_SQD && from != to)
+		qp->tells_drained = mask & IBV_QP_EN_SQD_ASYNC_NOTIFY && a->en_sqd_async_notify;
 	ibqp->state = to;
+	mock_tell_drained(qp);
 	if (to == IBV_QPS_ERR)
 		mock_to_error(qp);
 	pthread_cond_signal(&mock.wake);
@@ -430,7 +433,7 @@ int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *a, int mask,
 		*a = qp->attr;
 		a->qp_state = a->cur_qp_state = ibqp->state;
 		a->cap = qp->init.cap;
-		a->sq_draining = ibqp->state == IBV_QPS_SQD && qp->sq.acked < qp->sq.exec;
+		a->sq_draining = mock_draining(qp);
 		*init = qp->init;
 	}
 	mock_unlock();

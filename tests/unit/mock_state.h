@@ -195,6 +195,7 @@ struct mock_qp {
 	uint32_t life;			/* counts RESETs */
 	uint32_t sq_psn, rq_psn;	/* next */
 	bool has_ops;
+	bool tells_drained;		/* in SQD, when it is */
 	bool migrated;			/* by itself: it sends by what was its alternate path */
 	uint32_t rate;
 	struct mock_group *groups;
@@ -304,7 +305,9 @@ struct mock_qp *mock_find_qp(uint32_t qpn);
 struct mock_qp *mock_new_qp(struct ibv_context *c, struct ibv_pd *pd, struct ibv_qp_init_attr *a);
 struct ibv_qp *mock_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *attr);
 int mock_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
-void mock_migrate(struct mock_qp *qp);	/* caller holds the lock */
+void mock_migrate(struct mock_qp *qp);	/* caller holds the lock, also of those that follow */
+bool mock_draining(const struct mock_qp *qp);
+void mock_tell_drained(struct mock_qp *qp);
 bool mock_has_gid(const struct mock_device *d, const union ibv_gid *gid);
 
 /* mock_post.c */

@@ -433,6 +433,25 @@ delivered:
 	return DONE;
 }
 
+bool mock_draining(const struct mock_qp *qp)
+{
+	return qp->qp.state == IBV_QPS_SQD && (qp->sq.acked < qp->sq.exec || qp->sq.blocked_ns);
+}
+
+void mock_tell_drained(struct mock_qp *qp)
+{
+	if (!qp->tells_drained || qp->qp.state != IBV_QPS_SQD || mock_draining(qp))
+		return;
+	qp->tells_drained = false;
+	mock_async(qp->qp.context, IBV_EVENT_SQ_DRAINED, qp);
+}
+
+/* In SQD what has begun goes on. */
+static bool goes_on(const struct mock_qp *qp)
+{
+	return qp->qp.state == IBV_QPS_RTS || (qp->qp.state == IBV_QPS_SQD && qp->sq.blocked_ns);
+}
+
 /* true: something happened */
 static bool step(struct mock_qp *qp)
 {
@@ -444,7 +463,8 @@ static bool step(struct mock_qp *qp)
 		send_done(qp, sq->acked++, IBV_WC_SUCCESS);
 		any = true;
 	}
-	if (qp->qp.state != IBV_QPS_RTS || sq->exec == sq->head)
+	mock_tell_drained(qp);
+	if (!goes_on(qp) || sq->exec == sq->head)
 		return any;
 	w = &sq->ring[sq->exec % sq->size];
 	if (mock.delay_us && mock_now_ns() < w->at_ns)
@@ -476,7 +496,7 @@ static bool anything_waits(void)
 
 	for (qp = mock.qps; qp; qp = qp->next)
 		if ((qp->qp.state == IBV_QPS_RTS && qp->sq.acked < qp->sq.head) ||
-		    (qp->qp.state == IBV_QPS_SQD && qp->sq.acked < qp->sq.exec))
+		    mock_draining(qp))
 			return true;
 	return false;
 }

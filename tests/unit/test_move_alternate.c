@@ -449,6 +449,26 @@ static void paced(enum ibv_qp_type type)
 	close_pair();
 }
 
+/* The owner sets its path again in SQD, with another service level: to where the peer is that he knows by its old place. */
+static void path_again(const char *dev)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_SQD }, is;
+
+	open_armed(IBV_QPT_RC, 2, NULL);
+	move(dev);
+	qp_to(e[0].qp, IBV_QPS_SQD);
+	a.ah_attr = to[0][0];
+	a.ah_attr.sl = 5;
+	CHECK_EQ(ibv_modify_qp(e[0].qp, &a, IBV_QP_STATE | IBV_QP_AV), 0);
+	qp_to(e[0].qp, IBV_QPS_RTS);
+	goes_by(0, 5);
+	is = query(&e[0]);
+	same_av(&is.ah_attr, &a.ah_attr);
+	move(dev);
+	goes_by(0, 5);
+	close_pair();
+}
+
 int main(void)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
@@ -470,6 +490,8 @@ int main(void)
 	not_yet_sending(false);
 	not_yet_sending(true);
 	as_it_was();
+	path_again("mock0");
+	path_again("mock1");
 	paced(IBV_QPT_RC);
 	paced(IBV_QPT_UC);
 	return 0;

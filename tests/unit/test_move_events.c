@@ -133,11 +133,43 @@ static void failed(bool armed_away)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/*
+ * A request that fails is an event for those, too, who wait for solicited ones only, also where the shim finds its key to
+ * be nobody's. @peer: it is the peer's, which has moved; @late: armed when the request is on its way
+ */
+static void refused(bool peer, bool late)
+{
+	struct ibv_mr wrong = { .lkey = 0xdead00, .rkey = 0xdead00 }, *mr;
+	struct end e[2];
+
+	pair_open(e, &(struct pair_how){ .events = true });
+	cycle(peer ? "mock1" : "mock0");
+	mr = e[peer].mr;
+	e[peer].mr = &wrong;
+	if (!late)
+		CHECK_EQ(ibv_req_notify_cq(e[0].cq, 1), 0);
+	mock_stall(true);
+	CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, 7, IBV_SEND_SIGNALED, 0, 8), 0);
+	if (late)
+		CHECK_EQ(ibv_req_notify_cq(e[0].cq, 1), 0);
+	mock_stall(false);
+	CHECK(readable(&e[0], 2000));
+	take_event(&e[0]);
+	expect(&e[0], 7, peer ? IBV_WC_REM_ACCESS_ERR : IBV_WC_LOC_PROT_ERR);
+	e[peer].mr = mr;
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
+	int i;
+
 	alarm(60);
 	failed(false);
 	failed(true);
+	for (i = 0; i < 4; i++)
+		refused(i % 2, i / 2);
 	go("mock0");
 	go("mock1");
 	return 0;

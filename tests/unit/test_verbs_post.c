@@ -100,6 +100,12 @@ static void bad_wr(void)
 	for (i = 0; i < 4; i++)
 		expect(&e[0], i, IBV_WC_WR_FLUSH_ERR);
 	pair_close(e);
+
+	/* A list of none is what the device says it is. */
+	pair_open(e, &(struct pair_how){ 0 });
+	CHECK_EQ(ibv_post_send(e[0].qp, NULL, &bad), EINVAL);
+	CHECK_EQ(ibv_post_recv(e[0].qp, NULL, &rbad), EINVAL);
+	pair_close(e);
 }
 
 /* Completions that lie in the CQ are no reason to be full; those taken stay in their order. */

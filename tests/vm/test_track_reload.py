@@ -26,9 +26,9 @@ def test(bed):
     for _ in range(5):
         a.run("rmmod ib_repath")
         a.load_repath()
+        pair.wait_progress()
         after = ageless(a)
         assert after == before, (before, after)
-    pair.wait_progress()
     a.run("rmmod ib_repath")
     pair.finish()
     a.load_repath()
