@@ -18,6 +18,7 @@
  * @epoch, @serial: how far its stream is known
  * @keys, @n: virtual and real, sorted; of windows the low 8 bits of both are 0
  * @map: of them, for posting
+ * @qps: that post by it, whatever has become of their connections
  */
 struct rp_keyset {
 	unsigned int refs;
@@ -28,6 +29,7 @@ struct rp_keyset {
 	} *keys;
 	size_t n;
 	struct rp_keymap *map;
+	struct list_head qps;
 	struct list_node node;
 };
 
@@ -67,20 +69,27 @@ static void publish(struct rp_qp *qp, struct rp_keymap *map)
 		       strerror(ret));
 }
 
-static void bind_set(struct rp_qp *qp, struct rp_keyset *ks)
-{
-	if (qp->keyset != ks) {
-		keyset_put(qp->keyset);
-		qp->keyset = ks;
-		ks->refs++;
-	}
-	publish(qp, ks->map ? ks->map : rp_keymap_awaited);
-}
-
+/* Of a queue pair that does not post by it any more. */
 static void drop_set(struct rp_qp *qp)
 {
-	keyset_put(qp->keyset);
+	struct rp_keyset *ks = qp->keyset;
+
+	if (!ks)
+		return;
 	qp->keyset = NULL;
+	list_del(&qp->in_keyset);
+	keyset_put(ks);
+}
+
+static void bind_set(struct rp_qp *qp, struct rp_keyset *ks)
+{
+	publish(qp, ks->map ? ks->map : rp_keymap_awaited);
+	if (qp->keyset == ks)
+		return;
+	drop_set(qp);
+	qp->keyset = ks;
+	ks->refs++;
+	list_add_tail(&ks->qps, &qp->in_keyset);
 }
 
 void rp_keys_clear(struct rp_qp *qp)
@@ -144,6 +153,7 @@ static struct rp_keyset *keyset_get(struct rp_peer *peer, uint32_t ctx)
 		return NULL;
 	ks->ctx = ctx;
 	ks->refs = 1;
+	list_init(&ks->qps);
 	list_add_tail(&peer->keysets, &ks->node);
 	return ks;
 }
@@ -209,19 +219,18 @@ static int set_keys(struct rp_keyset *ks, const struct rp_keys_wire *w, uint32_t
 }
 
 /* Each queue pair has it before the old one goes; NULL: they wait. */
-static void set_map(struct rp_peer *peer, struct rp_keyset *ks, struct rp_keymap *map)
+static void set_map(struct rp_keyset *ks, struct rp_keymap *map)
 {
 	struct rp_keymap *old = ks->map;
-	struct rp_conn *c;
+	struct rp_qp *qp;
 
 	ks->map = map;
-	list_for_each(c, &peer->conns, in_peer)
-		if (c->qp->keyset == ks)
-			publish(c->qp, map ? map : rp_keymap_awaited);
+	list_for_each(qp, &ks->qps, in_keyset)
+		publish(qp, map ? map : rp_keymap_awaited);
 	rp_keymap_free(old);
 }
 
-static int make_map(struct rp_peer *peer, struct rp_keyset *ks)
+static int make_map(struct rp_keyset *ks)
 {
 	struct rp_keymap *map = rp_keymap_new(ks->n);
 	size_t i;
@@ -231,7 +240,7 @@ static int make_map(struct rp_peer *peer, struct rp_keyset *ks)
 	for (i = 0; i < ks->n; i++)
 		(ks->keys[i].window ? rp_keymap_add_window : rp_keymap_add)
 			(map, ks->keys[i].virt, ks->keys[i].real);
-	set_map(peer, ks, map);
+	set_map(ks, map);
 	return 0;
 }
 
@@ -276,7 +285,7 @@ static void bind_named(struct rp_peer *peer, const struct rp_ctl_peer_msg *m, st
 	}
 }
 
-static int apply(struct rp_peer *peer, struct rp_keyset *ks, const struct rp_keys_wire *w)
+static int apply(struct rp_keyset *ks, const struct rp_keys_wire *w)
 {
 	uint32_t from = ntohl(w->from), to = ntohl(w->to), epoch = ntohl(w->epoch);
 	uint32_t set = ntohl(w->set), windows = ntohl(w->windows);
@@ -298,11 +307,11 @@ static int apply(struct rp_peer *peer, struct rp_keyset *ks, const struct rp_key
 	remove_keys(ks, w, ntohl(w->removed));
 	ret = set_keys(ks, w, ntohl(w->removed), set, windows);
 	if (!ret)
-		ret = make_map(peer, ks);
+		ret = make_map(ks);
 	if (!ret)
 		ks->serial = to;
 	else if (anew)
-		set_map(peer, ks, NULL);	/* not with those of another device meanwhile */
+		set_map(ks, NULL);	/* not with those of another device meanwhile */
 	return ret;
 }
 
@@ -329,7 +338,7 @@ void rp_keys_take(struct rp_peer *peer, const struct rp_ctl_peer_msg *m, struct 
 	ks = keyset_get(peer, ntohl(w->ctx));
 	if (!ks)
 		return;
-	if (apply(peer, ks, w))
+	if (apply(ks, w))
 		rp_log(RP_LOG_ERR, "peer %u: out of memory for its keys", peer->id);
 	/* Not those of a late message: what they use is newer. */
 	if ((int32_t)(ntohl(w->epoch) - ks->epoch) < 0)

@@ -409,6 +409,7 @@ struct rp_qp {
 	bool sqd_asked;
 	struct rp_keymap *rkeys;
 	struct rp_keyset *keyset;	/* that @rkeys is of (keys.c) */
+	struct list_node in_keyset;
 	uint64_t keys_held;		/* since when requests wait for @rkeys; 0: none does */
 	bool key_stop;			/* a request had a wrong key: nothing behind it is given */
 	bool as_is;			/* in ERR for that: what is given is only flushed */

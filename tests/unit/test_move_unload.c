@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The module is unloaded while queue pairs are held: none is held for ever, at neither end. */
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "../../include/repath_peer.h"
 #include "check.h"
 #include "move_cycle.h"
@@ -93,9 +96,54 @@ static void anew(int end)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+static atomic_bool stop;
+
+static void *writes(void *arg)
+{
+	struct end *e = arg;
+	uint64_t n = 0;
+
+	while (!atomic_load(&stop)) {
+		CHECK_EQ(post(&e[1], &e[0], IBV_WR_RDMA_WRITE, ++n, IBV_SEND_SIGNALED, 0, 8), 0);
+		CHECK_EQ(expect(&e[1], n, IBV_WC_SUCCESS).wr_id, n);
+	}
+	return NULL;
+}
+
+/* The keys are told anew while requests are translated with those that were known before. */
+static void keys_in_use(void)
+{
+	pthread_t thread;
+	struct end e[2];
+	int i;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	for (i = 0; i < 2; i++) {
+		move_away(i ? "mock1" : "mock0");
+		move_back(i ? "mock1" : "mock0");
+	}
+	atomic_store(&stop, false);
+	CHECK_EQ(pthread_create(&thread, NULL, writes, e), 0);
+	for (i = 0; i < TIMES(100); i++) {
+		struct ibv_mr *mr;
+
+		fake_load_anew(e[i % 2].qp->qp_num);
+		mr = ibv_reg_mr(e[0].pd, e[0].buf, 8, ALL_ACCESS);
+		CHECK(mr);
+		usleep(5000);
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+	}
+	atomic_store(&stop, true);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK_EQ(fake_settled(), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
 	alarm(100);
+	keys_in_use();
 	anew(0);
 	anew(1);
 	go(false);
