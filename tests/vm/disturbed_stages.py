@@ -166,8 +166,11 @@ def disturb_keys(cells, name):
 def die_running(cells):
     """The other end's device can be moved all the same."""
     near, victim = cells.words.near, Dialog(cells.b, f"victim{next(cells.words.count)}")
+    ready = "repath connection | grep -c 'state ready'"
+    before = int(cells.a.run(f"{ready}; true"))
     qp, far_qp = near.qp(), victim.qp()
     assert near.connect(qp, victim.gid, far_qp) == 0 == victim.connect(far_qp, near.gid, qp)
+    cells.a.wait_until(f"[ $({ready}) -gt {before} ]")
     victim.kill()
     return cells.move(cells.a)
 
