@@ -2,7 +2,8 @@
 /*
  * GONE. Nobody says it again when the process has ended, and a peer that is suspended and does not hear it
  * stays so until its lease ends. So it is said until the peer has heard it, as long as a lease lasts: its
- * host may be cut off, or asleep. A few at a time: nothing else waits behind a host that does not answer.
+ * host may be cut off, or asleep. A peer that is not suspended could not be moved with whom it takes for being
+ * there: it is told a few times. A few at a time: nothing else waits behind a host that does not answer.
  */
 #include <linux/jiffies.h>
 #include <linux/list.h>
@@ -71,16 +72,16 @@ static bool is_said_again(const struct gone *gone, int err, u8 status)
 	if (!err && status == REPATH_PEER_OK)
 		return false;
 	/* A device that goes away has no other one. */
-	if (err == -ESHUTDOWN || !gone->waited_for)
+	if (err == -ESHUTDOWN)
 		return false;
 	if (!err && status != REPATH_PEER_BUSY)
 		return gone->tries < REFUSED_TRIES;
-	return gone->tries < TRIES || !repath_conn_lease_is_over(gone->since);
+	return gone->tries < TRIES || (gone->waited_for && !repath_conn_lease_is_over(gone->since));
 }
 
 /*
- * For another try. Where there are too many, one has to go that was said often, or the one that was said longest ago: it
- * is returned.
+ * For another try. Where there are too many, one has to go that nobody waits for, was said often, or was said longest ago:
+ * it is returned.
  */
 static struct gone *keep(struct gone *gone)
 {
@@ -90,6 +91,9 @@ static struct gone *keep(struct gone *gone)
 	spin_lock(&gone_lock);
 	if (unheard_count < UNHEARD_MAX) {
 		unheard_count++;
+	} else if (!gone->waited_for) {
+		spin_unlock(&gone_lock);
+		return gone;
 	} else {
 		out = list_first_entry(list_empty(&seldom) ? &soon : &seldom, struct gone, node);
 		list_del(&out->node);

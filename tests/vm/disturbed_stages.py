@@ -107,7 +107,7 @@ def all_ready(cells, count, before=""):
 
 def hello_when_loaded(cells, name):
     count = load_anew(cells)
-    if name == "other version":         # an answer for good, until somebody asks again
+    if name in ("other version", "forged"):     # believed until somebody asks again
         all_ready(cells, count, "repath suspend rxe0 dry-run >/dev/null;")
         return "connected when a move asks again"
     all_ready(cells, count)
