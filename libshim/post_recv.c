@@ -142,7 +142,7 @@ static inline bool is_plain_recv(struct rp_qp *qp, const struct ibv_recv_wr *wr,
 {
 	if (unlikely(qp->slow & slow))
 		return false;
-	return wr && !wr->next && wr->num_sge == 1 && !ring_full(&qp->rq);
+	return !wr->next && wr->num_sge == 1 && !ring_full(&qp->rq);
 }
 
 /* @real: what the device is given; NULL: what is logged. */
@@ -200,7 +200,7 @@ int post_other_recv(struct rp_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 		*bad = wr;
 		return EINVAL;
 	}
-	return post_moved_recv(qp, wr, bad, &ret) ? ret : post_recv_list(qp, wr, bad);
+	return wr && post_moved_recv(qp, wr, bad, &ret) ? ret : post_recv_list(qp, wr, bad);
 }
 
 int rp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
@@ -209,7 +209,7 @@ int rp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	int ret;
 
 	rp_lock(&qp->lock);
-	if (likely(is_plain_recv(qp, wr, rp_slow_recv.mask)))
+	if (likely(wr && is_plain_recv(qp, wr, rp_slow_recv.mask)))
 		ret = post_plain_recv(qp, wr, NULL, bad);
 	else
 		ret = post_other_recv(qp, wr, bad);

@@ -310,7 +310,7 @@ static inline bool is_plain_send(struct rp_qp *qp, const struct ibv_send_wr *wr,
 
 	if (unlikely(qp->slow & slow))
 		return false;
-	return wr && !wr->next && wr->num_sge == 1 &&
+	return !wr->next && wr->num_sge == 1 &&
 	       !(wr->send_flags & IBV_SEND_INLINE) && (unsigned int)wr->opcode < 32 &&
 	       !(tails >> wr->opcode & 1) && !ring_full(&qp->sq);
 }
@@ -371,7 +371,7 @@ int post_other_send(struct rp_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 {
 	int ret;
 
-	if (post_moved_send(qp, wr, bad, &ret))
+	if (wr && post_moved_send(qp, wr, bad, &ret))
 		return ret;
 	ret = post_send_list(qp, wr, bad);
 	if (unlikely(qp->sqe)) {
@@ -390,7 +390,7 @@ int rp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 	if (unlikely(ibqp->qp_type == IBV_QPT_UD))
 		rp_ah_prepare(wr);
 	rp_lock(&qp->lock);
-	if (likely(is_plain_send(qp, wr, rp_slow_send.mask)))
+	if (likely(wr && is_plain_send(qp, wr, rp_slow_send.mask)))
 		ret = post_plain_send(qp, wr, NULL, bad);
 	else
 		ret = post_other_send(qp, wr, bad);
