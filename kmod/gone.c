@@ -91,15 +91,16 @@ static struct gone *keep(struct gone *gone)
 	spin_lock(&gone_lock);
 	if (unheard_count < UNHEARD_MAX) {
 		unheard_count++;
-	} else if (!gone->waited_for) {
-		spin_unlock(&gone_lock);
-		return gone;
-	} else {
+	} else if (gone->waited_for) {
 		out = list_first_entry(list_empty(&seldom) ? &soon : &seldom, struct gone, node);
 		list_del(&out->node);
+	} else {
+		out = gone;
 	}
-	gone->next = jiffies + (few ? PERIOD : SELDOM);
-	list_add_tail(&gone->node, few ? &soon : &seldom);
+	if (out != gone) {
+		gone->next = jiffies + (few ? PERIOD : SELDOM);
+		list_add_tail(&gone->node, few ? &soon : &seldom);
+	}
 	spin_unlock(&gone_lock);
 	return out;
 }
