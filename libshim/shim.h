@@ -547,8 +547,7 @@ void rp_qp_retire_all(struct rp_qp *qp);
 /* Real modify: not recorded in qp->attr, indexes translated, other values as given. */
 int rp_qp_modify_real(struct rp_qp *qp, struct ibv_qp_attr *attr, int mask);
 
-/* Tells the application (ibv_get_async_event). */
-/* Of a port, or of a queue pair. */
+/* Tells the application (ibv_get_async_event) of a port, or of a queue pair. */
 void rp_async_soft_event(struct rp_context *ctx, enum ibv_event_type type, int port);
 void rp_async_soft_qp_event(struct rp_qp *qp, enum ibv_event_type type);
 /* Events that the device has told become software events, but for those that a move has caused. */
