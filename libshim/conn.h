@@ -39,6 +39,7 @@ enum rp_cycle {
  * struct rp_conn - one end of a connection
  * @id: the module's number
  * @known: what the module says of the peer, enum repath_conn_state
+ * @listed: it is in the module's list, which is being read
  * @moving: gate closed; all that follows is about this move
  * @mover: the own device is going away; @peer_mover: the peer's is, until its INFO; @peer_moved: it was
  * @peer_gated: the peer takes our marker
@@ -92,6 +93,7 @@ struct rp_conn {
 	struct rp_peer *peer;
 	uint32_t id;
 	enum repath_conn_state known;
+	bool listed;
 
 	bool moving, mover, peer_mover, peer_moved, peer_gated, marker_old;
 	bool drained, stuck, peer_drained, peer_clear;

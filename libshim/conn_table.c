@@ -224,6 +224,7 @@ static void conn_row(const struct rp_ctl_conn *row, void *arg)
 		renumbered = true;
 	}
 	c->known = row->state;
+	c->listed = true;
 }
 
 static bool is_ready(const struct rp_conn *c)
@@ -272,15 +273,33 @@ void rp_conn_ready(const struct rp_ctl_conn *row)
 		rp_keys_push_peer(c->peer, c->ctx);
 }
 
+/* It is not forgotten: the module may have been loaded anew just now, and not have been told of it yet. */
+static void not_listed(struct rp_conn *c)
+{
+	if (c->known != REPATH_CONN_READY)
+		return;
+	rp_log(RP_LOG_INFO, "QP 0x%x: the module does not have its connection %u any more",
+	       c->qp->qp.qp_num, c->id);
+	c->known = REPATH_CONN_NEW;
+}
+
 int rp_conns_refresh(void)
 {
 	struct qp_index ix = { 0 };
+	struct rp_conn *c;
 	int ret;
 
 	qp_index_fill(&ix);
+	list_for_each(c, &rp_conns, node)
+		c->listed = false;
 	ret = ix.err ? ix.err : rp_ctl_conns(conn_row, &ix);
 	free(ix.rows);
-	return ret ? ret : ix.err;
+	ret = ret ? ret : ix.err;
+	if (!ret)
+		list_for_each(c, &rp_conns, node)
+			if (!c->listed)
+				not_listed(c);
+	return ret;
 }
 
 /* The module knows a child of fork by no connection; nothing is freed that may have been half changed. */

@@ -146,7 +146,7 @@ static bool must_answer(const struct rp_peer *peer, uint32_t id)
 	const struct rp_conn *c;
 
 	list_for_each(c, &peer->conns, in_peer)
-		if (c->asked == id && c->known != REPATH_CONN_GONE)
+		if (c->asked == id && c->known == REPATH_CONN_READY)
 			return true;
 	return false;
 }
@@ -362,8 +362,8 @@ static bool is_over(const struct rp_message *m, const struct repath_conn_rec *r,
 
 static bool is_wanted(const struct rp_message *m, const struct repath_conn_rec *r, const struct rp_conn *c)
 {
-	/* What the peer has said of itself need not be asked. */
-	if (m->type == REPATH_MSG_PREPARE && c->known == REPATH_CONN_GONE)
+	/* What the peer has said of itself need not be asked, and what the module does not have can not be. */
+	if (m->type == REPATH_MSG_PREPARE && c->known != REPATH_CONN_READY)
 		return false;
 	/* Of an end that has begun anew since the peer hears something newer. */
 	if (m->seldom && !is_told_on(m, r, c))
@@ -435,16 +435,30 @@ static int some_refused(struct rp_message *m)
 	return EKEYREJECTED;
 }
 
-void rp_peer_sent(uint64_t msg_id, int err)
+static struct rp_message *message_find(uint32_t id)
 {
 	struct rp_message *m;
 
 	list_for_each(m, &messages, node)
-		if (m->id == (uint32_t)msg_id)
-			break;
-	if (&m->node == &messages.n)
+		if (m->id == id)
+			return m;
+	return NULL;
+}
+
+void rp_peer_sent(uint64_t msg_id, int err)
+{
+	struct rp_message *m = message_find(msg_id);
+
+	if (!m)
 		return;
 	rp_log(RP_LOG_DEBUG, "message number %u: %s", m->id, err ? strerror(err) : "there");
+	/* The peer's module was loaded anew, which only this end's module has heard; or a connection has ended there. */
+	if (err == ENOENT) {
+		rp_conns_refresh();
+		m = message_find(msg_id);
+		if (!m)
+			return;
+	}
 	if (err == EKEYREJECTED)
 		err = some_refused(m);
 	if (!err) {

@@ -258,7 +258,7 @@ static bool is_plugged(const char *name)
 
 /*
  * Devices of two names are of two hosts. While its device is away nobody reaches one, and it
- * reaches nobody. 0 or the errno that a message ends with.
+ * reaches nobody. A process is known by its last number only. 0 or the errno that a message ends with.
  */
 static int way_of(const struct work *w)
 {
@@ -274,7 +274,8 @@ static int way_of(const struct work *w)
 			if (s.row[k].number != w->end[i].dest ||
 			    s.row[k].dest != w->end[i].number)
 				continue;
-			err = strcmp(to, w->from->name) &&
+			err = s.row[k].ctx != w->peer_id ? ENOENT :
+			      strcmp(to, w->from->name) &&
 			      (w->unplugged || !is_plugged(to)) ? EHOSTUNREACH : 0;
 			i = w->msg.nrecs;
 			break;
@@ -946,16 +947,16 @@ void fake_unload(void)
 	pthread_mutex_unlock(&fake.lock);
 }
 
+void fake_renumber(void)
+{
+	atomic_fetch_add(&fake.first_id, 100);
+}
+
 static void refresh(void *arg)
 {
 	(void)arg;
-	atomic_fetch_add(&fake.first_id, 100);
+	fake_renumber();
 	rp_conns_refresh();
-}
-
-void fake_renumber(void)
-{
-	rp_ctl_call(refresh, NULL);
 }
 
 void fake_load_anew(uint32_t qpn)

@@ -78,6 +78,13 @@ static void *loaded_anew(void *arg)
 	return arg;
 }
 
+static void *found_again(void *arg)
+{
+	loaded_anew(arg);
+	fake_faults_set(&(struct fake_faults){ 0 });
+	return arg;
+}
+
 /* While it is asked the peer gets another number: it has still to answer. */
 static void renumbered(struct traffic *t)
 {
@@ -94,7 +101,12 @@ static void renumbered(struct traffic *t)
 	CHECK_EQ(fake_check("mock0", NULL), 0);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	CHECK_EQ(fake_abort(), 0);
-	fake_faults_set(&(struct fake_faults){ 0 });
+	/* By the old one the module lets nobody ask any more, and the peer says nothing by itself. */
+	fake_faults_set(&lost);
+	CHECK_EQ(pthread_create(&thread, NULL, found_again, NULL), 0);
+	CHECK_EQ(fake_check("mock0", NULL), 0);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK_EQ(fake_abort(), 0);
 	traffic_flows(t, 50);
 }
 
