@@ -225,7 +225,7 @@ struct repath_conn *repath_conn_create(struct repath_proc *proc, struct repath_q
 	conn = kzalloc(sizeof(*conn), GFP_KERNEL);
 	if (!conn)
 		return NULL;
-	if (xa_alloc_cyclic(&by_id, &conn->id, conn, xa_limit_32b, &next_id, GFP_KERNEL) < 0) {
+	if (xa_alloc_cyclic(&by_id, &conn->id, conn, xa_limit_31b, &next_id, GFP_KERNEL) < 0) {
 		kfree(conn);
 		return NULL;
 	}
@@ -308,8 +308,32 @@ struct repath_conn *repath_conn_by_qp(struct repath_device *dev, u32 qpn)
 }
 
 /**
- * repath_conn_for_each - call a function for every connection
+ * repath_conn_for_each_from - call a function for the connections from a number on
+ * @from: the number
  * @fn: may destroy the connection it is given; ends the walk by returning non-zero
+ * @arg: for @fn
+ *
+ * Context: repath_conn_mutex held.
+ * Return: what @fn returned last.
+ */
+int repath_conn_for_each_from(u32 from, int (*fn)(struct repath_conn *conn, void *arg), void *arg)
+{
+	struct repath_conn *conn;
+	unsigned long id;
+	int ret = 0;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	xa_for_each_start(&by_id, id, conn, from) {
+		ret = fn(conn, arg);
+		if (ret)
+			break;
+	}
+	return ret;
+}
+
+/**
+ * repath_conn_for_each - call a function for every connection
+ * @fn: as for repath_conn_for_each_from()
  * @arg: for @fn
  *
  * Context: repath_conn_mutex held.
@@ -317,17 +341,7 @@ struct repath_conn *repath_conn_by_qp(struct repath_device *dev, u32 qpn)
  */
 int repath_conn_for_each(int (*fn)(struct repath_conn *conn, void *arg), void *arg)
 {
-	struct repath_conn *conn;
-	unsigned long id;
-	int ret = 0;
-
-	lockdep_assert_held(&repath_conn_mutex);
-	xa_for_each(&by_id, id, conn) {
-		ret = fn(conn, arg);
-		if (ret)
-			break;
-	}
-	return ret;
+	return repath_conn_for_each_from(0, fn, arg);
 }
 
 /**

@@ -77,6 +77,9 @@ struct repath_remote {
  * @hello_at: jiffies when the last HELLO was sent
  * @expect_token: WANT was sent: a changed token in the peer's HELLO is believed
  * @moving_since: jiffies
+ * @gone_at: jiffies when GONE was said last; valid if @gone_said
+ * @gone_said: see there
+ * @gone_waited: as to one who waits for it
  */
 struct repath_conn {
 	struct kref kref;
@@ -113,6 +116,9 @@ struct repath_conn {
 	unsigned long hello_at;
 	bool expect_token;
 	unsigned long moving_since;
+	unsigned long gone_at;
+	bool gone_said;
+	bool gone_waited;
 };
 
 int repath_conn_init(void);
@@ -162,6 +168,7 @@ void repath_conn_message(struct repath_conn *conn, u8 type, u32 flags, bool tx);
 void repath_conn_rest(struct repath_conn *conn, u16 heard);
 /* Calls @fn for each connection until it returns non-zero; @fn may destroy its connection. */
 struct repath_conn *repath_conn_get(struct repath_conn *conn);
+int repath_conn_for_each_from(u32 from, int (*fn)(struct repath_conn *conn, void *arg), void *arg);
 int repath_conn_for_each(int (*fn)(struct repath_conn *conn, void *arg), void *arg);
 /* How many connections @proc has on @dev, and how many of them are moving. Takes the mutex. */
 void repath_conn_count(struct repath_proc *proc, const struct repath_device *dev, u32 *count,

@@ -77,7 +77,7 @@ static int dump_one(struct repath_conn *conn, void *arg)
 	struct dump *dump = arg;
 	void *hdr;
 
-	if (conn->id <= dump->cb->args[0] || !wanted(conn, dump->cb))
+	if (!wanted(conn, dump->cb))
 		return 0;
 	hdr = repath_nl_dump_put(dump->skb, dump->cb, REPATH_CMD_CONN_GET);
 	if (!hdr)
@@ -87,21 +87,21 @@ static int dump_one(struct repath_conn *conn, void *arg)
 		return -EMSGSIZE;
 	}
 	genlmsg_end(dump->skb, hdr);
-	dump->cb->args[0] = conn->id;
+	dump->cb->args[0] = conn->id + 1;
 	return 0;
 }
 
 /**
  * repath_conn_dump - CONN_GET
  * @skb: answer
- * @cb: request; args[0] is the number of the last connection that was told
+ * @cb: request; args[0] is the number from which on they have not been told
  */
 int repath_conn_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct dump dump = { .skb = skb, .cb = cb };
 
 	mutex_lock(&repath_conn_mutex);
-	repath_conn_for_each(dump_one, &dump);
+	repath_conn_for_each_from(cb->args[0], dump_one, &dump);
 	mutex_unlock(&repath_conn_mutex);
 	return skb->len;
 }

@@ -62,8 +62,11 @@ static void qp_connected(struct repath_proc *proc, struct repath_qp *rqp)
 	if (conn && conn->rqp == rqp && conn->proc == proc) {
 		bool same = repath_conn_is_peer(conn, path.dest_qpn, path.dgid.raw);
 
-		/* The shim connects it; this may be news of a time before the last INFO. */
-		if (conn->moving) {
+		/*
+		 * The shim connects it; this may be news of a time before the last INFO. Where the peer is gone
+		 * it does not any more: the application has taken it to RESET, for another one.
+		 */
+		if (conn->moving && conn->state != REPATH_CONN_GONE) {
 			if (same)
 				conn->addr = addr;
 			return;

@@ -5,6 +5,7 @@
  * host may be cut off, or asleep. A peer that is not suspended could not be moved with whom it takes for being
  * there: it is told a few times. A few at a time: nothing else waits behind a host that does not answer.
  */
+#include <linux/atomic.h>
 #include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/slab.h>
@@ -23,6 +24,7 @@
 #define REFUSED_TRIES	3	/* it may have been damaged, or have nobody who waits for it */
 #define BATCH		16
 #define UNHEARD_MAX	4096
+#define GONE_MAX	65536	/* with those that are under way */
 #define PERIOD		HZ
 #define SELDOM		(10 * HZ)
 
@@ -56,6 +58,9 @@ static LIST_HEAD(soon);		/* each in the order in which they are sent again */
 static LIST_HEAD(seldom);
 static unsigned int unheard_count;	/* in both */
 static unsigned int again;	/* under way, of those that are sent again */
+static unsigned long planned;	/* jiffies, when @again_work runs; valid while it is pending */
+
+static atomic_t alive = ATOMIC_INIT(0);
 
 static void say_again(struct work_struct *work);
 static DECLARE_DELAYED_WORK(again_work, say_again);
@@ -64,6 +69,7 @@ static void gone_free(struct gone *gone)
 {
 	repath_device_put(gone->dev);
 	kfree_sensitive(gone);		/* it has tokens */
+	atomic_dec(&alive);
 }
 
 /* Is it worth another try? */
@@ -119,14 +125,22 @@ static struct gone *next_one(void)
 	return !a || (b && time_before(b->next, a->next)) ? b : a;
 }
 
-/* With a pause in which nothing is under way: a suspend waits for that. */
+/*
+ * With a pause in which nothing is under way: a suspend waits for that. Others end all the time: what is planned is not put
+ * off for them.
+ */
 static void plan(void)
 {
 	struct gone *gone = next_one();
+	long delay;
 
-	if (gone && !again)
-		mod_delayed_work(system_power_efficient_wq, &again_work,
-				 max_t(long, gone->next - jiffies, PERIOD));
+	if (!gone || again)
+		return;
+	delay = max_t(long, gone->next - jiffies, PERIOD);
+	if (delayed_work_pending(&again_work) && !time_after(planned, jiffies + delay))
+		return;
+	planned = jiffies + delay;
+	mod_delayed_work(system_power_efficient_wq, &again_work, delay);
 }
 
 static void answered(void *arg, int err, u8 status)
@@ -157,6 +171,15 @@ static int gone_send(struct gone *gone)
 				gone);
 }
 
+/* As if it had been answered: without memory it is tried again, without the device it can not be. */
+static void gone_send_or_end(struct gone *gone)
+{
+	int err = gone_send(gone);
+
+	if (err)
+		answered(gone, err == -ENOMEM ? err : -ESHUTDOWN, 0);
+}
+
 static void say_again(struct work_struct *work)
 {
 	struct gone *gone;
@@ -172,26 +195,32 @@ static void say_again(struct work_struct *work)
 	spin_unlock(&gone_lock);
 	while ((gone = first_of(&batch))) {
 		list_del(&gone->node);
-		if (gone_send(gone))	/* its device is no more */
-			answered(gone, -ESHUTDOWN, 0);
+		gone_send_or_end(gone);
 	}
 }
 
 void repath_gone_say(struct repath_device *dev, const struct repath_addr *to, const void *data,
 		     u32 len, bool waited_for)
 {
-	struct gone *gone = kzalloc(struct_size(gone, data, len), GFP_KERNEL);
+	struct gone *gone;
 
+	if (atomic_inc_return(&alive) > GONE_MAX)
+		goto drop;
+	gone = kzalloc(struct_size(gone, data, len), GFP_KERNEL);
 	if (!gone)
-		return;
+		goto drop;
 	gone->dev = repath_device_get(dev);
 	gone->to = *to;
 	gone->waited_for = waited_for;
 	gone->since = jiffies;
 	gone->len = len;
 	memcpy(gone->data, data, len);
-	if (gone_send(gone))
-		gone_free(gone);
+	gone_send_or_end(gone);
+	return;
+drop:
+	atomic_dec(&alive);
+	pr_warn_ratelimited("repath: a peer is not told that a connection has ended: %s\n",
+			    atomic_read(&alive) >= GONE_MAX ? "too many are" : "no memory");
 }
 
 /*

@@ -130,3 +130,14 @@ void repath_known_forget(struct repath_proc *proc)
 		if (known->proc == proc)
 			drop(known);
 }
+
+/* Nobody asks or moves any more; processes may be registered still. */
+void repath_known_exit(void)
+{
+	struct known *known, *next;
+
+	mutex_lock(&repath_conn_mutex);
+	list_for_each_entry_safe(known, next, &knowns, node)
+		drop(known);
+	mutex_unlock(&repath_conn_mutex);
+}

@@ -17,5 +17,6 @@ void repath_known_moved(struct repath_proc *proc, u64 cookie, const struct repat
 u32 repath_known_find(struct repath_proc *proc, const struct repath_addr *at,
 		      struct repath_addr *now, u64 *cookies, u32 max);
 void repath_known_forget(struct repath_proc *proc);
+void repath_known_exit(void);
 
 #endif /* REPATH_KNOWN_H */

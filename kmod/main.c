@@ -7,6 +7,7 @@
 #include "gone.h"
 #include "hello.h"
 #include "hooks.h"
+#include "known.h"
 #include "netlink.h"
 #include "note.h"
 #include "number.h"
@@ -98,6 +99,7 @@ err_watch:
 err_resolve:
 	repath_resolve_exit();
 	repath_number_exit();
+	repath_known_exit();
 err_peer:
 	repath_peer_exit();
 	repath_gone_exit();
@@ -132,6 +134,7 @@ static void __exit repath_exit(void)
 	repath_watch_exit();
 	repath_resolve_exit();
 	repath_number_exit();
+	repath_known_exit();
 	repath_peer_exit();
 	repath_gone_exit();
 	repath_hello_exit();

@@ -248,6 +248,12 @@ bool repath_number_has_moved(const struct repath_proc *proc, const struct repath
 	return false;
 }
 
+static void moved_drop(struct moved *moved)
+{
+	list_del(&moved->node);
+	kfree(moved);
+}
+
 /**
  * repath_number_moved - a process has moved to a device
  * @proc: process
@@ -300,10 +306,8 @@ void repath_number_proc_left(struct repath_proc *proc)
 
 	lockdep_assert_held(&repath_conn_mutex);
 	list_for_each_entry_safe(moved, next, &moveds, node)
-		if (moved->proc == proc) {
-			list_del(&moved->node);
-			kfree(moved);
-		}
+		if (moved->proc == proc)
+			moved_drop(moved);
 }
 
 /* --- finding --- */
@@ -503,9 +507,13 @@ void repath_number_init(void)
 	get_random_bytes(&tag_key, sizeof(tag_key));
 }
 
-/* Notes, netlink and the carrier are gone: nobody adds one. The devices' queue pairs are gone, too. */
+/*
+ * Notes, netlink and the carrier are gone: nobody adds one. The devices' queue pairs are gone, too; processes may be
+ * registered still.
+ */
 void repath_number_exit(void)
 {
+	struct moved *moved, *other;
 	struct number *number;
 	struct hlist_node *next;
 	int row;
@@ -515,5 +523,7 @@ void repath_number_exit(void)
 	none_untold = false;
 	hash_for_each_safe(by_known, row, next, number, by_known)
 		drop(number);
+	list_for_each_entry_safe(moved, other, &moveds, node)
+		moved_drop(moved);
 	mutex_unlock(&repath_conn_mutex);
 }

@@ -81,6 +81,7 @@ struct repath_op_proc {
  * @timeout_ms: of each phase
  * @deadline: of the current phase, jiffies
  * @hello_deadline: until when peers may answer HELLO, jiffies
+ * @left_at: when nobody had the device open any more, jiffies; valid if @left
  * @err: positive errno of a failure
  * @force: goes on although processes without the shim or unready peers are there
  * @dry_run: ends after the check
@@ -111,6 +112,8 @@ struct repath_op {
 	u32 timeout_ms;
 	unsigned long deadline;
 	unsigned long hello_deadline;
+	unsigned long left_at;
+	bool left;
 	u32 err;
 	bool force;
 	bool dry_run;

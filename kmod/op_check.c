@@ -298,6 +298,8 @@ int repath_op_check_again(struct repath_op *op)
 
 /* --- the end of a suspend --- */
 
+#define LAST_WORDS	(5 * HZ)	/* what is said on the device has its retries in that */
+
 static int is_foreign(struct repath_ctx *ctx, void *arg)
 {
 	struct repath_proc *proc = repath_proc_find(ctx->pid);
@@ -323,8 +325,19 @@ void repath_op_kill_foreign(struct repath_op *op)
 /**
  * repath_op_is_released - is the device free, and everything said that had to be said on it?
  * @op: operation
+ *
+ * Those who do not answer are waited for a while only: others, whose hosts are there, wait for this device.
  */
 bool repath_op_is_released(struct repath_op *op)
 {
-	return !repath_device_ctx_count(op->dev) && !repath_xprt_busy(op->dev);
+	if (repath_device_ctx_count(op->dev)) {
+		op->left = false;
+		return false;
+	}
+	if (!op->left) {
+		op->left = true;
+		op->left_at = jiffies;
+	}
+	return !repath_xprt_busy(op->dev) || time_after_eq(jiffies, op->left_at + LAST_WORDS) ||
+	       time_after_eq(jiffies, op->deadline);
 }

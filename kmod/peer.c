@@ -28,6 +28,8 @@
 #define SENDING_MAX	(16 << 20)
 #define LETTER_COST	1024
 
+#define GONE_AGAIN	HZ	/* GONE of one connection is begun no more often */
+
 /**
  * struct out_letter - a message under way
  * @work: delivers it on this host
@@ -175,10 +177,27 @@ static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 ty
 	return err;
 }
 
+/*
+ * It is said again by itself. Who names a connection a thousand times, or asks for it on and on, does not make this host
+ * say it as often.
+ */
+static bool is_said(struct repath_conn *conn, bool waited_for)
+{
+	if (conn->gone_said && (conn->gone_waited || !waited_for) &&
+	    time_before(jiffies, conn->gone_at + GONE_AGAIN))
+		return true;
+	conn->gone_said = true;
+	conn->gone_waited = waited_for;
+	conn->gone_at = jiffies;
+	return false;
+}
+
 /**
  * repath_peer_send_gone - say for a process that its end of a connection is gone
  * @conn: connection
  * @waited_for: by the peer, as far as is known: it is said until it is heard
+ *
+ * Nothing is said where it was a moment ago.
  *
  * Context: repath_conn_mutex held.
  */
@@ -193,7 +212,7 @@ void repath_peer_send_gone(struct repath_conn *conn, bool waited_for)
 	u32 len;
 
 	lockdep_assert_held(&repath_conn_mutex);
-	if (!conn->remote)
+	if (!conn->remote || is_said(conn, waited_for))
 		return;
 	wire = repath_wire_write(conn, &rec, 1, NULL, 0, &len);
 	if (!wire)

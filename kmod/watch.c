@@ -34,9 +34,9 @@
  * @proc: whose the queue pair is; compared only, the watch goes when it leaves
  * @proc_cookie: its cookie
  * @known_as: the number that the sender's application has
+ * @rqp: the queue pair as it is now, or was last; holds a reference
  * @gid: of the queue pair's port, as the sender reaches it; all zero: by LID alone
  * @lid: the same
- * @qpn: the queue pair's number now
  * @back: to the sender
  * @dev: the way back; NULL: its device is gone, and the queue pair has not moved yet
  * @token: the sender's
@@ -57,9 +57,9 @@ struct watch {
 	const struct repath_proc *proc;
 	u64 proc_cookie;
 	u32 known_as;
+	struct repath_qp *rqp;
 	u8 gid[16];
 	u32 lid;
-	u32 qpn;
 	struct repath_addr back;
 	struct repath_device *dev;
 	u64 token;
@@ -106,6 +106,7 @@ static void drop(struct watch *w)
 	hash_del(&w->by_token);
 	if (w->dev)
 		repath_device_put(w->dev);
+	repath_qp_put(w->rqp);
 	kfree_sensitive(w);
 	count--;
 }
@@ -197,7 +198,8 @@ void repath_watch_add(struct repath_device *dev, struct repath_qp *rqp,
 	w->proc_cookie = proc->cookie;
 	w->known_as = be32_to_cpu(ask->qpn);
 	memcpy(w->gid, ask->dst_gid, sizeof(w->gid));
-	w->qpn = rqp->qpn;
+	kref_get(&rqp->kref);
+	w->rqp = rqp;
 	w->token = token;
 	w->cookie = be64_to_cpu(ask->src_cookie);
 	memcpy(w->back.dgid.raw, ask->src_gid, sizeof(w->back.dgid));
@@ -220,7 +222,7 @@ static void tell(struct watch *w);
 static void tell_later(struct watch *w)
 {
 	w->next = jiffies + (w->tries < TRIES ? AGAIN : SELDOM);
-	mod_delayed_work(watch_wq, &again_work, AGAIN);
+	queue_delayed_work(watch_wq, &again_work, AGAIN);
 }
 
 static void heard(struct watch *w, int err, u8 status)
@@ -299,7 +301,7 @@ static void tell(struct watch *w)
 	moved->cookie = cpu_to_be64(w->proc_cookie);
 	memcpy(moved->gid, w->gid, sizeof(moved->gid));
 	moved->lid = cpu_to_be32(w->lid);
-	moved->qpn = cpu_to_be32(w->qpn);
+	moved->qpn = cpu_to_be32(w->rqp->qpn);
 	moved->at = cpu_to_be64(w->at_ns);
 	ret = repath_resolve_tell_local(w->cookie, moved);
 	if (ret >= 0) {
@@ -346,12 +348,27 @@ static const struct repath_gid_change *change_of(const struct watch *w,
 	return NULL;
 }
 
-static void moved_one(struct watch *w, struct repath_device *dev, u32 qpn,
+/*
+ * Numbers are of one device: another queue pair of the process may be known by the same one, which has stayed where it is,
+ * or is of another type, or at a GID that is none of those that have moved.
+ */
+static bool is_meant(const struct watch *w, const struct repath_qp *now,
+		     const struct repath_gid_change *change, u32 ngids)
+{
+	return now->type == IB_QPT_UD && (change || !ngids) &&
+	       (now == w->rqp || READ_ONCE(w->rqp->gone));
+}
+
+static void moved_one(struct watch *w, struct repath_device *dev, struct repath_qp *now,
 		      const struct repath_gid_change *gids, u32 ngids)
 {
 	const struct repath_gid_change *change = change_of(w, gids, ngids);
 
-	w->qpn = qpn;
+	if (!is_meant(w, now, change, ngids))
+		return;
+	kref_get(&now->kref);
+	repath_qp_put(w->rqp);
+	w->rqp = now;
 	if (change) {
 		if (memchr_inv(w->gid, 0, sizeof(w->gid)))
 			memcpy(w->gid, change->now, sizeof(w->gid));
@@ -382,14 +399,20 @@ void repath_watch_moved(struct repath_proc *proc, struct repath_device *dev,
 {
 	struct watch *w;
 	struct hlist_node *next;
+	struct repath_qp *now;
 	u32 i;
 
 	lockdep_assert_held(&repath_conn_mutex);
-	for (i = 0; i < n && count; i++)
+	for (i = 0; i < n && count; i++) {
+		now = repath_qp_find(dev, rows[i].qpn);
+		if (!now)
+			continue;	/* destroyed meanwhile */
 		hash_for_each_possible_safe(by_qp, w, next, by_qp,
 					    qp_hash(proc, rows[i].known_as))
 			if (w->proc == proc && w->known_as == rows[i].known_as)
-				moved_one(w, dev, rows[i].qpn, gids, ngids);
+				moved_one(w, dev, now, gids, ngids);
+		repath_qp_put(now);
+	}
 }
 
 /* An address without a GID is its LID; a sender always says both. */

@@ -268,8 +268,9 @@ int repath_xprt_ask(struct repath_device *dev, const struct repath_addr *to, u8 
  * repath_xprt_busy - are there messages that were not answered yet?
  * @dev: device
  *
- * Questions do not count: who asks where somebody is can ask from elsewhere. There may be always some, to hosts
- * that are down, also of processes that do not have the device open.
+ * Questions do not count: who asks where somebody is can ask from elsewhere. Nor does where a queue pair has gone to, which
+ * is said from where it goes next. There may be always some, to hosts that are down, also of processes that do not have
+ * the device open.
  */
 bool repath_xprt_busy(struct repath_device *dev)
 {
@@ -282,7 +283,7 @@ bool repath_xprt_busy(struct repath_device *dev)
 	if (xprt) {
 		spin_lock(&xprt->lock);
 		list_for_each_entry(msg, &xprt->msgs, node)
-			busy |= !msg->answer && !xprt->dead;
+			busy |= !msg->answer && msg->type != REPATH_MSG_MOVED && !xprt->dead;
 		spin_unlock(&xprt->lock);
 	}
 	rcu_read_unlock();

@@ -114,10 +114,10 @@ static inline bool repath_xprt_is_own(const struct out_msg *msg)
 	return !msg->order;
 }
 
-/* Where others are, and that somebody is gone, who may be so for the same reason as all of his host. */
+/* Where others are or this end is, and that somebody is gone, who may be so for the same reason as all of his host. */
 static inline bool repath_xprt_is_idle_talk(const struct out_msg *msg)
 {
-	return msg->answer || msg->type == REPATH_MSG_GONE;
+	return msg->answer || msg->type == REPATH_MSG_GONE || msg->type == REPATH_MSG_MOVED;
 }
 
 /* A fragment is under way (@by: 1), or not any more (-1). The lock is held. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 29 */
+/* kunit-cases: 31 */
 /* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../watch.o ../stat.o */
 /*
  * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
@@ -1107,6 +1107,7 @@ static void watch_tells(struct kunit *test)
 	c->qp[3].user = c->qp[1].user;
 	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
 	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
+	c->qp[1].gone = true;
 	mutex_lock(&repath_conn_mutex);
 	repath_watch_device_removed(&c->dev);
 	KUNIT_EXPECT_EQ(test, kref_read(&c->dev.kref), 1u);
@@ -1169,6 +1170,7 @@ static void watch_sender_moved(struct kunit *test)
 	c->qp[1].type = c->qp[3].type = IB_QPT_UD;
 	c->qp[3].user = c->qp[1].user;
 	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
+	c->qp[1].gone = true;
 	mutex_lock(&repath_conn_mutex);
 	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
 	KUNIT_EXPECT_EQ(test, fake.nsent, 1);
@@ -1215,7 +1217,9 @@ static void watch_asked_again(struct kunit *test)
 	c->qp[1].type = c->qp[3].type = IB_QPT_UD;
 	c->qp[3].user = c->qp[1].user;
 	for (i = 0; i < 2; i++) {
+		c->qp[1].gone = false;
 		KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
+		c->qp[1].gone = true;
 		mutex_lock(&repath_conn_mutex);
 		repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
 		mutex_unlock(&repath_conn_mutex);
@@ -1227,6 +1231,61 @@ static void watch_asked_again(struct kunit *test)
 	msleep(1500);
 	KUNIT_ASSERT_EQ(test, fake.nsent, 3);
 	answer(2, 0, REPATH_PEER_OK, 0, 0, 0);
+}
+
+/* Numbers are of one device: another queue pair of the process that is known by the same one has stayed. */
+static void watch_of_another(struct kunit *test)
+{
+	struct repath_number row = { .qpn = 103, .known_as = 101 };
+	struct repath_gid_change other = { .old = { 0xfe, [15] = 7 }, .now = { 0xfe, [15] = 8 },
+					   .port = 1 };
+	struct repath_gid_change gid = { .old = { 0xfe, [15] = 1 }, .now = { 0xfe, [15] = 2 },
+					 .port = 1 };
+	const struct repath_moved *moved = (void *)fake.sent[0].data;
+	struct ctx *c = of(test);
+	struct repath_resolved out;
+
+	c->qp[1].type = c->qp[3].type = IB_QPT_UD;
+	c->qp[3].user = c->qp[1].user;
+	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
+	mutex_lock(&repath_conn_mutex);
+	/* It is there still; and when it is not, it was not one without datagrams, nor at that GID. */
+	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 0);
+	c->qp[1].gone = true;
+	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &other, 1);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 0);
+	c->qp[3].type = IB_QPT_RC;
+	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 0);
+	c->qp[3].type = IB_QPT_UD;
+	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 1);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(moved->qpn), 103u);
+	answer(0, 0, REPATH_PEER_OK, 0, 0, 0);
+}
+
+/* The module goes, and processes that have moved, and know others that have, do not. */
+static void nothing_is_left(struct kunit *test)
+{
+	struct repath_addr from = { .dgid.raw = { 0xfe, [15] = 5 } }, to = { .dgid.raw = { 0xfe, [15] = 6 } };
+	struct ctx *c = of(test);
+	struct repath_addr now;
+	u64 cookie;
+
+	mutex_lock(&repath_conn_mutex);
+	repath_number_moved(&fake.proc[0], &c->dev);
+	repath_known_moved(&fake.proc[0], OTHER, &from, &to);
+	KUNIT_EXPECT_TRUE(test, repath_number_has_moved(&fake.proc[0], &c->dev));
+	KUNIT_EXPECT_EQ(test, repath_known_find(&fake.proc[0], &from, &now, &cookie, 1), 1u);
+	mutex_unlock(&repath_conn_mutex);
+	repath_number_exit();
+	repath_known_exit();
+	mutex_lock(&repath_conn_mutex);
+	KUNIT_EXPECT_FALSE(test, repath_number_has_moved(&fake.proc[0], &c->dev));
+	KUNIT_EXPECT_EQ(test, repath_known_find(&fake.proc[0], &from, &now, &cookie, 1), 0u);
+	mutex_unlock(&repath_conn_mutex);
 }
 
 /* Questions and news with bytes turned. */
@@ -1283,6 +1342,7 @@ static void watch_unheard(struct kunit *test)
 	c->qp[1].type = c->qp[3].type = IB_QPT_UD;
 	c->qp[3].user = c->qp[1].user;
 	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
+	c->qp[1].gone = true;
 	mutex_lock(&repath_conn_mutex);
 	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
 	mutex_unlock(&repath_conn_mutex);
@@ -1334,6 +1394,8 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(watch_sender_moved),
 	KUNIT_CASE(watch_asked_again),
 	KUNIT_CASE(watch_unheard),
+	KUNIT_CASE(watch_of_another),
+	KUNIT_CASE(nothing_is_left),
 	KUNIT_CASE(fuzz),
 	{}
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 3 */
+/* kunit-cases: 4 */
 /* kunit-objs: ../op_check.o ../op_list.o ../op_state.o ../stat.o ../trace.o */
 /* Who speaks against a suspend because he has the device open, and whom force ends. */
 #include <kunit/test.h>
@@ -25,6 +25,8 @@ static struct {
 	struct repath_ctx ctx;
 	struct repath_proc proc;
 	bool registered;
+	u32 ctxs;
+	bool busy;
 } fake;
 
 int repath_ctx_for_each(struct repath_device *dev, int (*fn)(struct repath_ctx *ctx, void *arg),
@@ -45,7 +47,7 @@ struct repath_proc *repath_proc_find(struct pid *tgid)
 
 u32 repath_device_ctx_count(struct repath_device *dev)
 {
-	return 1;
+	return fake.ctxs;
 }
 
 void repath_device_name(struct repath_device *dev, char name[IB_DEVICE_NAME_MAX])
@@ -55,7 +57,7 @@ void repath_device_name(struct repath_device *dev, char name[IB_DEVICE_NAME_MAX]
 
 bool repath_xprt_busy(struct repath_device *dev)
 {
-	return false;
+	return fake.busy;
 }
 
 void repath_hello_start(struct repath_conn *conn, bool force)
@@ -196,10 +198,36 @@ static void t_force_ends_at_the_user_namespace(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, killed(op), 1ull);
 }
 
+/* What is said on the device is waited for, but not until those have answered who are no more. */
+static void t_last_words(struct kunit *test)
+{
+	struct repath_op *op = op_in(test, false, false);
+
+	op->deadline = jiffies + 60 * HZ;
+	fake.busy = true;
+	fake.ctxs = 1;
+	KUNIT_EXPECT_FALSE(test, repath_op_is_released(op));
+	fake.ctxs = 0;
+	KUNIT_EXPECT_FALSE(test, repath_op_is_released(op));
+	fake.busy = false;
+	KUNIT_EXPECT_TRUE(test, repath_op_is_released(op));
+	fake.busy = true;
+	op->left_at -= 6 * HZ;
+	KUNIT_EXPECT_TRUE(test, repath_op_is_released(op));
+	/* Opened again meanwhile: it begins anew. */
+	fake.ctxs = 1;
+	KUNIT_EXPECT_FALSE(test, repath_op_is_released(op));
+	fake.ctxs = 0;
+	KUNIT_EXPECT_FALSE(test, repath_op_is_released(op));
+	op->deadline = jiffies;
+	KUNIT_EXPECT_TRUE(test, repath_op_is_released(op));
+}
+
 static struct kunit_case check_cases[] = {
 	KUNIT_CASE(t_without_force),
 	KUNIT_CASE(t_force),
 	KUNIT_CASE(t_force_ends_at_the_user_namespace),
+	KUNIT_CASE(t_last_words),
 	{}
 };
 

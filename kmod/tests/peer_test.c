@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 26 */
+/* kunit-cases: 29 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../hello.o ../known.o ../lid.o ../local.o ../peer.o ../peer_wire.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
@@ -743,13 +743,57 @@ static void t_gone_is_answered(struct kunit *test)
 	/* Two records each. */
 	for (i = 0; i < ARRAY_SIZE(types); i++) {
 		EXPECT_STATUS(receive(test, types[i]), REPATH_PEER_OK);
-		KUNIT_EXPECT_EQ(test, fake.gones, 2 * (i + 1));
+		KUNIT_EXPECT_EQ(test, fake.gones, i + 1);
+		/* Who asks at once, and again and again, is not answered each time. */
+		EXPECT_STATUS(receive(test, types[i]), REPATH_PEER_OK);
+		KUNIT_EXPECT_EQ(test, fake.gones, i + 1);
+		conn->gone_at -= HZ;
 	}
 	KUNIT_EXPECT_EQ(test, fake.told, told);
 	KUNIT_EXPECT_EQ(test, conn->dest_qpn, (u32)PEER_QPN);
 	/* It may say so, too. */
 	EXPECT_STATUS(receive(test, REPATH_MSG_GONE), REPATH_PEER_OK);
-	KUNIT_EXPECT_EQ(test, fake.gones, 2 * i);
+	KUNIT_EXPECT_EQ(test, fake.gones, i);
+}
+
+/* The peer is gone while it is suspended: the application has its queue pair connected to another one. */
+static void t_gone_connected_again(struct kunit *test)
+{
+	struct repath_conn *conn = ready(test);
+	struct ctx *c = of(test);
+	u32 id = conn->id;
+
+	EXPECT_STATUS(receive(test, REPATH_MSG_GATE), REPATH_PEER_OK);
+	mutex_lock(&repath_conn_mutex);
+	repath_peer_tell_gone(conn);
+	mutex_unlock(&repath_conn_mutex);
+	c->qp.state = IB_QPS_RESET;
+	repath_conn_qp_reset(&c->qp);
+	c->qp.state = IB_QPS_RTR;
+	c->qp.path.dest_qpn = PEER_QPN + 1;
+	repath_conn_qp_connected(&c->qp);
+	mutex_lock(&repath_conn_mutex);
+	conn = repath_conn_by_qp(&c->dev, QPN);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_ASSERT_NOT_NULL(test, conn);
+	KUNIT_EXPECT_NE(test, conn->id, id);
+	KUNIT_EXPECT_EQ(test, conn->dest_qpn, PEER_QPN + 1u);
+	c->hello.src_qpn = cpu_to_be32(PEER_QPN + 1);
+	EXPECT_STATUS(hello(test), REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, (int)conn->state, (int)REPATH_CONN_READY);
+}
+
+/* One peer is not heard; that others are, all the time, does not put off what is to be said to it again. */
+static void t_gone_amidst_others(struct kunit *test)
+{
+	int i, users = dev_users(test);
+
+	KUNIT_EXPECT_EQ(test, gone_is_said(test, true, -ETIMEDOUT, 0), 1);
+	for (i = 0; i < 60 && dev_users(test) > users; i++) {
+		KUNIT_EXPECT_GE(test, gone_is_said(test, true, 0, REPATH_PEER_OK), 1);
+		msleep(50);
+	}
+	KUNIT_EXPECT_EQ(test, dev_users(test), users);
 }
 
 /* PEER_SEND of the process here to the one there; @bind: on the device, as INFO does. */
@@ -820,6 +864,22 @@ static void t_send_gone(struct kunit *test)
 	WRITE_ONCE(fake.gone_err, 0);
 	wait_gones(test, 3);
 	KUNIT_EXPECT_LT(test, dev_users(test), users);
+}
+
+/* A connection that is named many times has one end. */
+static void t_send_gone_often(struct kunit *test)
+{
+	struct repath_conn *conn = ready(test);
+	struct repath_conn_rec recs[8];
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(recs); i++)
+		recs[i] = (struct repath_conn_rec){ .conn_id = conn->id };
+	EXPECT_STATUS(receive(test, REPATH_MSG_GATE), REPATH_PEER_OK);
+	of(test)->dev.xprt = test;
+	for (i = 0; i < 3; i++)
+		KUNIT_ASSERT_EQ(test, send(test, REPATH_MSG_GONE, recs, 8, false), 0);
+	KUNIT_EXPECT_EQ(test, fake.gones, 1);
 }
 
 /*
@@ -963,8 +1023,11 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_gone_unheard),
 	KUNIT_CASE(t_gone_in_vain),
 	KUNIT_CASE(t_gone_is_answered),
+	KUNIT_CASE(t_gone_connected_again),
+	KUNIT_CASE(t_gone_amidst_others),
 	KUNIT_CASE(t_send_unproven),
 	KUNIT_CASE(t_send_gone),
+	KUNIT_CASE(t_send_gone_often),
 	KUNIT_CASE(t_send_with_wrong_token),
 	KUNIT_CASE(t_send_ends_what_it_names),
 	KUNIT_CASE(t_fuzz),

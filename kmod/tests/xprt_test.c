@@ -207,6 +207,7 @@ static void t_questions_hold_up_nobody(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, repath_xprt_busy(&of(test)->dev));
 	for (i = 0; i < 16; i++)
 		KUNIT_EXPECT_EQ(test, send(test, true), 0);
+	KUNIT_EXPECT_EQ(test, say(test, REPATH_MSG_MOVED, 0, 8), 0);
 	KUNIT_EXPECT_FALSE(test, repath_xprt_busy(&of(test)->dev));
 	KUNIT_EXPECT_EQ(test, send(test, false), 0);
 	KUNIT_EXPECT_EQ(test, send(test, true), 0);
