@@ -8,6 +8,7 @@
 #include "proc.h"
 #include "stat.h"
 #include "trace.h"
+#include "unplug.h"
 
 /**
  * repath_op_start - begin to suspend a device
@@ -218,8 +219,10 @@ void repath_op_device_removed(struct repath_device *dev)
 
 	mutex_lock(&repath_op_mutex);
 	for (op = repath_op_next(0); op; op = repath_op_next(op->id))
-		if (op->dev == dev)
+		if (op->dev == dev) {
 			op->dev_gone = true;
+			repath_unplug_left(op);
+		}
 	mutex_unlock(&repath_op_mutex);
 	repath_op_wake();
 }

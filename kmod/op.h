@@ -93,6 +93,7 @@ struct repath_op_proc {
  * @dev_gone: @dev was removed
  * @unplug: begun because @dev was being removed, by nobody's request
  * @auto_tries: how often it was resumed by nobody's request
+ * @auto_any: a device has come since: any one will do
  * @settled: who removes @dev waits for this until it is suspended, or not
  * @reason: for a person
  * @dev_name: name of @dev when it was suspended
@@ -125,6 +126,7 @@ struct repath_op {
 	bool dev_gone;
 	bool unplug;
 	u8 auto_tries;
+	bool auto_any;
 	struct completion *settled;
 	char reason[REPATH_REASON_MAX];
 	char dev_name[IB_DEVICE_NAME_MAX];

@@ -7,6 +7,7 @@
 #include "op.h"
 #include "stat.h"
 #include "trace.h"
+#include "unplug.h"
 
 /**
  * state_name - a state for a person
@@ -160,6 +161,7 @@ void repath_op_set_state(struct repath_op *op, u8 state)
 	op->deadline = jiffies + msecs_to_jiffies(op->timeout_ms);
 	log_state(op);
 	repath_op_event(op);
+	repath_unplug_left(op);
 	/* Whoever removes the device waits for what becomes of it. */
 	if (op->settled && state != REPATH_OP_SUSPENDING && state != REPATH_OP_ABORTING)
 		complete(op->settled);

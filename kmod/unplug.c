@@ -2,7 +2,7 @@
 /*
  * A device that is simply unplugged. ib_client remove() comes to us first, while processes still
  * can use the device, and may wait: so it is suspended as if somebody had asked for it, and
- * resumed when another one of its kind comes. The wait has a deadline well below that of the
+ * resumed when another one of its kind is there. The wait has a deadline well below that of the
  * hung-task watch, and never is for the resume: other devices may not be probed meanwhile.
  */
 #include <linux/jiffies.h>
@@ -31,13 +31,13 @@ MODULE_PARM_DESC(unplug_ms,
 static bool auto_resume = true;
 module_param(auto_resume, bool, 0644);
 MODULE_PARM_DESC(auto_resume,
-		 "Resume what an unplugged device has left suspended when one of the same kind comes (Y)");
+		 "Resume what an unplugged device has left suspended when one of the same kind comes, or on one that nobody uses (Y)");
 
 #define ROLL_BACK_TIME	(2 * HZ)	/* for those that could not leave the device in time */
 #define AUTO_PERIOD	(HZ / 2)
 #define AUTO_TRIES	10
 
-/* The module goes, not the devices. */
+/* The module goes, not the devices. Written under repath_op_mutex. */
 static bool ending;
 
 /* --- rdma dev set netns: the device goes only to come back --- */
@@ -213,6 +213,7 @@ void repath_unplug_removed(struct repath_device *dev)
 /* --- another one comes --- */
 
 static struct delayed_work auto_work;
+static bool arrived;	/* a device, since auto_fn() looked */
 
 static bool is_waiting(const struct repath_op *op)
 {
@@ -243,61 +244,82 @@ static bool is_of_kind(const struct repath_device *dev, const struct repath_devi
 	       dev->link_layer == old->link_layer && net_eq(repath_device_net(dev), op->net);
 }
 
+/* How well it would do; 0: not at all. One that others use, and that was there all the time, has its own work. */
+static int rank(struct repath_device *dev, const struct repath_op *op)
+{
+	char name[IB_DEVICE_NAME_MAX];
+
+	repath_device_name(dev, name);
+	if (!strcmp(name, op->dev_name))
+		return 3;
+	return !repath_device_ctx_count(dev) ? 2 : op->auto_any;
+}
+
 /*
- * The new device for @op: of its name before any other. With a reference, or NULL; @later: there is one
- * whose port is not up yet.
+ * The new device for @op: of its name before any other, and then one that nobody uses. With a reference, or NULL;
+ * @later: there is one whose port is not up yet.
  */
 static struct repath_device *replacement(const struct repath_op *op, bool *later)
 {
 	struct repath_device *dev, *best = NULL;
-	char name[IB_DEVICE_NAME_MAX];
+	int best_rank = 0;
 
 	repath_device_for_each(dev, NULL) {
-		if (!is_of_kind(dev, op->dev, op) || repath_op_on(dev))
+		if (!is_of_kind(dev, op->dev, op) || repath_op_on(dev) || rank(dev, op) <= best_rank)
 			continue;
 		if (!is_up(dev)) {
 			*later = true;
 			continue;
 		}
-		repath_device_name(dev, name);
-		if (best && strcmp(name, op->dev_name))
-			continue;
 		if (best)
 			repath_device_put(best);
 		best = repath_device_get(dev);
+		best_rank = rank(dev, op);
 	}
 	return best;
 }
 
+/**
+ * struct look - at who waits for a device
+ * @any: one has come
+ * @again: to be looked again soon
+ */
+struct look {
+	bool any;
+	bool again;
+};
+
 static void resume_one(struct repath_op *op, void *arg)
 {
 	struct repath_device *dev;
-	bool *again = arg;
+	struct look *look = arg;
 
 	/* A resume may fail and be worth another try. */
 	if (op->unplug && op->auto_tries && op->state == REPATH_OP_RESUMING)
-		*again = true;
+		look->again = true;
 	if (!is_waiting(op))
 		return;
-	dev = replacement(op, again);
+	op->auto_any |= look->any;
+	dev = replacement(op, &look->again);
 	if (!dev)
 		return;
 	op->auto_tries++;
 	repath_op_resume(op, dev, 0);
 	repath_device_put(dev);
-	*again = true;
+	look->again = true;
 }
 
 static void auto_fn(struct work_struct *work)
 {
-	bool again = false;
+	struct look look = { 0 };
 
 	if (!READ_ONCE(auto_resume))
 		return;
 	mutex_lock(&repath_op_mutex);
-	repath_op_for_each(resume_one, &again);
+	look.any = xchg(&arrived, false);
+	repath_op_for_each(resume_one, &look);
 	mutex_unlock(&repath_op_mutex);
-	if (again)
+	if (look.again)
 		queue_delayed_work(system_unbound_wq, &auto_work, AUTO_PERIOD);
 }
 
@@ -306,8 +328,23 @@ static void auto_fn(struct work_struct *work)
  */
 void repath_unplug_added(void)
 {
-	if (unplug_ms)
-		mod_delayed_work(system_unbound_wq, &auto_work, 0);
+	if (!unplug_ms)
+		return;
+	WRITE_ONCE(arrived, true);
+	mod_delayed_work(system_unbound_wq, &auto_work, 0);
+}
+
+/**
+ * repath_unplug_left - processes have left a device that has gone: what they wait for may be there already
+ * @op: operation
+ *
+ * Context: repath_op_mutex held.
+ */
+void repath_unplug_left(const struct repath_op *op)
+{
+	lockdep_assert_held(&repath_op_mutex);
+	if (is_waiting(op) && !ending)
+		queue_delayed_work(system_unbound_wq, &auto_work, AUTO_PERIOD);
 }
 
 /**
@@ -315,7 +352,9 @@ void repath_unplug_added(void)
  */
 void repath_unplug_ending(void)
 {
+	mutex_lock(&repath_op_mutex);
 	WRITE_ONCE(ending, true);
+	mutex_unlock(&repath_op_mutex);
 }
 
 int __init repath_unplug_init(void)

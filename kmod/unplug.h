@@ -4,6 +4,7 @@
 #define REPATH_UNPLUG_H
 
 struct repath_device;
+struct repath_op;
 
 int repath_unplug_init(void);
 void repath_unplug_exit(void);
@@ -11,5 +12,6 @@ void repath_unplug_ending(void);
 
 void repath_unplug_removed(struct repath_device *dev);
 void repath_unplug_added(void);
+void repath_unplug_left(const struct repath_op *op);
 
 #endif /* REPATH_UNPLUG_H */

@@ -15,6 +15,7 @@
 #include "../op.h"
 #include "../proc.h"
 #include "../track.h"
+#include "../unplug.h"
 #include "proc_fakes.h"
 
 #define QPS	6
@@ -34,6 +35,10 @@ static struct {
 	int tells;
 	bool no_users;
 } fake;
+
+void repath_unplug_left(const struct repath_op *op)
+{
+}
 
 void repath_device_name(struct repath_device *dev, char name[IB_DEVICE_NAME_MAX])
 {

@@ -14,6 +14,7 @@
 #include "../op.h"
 #include "../proc.h"
 #include "../track.h"
+#include "../unplug.h"
 #include "../xprt.h"
 #include "proc_fakes.h"
 
@@ -53,6 +54,10 @@ u32 repath_device_ctx_count(struct repath_device *dev)
 void repath_device_name(struct repath_device *dev, char name[IB_DEVICE_NAME_MAX])
 {
 	strscpy(name, dev->name, IB_DEVICE_NAME_MAX);
+}
+
+void repath_unplug_left(const struct repath_op *op)
+{
 }
 
 bool repath_xprt_busy(struct repath_device *dev)

@@ -9,6 +9,7 @@
 #include "../device.h"
 #include "../op.h"
 #include "../proc.h"
+#include "../unplug.h"
 #include "proc_fakes.h"
 
 #define PROCS 3
@@ -50,6 +51,10 @@ int repath_op_check_conns(struct repath_op *op)
 int repath_op_check_again(struct repath_op *op)
 {
 	return fake.again_err;
+}
+
+void repath_unplug_left(const struct repath_op *op)
+{
 }
 
 bool repath_op_is_released(struct repath_op *op)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 2 */
+/* kunit-cases: 4 */
 /* kunit-objs: ../stat.o */
 /* What an unplugged device has left suspended goes on where another one of its kind comes. */
 #include <kunit/test.h>
+#include <linux/delay.h>
 #include <linux/slab.h>
 
 #include "../unplug.c"
@@ -16,6 +17,7 @@ static struct {
 	struct repath_op op;
 	int resumed;
 	bool busy;			/* something goes on there */
+	u32 ctxs;
 } fake;
 
 struct repath_device *repath_device_next(const struct net *net, u32 index)
@@ -44,7 +46,7 @@ void repath_device_unuse(struct repath_device *dev)
 
 u32 repath_device_ctx_count(struct repath_device *dev)
 {
-	return 0;
+	return fake.ctxs;
 }
 
 void repath_op_for_each(void (*fn)(struct repath_op *op, void *arg), void *arg)
@@ -114,6 +116,8 @@ static int __ref plug_init(struct kunit *test)
 	fake.op.state = REPATH_OP_SUSPENDED;
 	fake.op.unplug = true;
 	fake.op.dev_gone = true;
+	strscpy(fake.dev[1].name, "spare", sizeof(fake.dev[1].name));
+	strscpy(fake.op.dev_name, "gone", sizeof(fake.op.dev_name));
 	return repath_unplug_init();
 }
 
@@ -157,9 +161,47 @@ static void t_who_goes_on(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.resumed, 1);
 }
 
+/* One that others use does only where it has its name, or something has come. */
+static void t_one_in_use(struct kunit *test)
+{
+	fake.ctxs = 1;
+	auto_fn(NULL);
+	KUNIT_EXPECT_EQ(test, fake.resumed, 0);
+	arrived = true;
+	auto_fn(NULL);
+	KUNIT_EXPECT_EQ(test, fake.resumed, 1);
+	fake.op.state = REPATH_OP_PARKED;
+	fake.op.auto_any = false;
+	strscpy(fake.dev[1].name, "gone", sizeof(fake.dev[1].name));
+	auto_fn(NULL);
+	KUNIT_EXPECT_EQ(test, fake.resumed, 2);
+}
+
+/* The new one came first, then the old one went: nothing more comes. */
+static void t_there_already(struct kunit *test)
+{
+	int i;
+
+	mutex_lock(&repath_op_mutex);
+	fake.op.state = REPATH_OP_SUSPENDING;
+	repath_unplug_left(&fake.op);
+	fake.op.state = REPATH_OP_SUSPENDED;
+	fake.op.dev_gone = false;
+	repath_unplug_left(&fake.op);
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&auto_work));
+	fake.op.dev_gone = true;
+	repath_unplug_left(&fake.op);
+	mutex_unlock(&repath_op_mutex);
+	for (i = 0; i < 100 && !READ_ONCE(fake.resumed); i++)
+		msleep(50);
+	KUNIT_EXPECT_EQ(test, fake.resumed, 1);
+}
+
 static struct kunit_case plug_cases[] = {
 	KUNIT_CASE(t_asks_no_firmware),
 	KUNIT_CASE(t_who_goes_on),
+	KUNIT_CASE(t_one_in_use),
+	KUNIT_CASE(t_there_already),
 	{}
 };
 

@@ -72,3 +72,14 @@ def test(bed):
         replace(mover, b)
         pair.wait_progress(50)
         pair.finish()
+
+        # It may be there already when the old one goes.
+        pair = Pair(a, b, "-q 2 -n 8 -b", env=SHIM)
+        pair.wait_running()
+        old, spare = mover.host(b), mover.spare.pop(0)
+        fabric.add(spare, name="spare0", guest=b)
+        fabric.wait_active([spare])
+        fabric.remove(old)
+        op = unplug.wait_state(b, unplug.last(b)["op"], "resumed")
+        pair.wait_progress(50)
+        pair.finish()
