@@ -308,7 +308,7 @@ struct repath_conn *repath_conn_by_qp(struct repath_device *dev, u32 qpn)
 }
 
 /**
- * repath_conn_for_each_from - call a function for the connections from a number on
+ * repath_conn_walk_from - call a function for the connections from a number on
  * @from: the number
  * @fn: may destroy the connection it is given; ends the walk by returning non-zero
  * @arg: for @fn
@@ -316,7 +316,7 @@ struct repath_conn *repath_conn_by_qp(struct repath_device *dev, u32 qpn)
  * Context: repath_conn_mutex held.
  * Return: what @fn returned last.
  */
-int repath_conn_for_each_from(u32 from, int (*fn)(struct repath_conn *conn, void *arg), void *arg)
+int repath_conn_walk_from(u32 from, int (*fn)(struct repath_conn *conn, void *arg), void *arg)
 {
 	struct repath_conn *conn;
 	unsigned long id;
@@ -333,7 +333,7 @@ int repath_conn_for_each_from(u32 from, int (*fn)(struct repath_conn *conn, void
 
 /**
  * repath_conn_for_each - call a function for every connection
- * @fn: as for repath_conn_for_each_from()
+ * @fn: as for repath_conn_walk_from()
  * @arg: for @fn
  *
  * Context: repath_conn_mutex held.
@@ -341,7 +341,7 @@ int repath_conn_for_each_from(u32 from, int (*fn)(struct repath_conn *conn, void
  */
 int repath_conn_for_each(int (*fn)(struct repath_conn *conn, void *arg), void *arg)
 {
-	return repath_conn_for_each_from(0, fn, arg);
+	return repath_conn_walk_from(0, fn, arg);
 }
 
 /**

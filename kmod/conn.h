@@ -168,7 +168,7 @@ void repath_conn_message(struct repath_conn *conn, u8 type, u32 flags, bool tx);
 void repath_conn_rest(struct repath_conn *conn, u16 heard);
 /* Calls @fn for each connection until it returns non-zero; @fn may destroy its connection. */
 struct repath_conn *repath_conn_get(struct repath_conn *conn);
-int repath_conn_for_each_from(u32 from, int (*fn)(struct repath_conn *conn, void *arg), void *arg);
+int repath_conn_walk_from(u32 from, int (*fn)(struct repath_conn *conn, void *arg), void *arg);
 int repath_conn_for_each(int (*fn)(struct repath_conn *conn, void *arg), void *arg);
 /* How many connections @proc has on @dev, and how many of them are moving. Takes the mutex. */
 void repath_conn_count(struct repath_proc *proc, const struct repath_device *dev, u32 *count,

@@ -101,7 +101,7 @@ int repath_conn_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	struct dump dump = { .skb = skb, .cb = cb };
 
 	mutex_lock(&repath_conn_mutex);
-	repath_conn_for_each_from(cb->args[0], dump_one, &dump);
+	repath_conn_walk_from(cb->args[0], dump_one, &dump);
 	mutex_unlock(&repath_conn_mutex);
 	return skb->len;
 }

@@ -81,7 +81,8 @@ struct repath_op_proc {
  * @timeout_ms: of each phase
  * @deadline: of the current phase, jiffies
  * @hello_deadline: until when peers may answer HELLO, jiffies
- * @left_at: when nobody had the device open any more, jiffies; valid if @left
+ * @left: nobody has the device open any more
+ * @left_at: since when, jiffies; valid if @left
  * @err: positive errno of a failure
  * @force: goes on although processes without the shim or unready peers are there
  * @dry_run: ends after the check
@@ -113,8 +114,8 @@ struct repath_op {
 	u32 timeout_ms;
 	unsigned long deadline;
 	unsigned long hello_deadline;
-	unsigned long left_at;
 	bool left;
+	unsigned long left_at;
 	u32 err;
 	bool force;
 	bool dry_run;

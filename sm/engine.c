@@ -145,11 +145,24 @@ static void lanes(int number, void *context, osm_physp_t *port, uint8_t in, uint
 	rsm_distribute_lanes(plugin, port, in, out, table);
 }
 
+/*
+ * Shortest paths to one port wait for each other only towards it, and those from it only away from it: on a lane of
+ * their own they close no ring.
+ */
+static bool is_managements(ib_net16_t slid, ib_net16_t dlid)
+{
+	ib_net16_t sm = plugin->osm->subn.sm_base_lid;
+
+	return plugin->opt.sm_sl && (slid == sm || dlid == sm);
+}
+
 /* What the engine knows of a LID is what it knows of the slot that it is in. */
 static uint8_t path_sl(int number, void *context, uint8_t hint, ib_net16_t slid, ib_net16_t dlid)
 {
 	uint8_t sl;
 
+	if (is_managements(slid, dlid))
+		return plugin->osm->subn.opt.sm_sl;
 	if (rsm_over_sl(hooks[number].engine, cl_ntoh16(slid), cl_ntoh16(dlid), &sl))
 		return sl;
 	if (!hooks[number].path_sl)
@@ -241,6 +254,8 @@ static void hook_one(struct osm_routing_engine *engine)
 		engine->build_lid_matrices = ours[i].matrices;
 		engine->update_sl2vl = ours[i].lanes;
 		if (plugin->opt.vswitch != RSM_VSWITCH_OFF && goes_by_lid(engine))
+			engine->path_sl = ours[i].path_sl;
+		if (plugin->opt.sm_sl && engine->path_sl)
 			engine->path_sl = ours[i].path_sl;
 		if (rsm_over_wanted(plugin, engine)) {
 			engine->path_sl = ours[i].path_sl;

@@ -93,6 +93,8 @@ enum rsm_lanes {
  * @lanes: see enum rsm_lanes
  * @sl: of a path, unless @lanes is RSM_LANES_NONE
  * @context: for @sl
+ * @sm_lid: the first of a port whose paths, both ways, have @sm_sl whatever @lanes is; 0: none
+ * @sm_sl: see there
  */
 struct rsm_net {
 	struct rsm_net_switch *switches;
@@ -103,6 +105,8 @@ struct rsm_net {
 	enum rsm_lanes lanes;
 	uint8_t (*sl)(void *context, uint16_t slid, uint16_t dlid);
 	void *context;
+	uint16_t sm_lid;
+	uint8_t sm_sl;
 };
 
 #endif

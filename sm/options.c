@@ -44,6 +44,7 @@ static const struct option {
 	{ "unpath_wait", NUMBER, AT(unpath_wait), 20, 0, 10000, NULL, NULL },
 	{ "steady", CHOICE, AT(steady), 1, 0, 0, switched, NULL },
 	{ "auto_records", NUMBER, AT(auto_records), 32, 0, 1024, NULL, NULL },
+	{ "sm_sl", CHOICE, AT(sm_sl), 0, 0, 0, switched, NULL },
 	{ "slow_sl", NUMBER, AT(slow_sl), 0, 0, 15, NULL, NULL },
 	{ "hotspot_wait", NUMBER, AT(hotspot_wait), 100000, 1, INT_MAX, NULL, NULL },
 	{ "hotspot_used", NUMBER, AT(hotspot_used), 50, 1, 100, NULL, NULL },

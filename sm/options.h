@@ -49,6 +49,7 @@ enum rsm_vswitch {
  * @unpath_wait: milliseconds that tables wait at most for the answers to UnPath
  * @steady: an engine's random choices are the same each time
  * @auto_records: records that AUTO sends to one host at most
+ * @sm_sl: paths of the subnet manager's have the level that OpenSM's options say
  * @slow_sl: of flows to hot spots; 0: hot spots are not looked for
  * @hotspot_wait: ticks of XmitWait a second that are congestion
  * @hotspot_used: percent of its link; a congested host that sends less contributes
@@ -93,6 +94,7 @@ struct rsm_options {
 	int steady;
 	int auto_records;
 	int slow_sl;
+	int sm_sl;
 	int hotspot_wait;
 	int hotspot_used;
 	int hotspot_onset;

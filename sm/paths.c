@@ -45,6 +45,7 @@ struct counts {
  * @computed: tables were computed that are not set yet
  * @failed: the last routing could not be compared
  * @blind: nor was the one that hosts were last told of: nobody knows what differs from that
+ * @shares: that other paths have the subnet manager's level is logged
  * @mutex: for @shown
  * @counts: of the thread that sweeps
  * @shown: a copy for the status
@@ -55,6 +56,7 @@ struct rsm_paths {
 	bool computed;
 	bool failed;
 	bool blind;
+	bool shares;
 	pthread_mutex_t mutex;
 	struct counts counts;
 	struct counts shown;
@@ -73,6 +75,18 @@ static void show(struct rsm_paths *paths)
 	pthread_mutex_lock(&paths->mutex);
 	paths->shown = paths->counts;
 	pthread_mutex_unlock(&paths->mutex);
+}
+
+/* What is to get through while others are blocked is blocked with them. */
+static void tell_sharing(struct rsm *rsm)
+{
+	bool shares = rsm_prd_sm_shares(rsm->paths->prd);
+
+	if (shares && !rsm->paths->shares)
+		rsm_log(rsm, OSM_LOG_ERROR,
+			"sm_sl: other paths have service level %d, too: with LASH set lash_start_vl",
+			rsm->osm->subn.opt.sm_sl);
+	rsm->paths->shares = shares;
 }
 
 /*
@@ -100,8 +114,10 @@ static void compare(struct rsm *rsm, struct osm_routing_engine *engine, bool com
 	counts->walked = rsm_prd_walked(paths->prd);
 	counts->memory = rsm_prd_memory(paths->prd);
 	paths->failed = rc;
-	if (!rc)
+	if (!rc) {
+		tell_sharing(rsm);
 		return;
+	}
 	paths->blind = true;
 	rsm_prd_reset(paths->prd);
 	rsm_log(rsm, OSM_LOG_ERROR, "paths not compared: %s", strerror(-rc));

@@ -293,7 +293,12 @@ static int take_ends(struct rsm_prd *prd, const struct rsm_net *net, const int32
 	return rc;
 }
 
-/* SLs by switch: any LID at a switch speaks for all. */
+static void note_sharing(struct rsm_prd *prd, uint32_t from, uint32_t to, uint8_t sl)
+{
+	prd->sm_shares |= prd->sm_lid && from != to && sl == prd->sm_sl;
+}
+
+/* SLs by switch: any LID at a switch speaks for all but the subnet manager's, whose paths have their own. */
 static int take_switch_lanes(struct rsm_prd *prd, const struct rsm_net *net, const int32_t *slots)
 {
 	uint16_t *lid_at = calloc(prd->n_slots + 1, sizeof(*lid_at));
@@ -301,14 +306,17 @@ static int take_switch_lanes(struct rsm_prd *prd, const struct rsm_net *net, con
 	if (!lid_at)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < net->n_ends; i++)
-		lid_at[slots[net->ends[i].leaf]] = net->ends[i].lid;
+		if (net->ends[i].lid != net->sm_lid)
+			lid_at[slots[net->ends[i].leaf]] = net->ends[i].lid;
 	for (uint32_t from = 0; from < prd->n_slots; from++) {
 		if (!lid_at[from])
 			continue;
 		for (uint32_t to = 0; to < prd->n_slots; to++)
-			if (lid_at[to])
+			if (lid_at[to]) {
 				prd->slots[from].sl_now[to] =
 					net->sl(net->context, lid_at[from], lid_at[to]);
+				note_sharing(prd, from, to, prd->slots[from].sl_now[to]);
+			}
 	}
 	free(lid_at);
 	return 0;
@@ -326,8 +334,12 @@ static int take_port_lanes(struct rsm_prd *prd, const struct rsm_net *net)
 		if (!prd->port_sl_now[from] || !prd->port_sl_told[from])
 			return -ENOMEM;
 		for (uint32_t lid = 1; lid < prd->n_lids; lid++)
-			if (prd->now[lid].guid && prd->now[lid].lid != from)
+			if (prd->now[lid].guid && prd->now[lid].lid != from) {
 				prd->port_sl_now[from][lid] = net->sl(net->context, from, lid);
+				if (from != net->sm_lid && prd->now[lid].lid != net->sm_lid)
+					note_sharing(prd, prd->now[from].leaf, prd->now[lid].leaf,
+						     prd->port_sl_now[from][lid]);
+			}
 	}
 	return 0;
 }
@@ -346,6 +358,9 @@ static int update(struct rsm_prd *prd, const struct rsm_net *net, int32_t *slots
 	if (rc)
 		return rc;
 	prd->lanes = net->lanes;
+	prd->sm_lid = net->sm_lid;
+	prd->sm_sl = net->sm_sl;
+	prd->sm_shares = false;
 	if (net->lanes == RSM_LANES_SWITCH)
 		return take_switch_lanes(prd, net, slots);
 	return net->lanes == RSM_LANES_PORT ? take_port_lanes(prd, net) : 0;
@@ -365,6 +380,12 @@ int rsm_prd_update(struct rsm_prd *prd, const struct rsm_net *net)
 
 	free(slots);
 	return rc;
+}
+
+/** rsm_prd_sm_shares - do other paths between switches have the subnet manager's level, where it has one? */
+bool rsm_prd_sm_shares(const struct rsm_prd *prd)
+{
+	return prd->sm_shares;
 }
 
 /** rsm_prd_told - hosts know now what the last update found */

@@ -69,6 +69,7 @@ void rsm_prd_free(struct rsm_prd *prd);
 int rsm_prd_update(struct rsm_prd *prd, const struct rsm_net *net);
 int rsm_prd_changes(struct rsm_prd *prd, uint32_t keep, struct rsm_changes *changes);
 void rsm_changes_free(struct rsm_changes *changes);
+bool rsm_prd_sm_shares(const struct rsm_prd *prd);
 void rsm_prd_told(struct rsm_prd *prd);
 size_t rsm_prd_memory(const struct rsm_prd *prd);
 uint32_t rsm_prd_walked(const struct rsm_prd *prd);

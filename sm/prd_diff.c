@@ -73,8 +73,16 @@ static void leaf_candidates(struct diff *diff, const struct prd_slot *slot)
 			candidate(diff, lid);
 }
 
+/* Such a path has the same SL for ever. */
+static bool is_managements(const struct rsm_prd *prd, uint32_t from, uint32_t lid)
+{
+	return prd->sm_lid && (prd->now[from].lid == prd->sm_lid || prd->now[lid].lid == prd->sm_lid);
+}
+
 static uint8_t sl_now(const struct rsm_prd *prd, uint32_t from, uint32_t lid)
 {
+	if (is_managements(prd, from, lid))
+		return prd->sm_sl;
 	switch (prd->lanes) {
 	case RSM_LANES_SWITCH:
 		return prd->slots[prd->now[from].leaf].sl_now[prd->now[lid].leaf];
@@ -87,6 +95,8 @@ static uint8_t sl_now(const struct rsm_prd *prd, uint32_t from, uint32_t lid)
 
 static uint8_t sl_told(const struct rsm_prd *prd, uint32_t from, uint32_t lid)
 {
+	if (is_managements(prd, from, lid))
+		return prd->sm_sl;
 	switch (prd->lanes_told) {
 	case RSM_LANES_SWITCH:
 		return prd->slots[prd->told[from].leaf].sl_told[prd->told[lid].leaf];

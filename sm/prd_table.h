@@ -60,6 +60,9 @@ struct prd_owner {
  * @lanes_told: the same when hosts were last told
  * @port_sl_now: with RSM_LANES_PORT by the source's first LID, then by DLID
  * @port_sl_told: the same as hosts know it
+ * @sm_lid: see struct rsm_net
+ * @sm_sl: the same
+ * @sm_shares: other paths between switches have that level, too
  * @dirty: LIDs whose paths must be walked
  * @walked: how many the last update walked
  */
@@ -73,6 +76,9 @@ struct rsm_prd {
 	enum rsm_lanes lanes_told;
 	uint8_t **port_sl_now;
 	uint8_t **port_sl_told;
+	uint16_t sm_lid;
+	uint8_t sm_sl;
+	bool sm_shares;
 	bool *dirty;
 	uint32_t walked;
 };

@@ -181,6 +181,10 @@ int rsm_view_make(struct rsm *rsm, struct osm_routing_engine *engine, bool compu
 		.sl = path_sl,
 		.context = engine,
 	};
+	if (rsm->opt.sm_sl && net->lanes != RSM_LANES_NONE) {
+		net->sm_lid = cl_ntoh16(subn->sm_base_lid);
+		net->sm_sl = subn->opt.sm_sl;
+	}
 	rc = places && net->switches && net->ends ? 0 : -ENOMEM;
 	rc = rc ?: fill_switches(subn, places, computed, net);
 	if (!rc)

@@ -78,6 +78,12 @@ void rsm_prd_told(struct rsm_prd *prd)
 	(void)prd;
 }
 
+bool rsm_prd_sm_shares(const struct rsm_prd *prd)
+{
+	(void)prd;
+	return false;
+}
+
 uint32_t rsm_prd_walked(const struct rsm_prd *prd)
 {
 	(void)prd;
