@@ -44,9 +44,9 @@ MODULE_PARM_DESC(reroute_again_ms,
 #define ROUNDS 6
 
 /*
- * Modifications of a user's queue pair are ours to mix in only where the driver takes a lock. rxe looks
- * at the state and sets it later, and writes the address that is being sent by, under none (6.1): an
- * owner's RESET in between would be undone. There the owner's process has to do it.
+ * Modifications of others' queue pairs, the kernel's own too, are ours to mix in only where the driver takes a
+ * lock. rxe looks at the state and sets it later, and writes the address that is being sent by, under none
+ * (6.1): an owner's RESET in between would be undone. There the owner's process has to do it.
  */
 static bool is_serialised(const struct ib_device *ibdev)
 {
@@ -221,8 +221,6 @@ static enum repath_move_next start(struct repath_reroute *r, struct repath_move 
 		return repath_move_end(r, move, REPATH_MOVE_NONE, "it is not connected");
 	if (!move->hold && repath_path_is_enough(qp->device, &move->to, path))
 		return repath_move_stay(r, move, qp);
-	if (move->rqp->kernel)
-		return repath_move_end(r, move, REPATH_MOVE_NO_WAY, "it is the kernel's own");
 	why = why_not_in_place(move, qp, state, path);
 	may_cycle = repath_path_keeps_pkey(qp->device, &move->to, path) &&
 		    repath_shim_may_cycle(move->rqp);

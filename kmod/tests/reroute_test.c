@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 26 */
+/* kunit-cases: 27 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
 /* Queue pairs are moved to new paths: by what the device can do, whatever their owners do. */
 #include "reroute_case.h"
@@ -20,6 +20,22 @@ static void t_by_sqd(struct kunit *test)
 	settle(test, false);
 	KUNIT_EXPECT_EQ(test, hw->modified, 3);
 	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_MOVED_SQD), 1ull);
+}
+
+/* The kernel's own has no process and no shim: its device moves it, or nobody does. */
+static void t_kernels_own(struct kunit *test)
+{
+	struct hw_qp *hw = add_qp(test, 21, DLID, NULL);
+
+	reroute_to(test, NEW_SL);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, hw->modified, 3);
+	the_device(test)->reroute->can[REPATH_WAY_SQD] = REPATH_CAN_NOT;
+	the_device(test)->reroute->can[REPATH_WAY_APM] = REPATH_CAN_NOT;
+	reroute_to(test, OLD_SL);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_NO_WAY, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
 }
 
 static void t_drains_first(struct kunit *test)
@@ -537,6 +553,7 @@ static struct kunit_case reroute_cases[] = {
 	KUNIT_CASE(t_gone_in_between),
 	KUNIT_CASE(t_end_in_between),
 	KUNIT_CASE(t_waits_for_operation),
+	KUNIT_CASE(t_kernels_own),
 	KUNIT_CASE(t_left_alone),
 	KUNIT_CASE(t_of_another_gid),
 	KUNIT_CASE(t_switched_off),

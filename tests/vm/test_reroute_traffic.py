@@ -14,8 +14,8 @@ from traffic import Pair
 # The fabric is as busy as a guest: alone.
 GUESTS = 2
 
-TIMEOUT = 1500
 ROUNDS = 5 * int(os.environ.get("STRESS_ROUNDS") or 6)
+TIMEOUT = 1500 if ROUNDS <= 30 else 7200
 PAUSE = 20      # ms, see pathloop; on a slow kernel it is longer,
 RATE = 100      # messages a second, and these are fewer
 LAST = 5
@@ -33,7 +33,8 @@ def by_program(fabric, lag):
     """A process for each change would take longer than what it asks for."""
     guest = fabric.guest
     guest.run(f"pathloop -n {ROUNDS} -g {lag} -l {LAST} -w {PAUSE * guest.bed.kernel.slowness} "
-              f"{fabric.hosts['H1']} {fabric.lid('H1')} {fabric.hosts['H2']} {fabric.lid('H2')}", timeout=600)
+              f"{fabric.hosts['H1']} {fabric.lid('H1')} {fabric.hosts['H2']} {fabric.lid('H2')}",
+              timeout=600 if ROUNDS <= 30 else 3000)
 
 
 def rounds(fabric, lag, change):
