@@ -116,6 +116,7 @@ enum repath_peer_status {
 	REPATH_PEER_TAKEN,	/* RESOLVE: it is connected to somebody else's */
 	REPATH_PEER_SOME_BAD,	/* some records had bad tokens; the others were taken */
 	REPATH_PEER_UNPROVEN,	/* packed records that fit no connections here: say them at length */
+	REPATH_PEER_ABSENT,	/* HELLO: no such queue pair, and none is on its way that was one */
 };
 
 /**

@@ -194,6 +194,18 @@ static bool not_answered(struct repath_conn *conn, int err)
 	return false;
 }
 
+/*
+ * Its host has no such queue pair. By LID alone that may be another function's, which shares the port. Of a READY one the
+ * other end says so itself, unless its module, loaded anew, has never heard of it: it did not know the token.
+ */
+static bool lost_peer(const struct repath_conn *conn)
+{
+	static const union ib_gid none;
+
+	return memcmp(&conn->addr.dgid, &none, sizeof(none)) && !conn->moving &&
+	       conn->state != REPATH_CONN_GONE && (conn->state != REPATH_CONN_READY || conn->expect_token);
+}
+
 /* Return: likewise. */
 static bool answered(struct repath_conn *conn, u8 status)
 {
@@ -205,8 +217,10 @@ static bool answered(struct repath_conn *conn, u8 status)
 		if (conn->state != REPATH_CONN_GONE && conn->state != REPATH_CONN_READY)
 			conn->state = REPATH_CONN_NEW;
 		repath_conn_update_ready(conn);
+	} else if (status == REPATH_PEER_ABSENT && lost_peer(conn)) {
+		conn->state = REPATH_CONN_NO_PEER;
 	} else if (conn->state != REPATH_CONN_READY && conn->state != REPATH_CONN_GONE) {
-		conn->state = status == REPATH_PEER_PENDING ? REPATH_CONN_NEW :
+		conn->state = status == REPATH_PEER_PENDING || status == REPATH_PEER_ABSENT ? REPATH_CONN_NEW :
 			      status == REPATH_PEER_NO_SHIM ? REPATH_CONN_NO_SHIM :
 							      REPATH_CONN_NO_ANSWER;
 	}
@@ -393,13 +407,32 @@ static u8 weigh(struct repath_device *dev, const struct repath_hello *hello)
 	return REPATH_PEER_OK;
 }
 
+/*
+ * Is it to a queue pair that is not there, nor about to be, since its process is between two devices? That is asked before
+ * and behind, as it may go, or come, meanwhile.
+ */
+static bool is_absent(struct repath_device *dev, u32 qpn)
+{
+	struct net *net = repath_device_net(dev);
+	bool between, there;
+
+	mutex_lock(&repath_op_mutex);
+	between = repath_op_between(net, NULL, 0);
+	mutex_unlock(&repath_op_mutex);
+	there = repath_qp_is_there(dev, qpn);
+	mutex_lock(&repath_op_mutex);
+	between |= repath_op_between(net, NULL, 0);
+	mutex_unlock(&repath_op_mutex);
+	return !between && !there;
+}
+
 /**
  * repath_hello_receive - a HELLO has come in
  * @dev: on which device
  * @data: struct repath_hello
  * @len: bytes
  *
- * Context: may sleep, takes repath_conn_mutex.
+ * Context: may sleep, takes repath_conn_mutex and repath_op_mutex.
  * Return: enum repath_peer_status.
  */
 u8 repath_hello_receive(struct repath_device *dev, const void *data, u32 len)
@@ -413,6 +446,8 @@ u8 repath_hello_receive(struct repath_device *dev, const void *data, u32 len)
 	repath_silent_forget(hello->src_gid);
 	status = weigh(dev, hello);
 	mutex_unlock(&repath_conn_mutex);
+	if (status == REPATH_PEER_PENDING && is_absent(dev, be32_to_cpu(hello->dst_qpn)))
+		status = REPATH_PEER_ABSENT;
 	repath_op_conn_changed();
 	return status;
 }

@@ -204,6 +204,9 @@ static void look_at_conn(struct peers *peers, struct repath_qp *rqp)
 	}
 	if (conn->state == REPATH_CONN_READY || conn->state == REPATH_CONN_GONE)
 		return;
+	/* Its host says so, and has just been asked. */
+	if (conn->state == REPATH_CONN_NO_PEER && !peers->first && !conn->hello_busy && !conn->hello_tries)
+		return;
 	if (peers->first) {
 		repath_hello_start(conn, true);
 		peers->waiting = true;

@@ -194,6 +194,7 @@ static inline struct pid *repath_qp_pid(const struct repath_qp *rqp)
 struct repath_qp *repath_qp_find(struct repath_device *dev, u32 qpn);
 void repath_qp_snapshot(struct repath_qp *rqp, u8 *state, struct repath_path *path);
 void repath_qp_snapshot_alt(struct repath_qp *rqp, struct repath_alt_path *alt);
+bool repath_qp_is_there(struct repath_device *dev, u32 qpn);
 struct ib_qp *repath_qp_use(struct repath_qp *rqp);
 void repath_qp_unuse(struct ib_qp *qp);
 

@@ -94,6 +94,28 @@ struct ib_qp *repath_qp_use(struct repath_qp *rqp)
 }
 
 /**
+ * repath_qp_is_there - is there a queue pair of this number, whether it is tracked or not?
+ * @dev: device
+ * @qpn: number
+ *
+ * Return: true also where nobody can tell, since the device is going.
+ */
+bool repath_qp_is_there(struct repath_device *dev, u32 qpn)
+{
+	struct rdma_restrack_entry *res;
+	bool there;
+
+	if (!repath_device_use(dev))
+		return true;
+	res = rdma_restrack_get_byid(dev->ibdev, RDMA_RESTRACK_QP, qpn);
+	there = !IS_ERR(res);
+	if (there)
+		rdma_restrack_put(res);
+	repath_device_unuse(dev);
+	return there;
+}
+
+/**
  * repath_qp_unuse - end of repath_qp_use()
  * @qp: what it returned
  */

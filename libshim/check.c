@@ -41,7 +41,7 @@ void rp_move_check_context(struct rp_context *ctx, bool force, char *why, size_t
 		if (!qp->conn)
 			say(why, room, "QP 0x%x: the module knows no connection of it",
 			    qp->qp.qp_num);
-		else if (!force && !rp_conn_peer_moves(qp->conn))
+		else if (!force && !rp_conn_peer_moves(qp->conn) && qp->conn->known != REPATH_CONN_NO_PEER)
 			say(why, room, "QP 0x%x: its peer%s", qp->qp.qp_num,
 			    qp->conn->known == REPATH_CONN_NO_SHIM ? " has no libibrepath.so" :
 								     "'s host does not answer");

@@ -415,7 +415,8 @@ void rp_conn_give_up(struct rp_conn *c)
 		return;
 	c->given_up = c->dead = true;
 	c->due = 0;
-	rp_log(RP_LOG_ERR, "QP 0x%x: its connection is given up by force", c->qp->qp.qp_num);
+	rp_log(RP_LOG_ERR, "QP 0x%x: its connection is given up%s", c->qp->qp.qp_num,
+	       c->known == REPATH_CONN_NO_PEER ? ": its peer's host has no such queue pair" : " by force");
 }
 
 /* Nothing comes from here any more: the device has nothing, and the gate is closed. */

@@ -169,7 +169,7 @@ void rp_peer_flush(void)
 
 /*
  * A peer that is on the move itself has stopped already, and may be where nobody can ask it. Those
- * that are not READY have gone, or can not answer and are given up by force.
+ * that are not READY have gone, or can not answer and are given up.
  */
 static bool is_asked(const struct rp_conn *c, const struct rp_context *ctx)
 {

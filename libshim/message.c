@@ -452,8 +452,11 @@ void rp_peer_sent(uint64_t msg_id, int err)
 	if (!m)
 		return;
 	rp_log(RP_LOG_DEBUG, "message number %u: %s", m->id, err ? strerror(err) : "there");
-	/* The peer's module was loaded anew, which only this end's module has heard; or a connection has ended there. */
-	if (err == ENOENT) {
+	/*
+	 * The peer's module was loaded anew, which only this end's module has heard; or a connection has ended there, or
+	 * the peer has before that.
+	 */
+	if (err == ENOENT || (err == EACCES && m->type == REPATH_MSG_PREPARE)) {
 		rp_conns_refresh();
 		m = message_find(msg_id);
 		if (!m)

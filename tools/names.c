@@ -24,6 +24,7 @@ static const char *const conn_states[] = {
 	[REPATH_CONN_NO_SHIM] = "no-shim",
 	[REPATH_CONN_NO_ANSWER] = "no-answer",
 	[REPATH_CONN_GONE] = "gone",
+	[REPATH_CONN_NO_PEER] = "no-peer",
 };
 static const char *const op_kinds[] = {
 	[REPATH_OP_SUSPEND] = "suspend",

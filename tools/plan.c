@@ -72,7 +72,7 @@ static void say_peers(char **why, struct json_object *conns, const char *pid)
 		char text[160];
 
 		if (strcmp(op_text(conn, "pid"), pid) || !strcmp(state, "ready") ||
-		    !strcmp(state, "gone"))
+		    !strcmp(state, "gone") || !strcmp(state, "no-peer"))
 			continue;
 		snprintf(text, sizeof(text), "QP %s: its peer %s QP %s %s", op_text(conn, "qpn"),
 			 op_text(conn, "dgid"), op_text(conn, "dqpn"),

@@ -323,6 +323,7 @@ enum repath_conn_state {
 	REPATH_CONN_NO_SHIM,	/* the peer's module answered: no shim there */
 	REPATH_CONN_NO_ANSWER,	/* no module there, or not reached */
 	REPATH_CONN_GONE,	/* the peer said that its end is gone */
+	REPATH_CONN_NO_PEER,	/* the peer's module answered: it has no such queue pair */
 };
 
 enum repath_op_kind {

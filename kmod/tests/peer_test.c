@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 29 */
+/* kunit-cases: 30 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../hello.o ../known.o ../lid.o ../local.o ../peer.o ../peer_wire.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
@@ -51,6 +51,7 @@ static struct {
 	bool sender;			/* the process speaks */
 	bool sends;			/* the carrier takes messages */
 	int uses;			/* of the device: for each HELLO one */
+	bool absent, between;		/* the queue pair; processes, between two devices */
 	u32 sent_form;
 	repath_xprt_done_fn sent_done;
 	void *sent_arg;
@@ -71,6 +72,18 @@ struct repath_device *repath_device_next(const struct net *net, u32 index)
 struct net *repath_device_net(const struct repath_device *dev)
 {
 	return &init_net;
+}
+
+DEFINE_MUTEX(repath_op_mutex);
+
+bool repath_op_between(const struct net *net, const struct repath_device *dev, u64 cookie)
+{
+	return fake.between;
+}
+
+bool repath_qp_is_there(struct repath_device *dev, u32 qpn)
+{
+	return !fake.absent;
 }
 
 /* Without a device nothing is sent but GONE; these cases are about what comes in. */
@@ -345,6 +358,20 @@ static void t_hello_before_the_queue_pair(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, conn->peer_token, PEER_TOKEN);
 	KUNIT_EXPECT_EQ(test, conn->remote->cookie, PEER_COOKIE);
 	KUNIT_EXPECT_EQ(test, (int)conn->state, (int)REPATH_CONN_READY);
+}
+
+/* To one that has gone, unless that may come back; what is there and not tracked is not gone. */
+static void t_hello_to_one_that_is_absent(struct kunit *test)
+{
+	EXPECT_STATUS(hello(test), REPATH_PEER_PENDING);
+	fake.absent = true;
+	EXPECT_STATUS(hello(test), REPATH_PEER_ABSENT);
+	fake.between = true;
+	EXPECT_STATUS(hello(test), REPATH_PEER_PENDING);
+	fake.between = false;
+	/* What is connected is there. */
+	connect(test);
+	EXPECT_STATUS(hello(test), REPATH_PEER_OK);
 }
 
 /* The peer has said HELLO, and does not hear this end's: it is not taken for one without a module at once. */
@@ -1003,6 +1030,7 @@ static void t_fuzz(struct kunit *test)
 
 static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_hello_before_the_queue_pair),
+	KUNIT_CASE(t_hello_to_one_that_is_absent),
 	KUNIT_CASE(t_hello_is_not_heard),
 	KUNIT_CASE(t_hello_before_the_queue_pair_holds_up),
 	KUNIT_CASE(t_hello_of_a_stranger_before),

@@ -52,6 +52,12 @@ int main(void)
 	refused("does not answer");
 	fake_unready(without[0].qp->qp_num, REPATH_CONN_NO_SHIM);
 	refused("has no libibrepath.so");
+	/* Its peer's host has no such queue pair: nobody is left who could be moved with. */
+	fake_unready(without[0].qp->qp_num, REPATH_CONN_NO_PEER);
+	ret = fake_check("mock0", &why);
+	CHECK(!ret, "check: %d, %s", ret, why);
+	CHECK_EQ(fake_abort(), 0);
+	fake_unready(without[0].qp->qp_num, REPATH_CONN_NO_SHIM);
 
 	/* Nothing is broken as long as there is a way back. */
 	forced();
