@@ -11,15 +11,17 @@
 
 #include "options.h"
 #include "pftree.h"
+#include "pftree_known.h"
 #include "router.h"
 
 /**
- * struct lanes - what is left of the work, for SLs
+ * struct lanes - what is left of the work, for SLs and for the next routing
  * @topo: the fabric
  * @p: only parts, members and classes
  * @class_of: by LID, or PFTREE_NOBODY
  * @n_lids: of them
  * @n: lanes
+ * @known: partitions
  */
 struct lanes {
 	const struct rsm_topo *topo;
@@ -27,12 +29,16 @@ struct lanes {
 	uint32_t *class_of;
 	uint32_t n_lids;
 	int n;
+	struct pftree_known known;
 };
 
 static void lanes_free(void *context)
 {
 	struct lanes *lanes = context;
 
+	if (!lanes)
+		return;
+	pftree_known_free(&lanes->known);
 	free(lanes->class_of);
 	free(lanes->p.parts);
 	free(lanes->p.members);
@@ -168,9 +174,17 @@ static bool validate(const struct pftree *p, char *why, size_t size)
 	return !n;
 }
 
+static const struct pftree_known *known_before(const struct rsm_routes *routes)
+{
+	const struct lanes *lanes = routes->before ? routes->before->context : NULL;
+
+	return lanes ? &lanes->known : NULL;
+}
+
 static int route_as(struct pftree *p, const struct pftree_policy *policy,
 		    const struct rsm_options *opt, struct rsm_routes *routes, char *why, size_t size)
 {
+	struct lanes *lanes;
 	int rc;
 
 	p->lanes = p->topo->vls < opt->pftree_lanes ? p->topo->vls : opt->pftree_lanes;
@@ -185,12 +199,17 @@ static int route_as(struct pftree *p, const struct pftree_policy *policy,
 		snprintf(why, size, "%s", routes->remark);
 		return -EINVAL;
 	}
-	routes->context = lanes_of(p);
-	if (!routes->context)
+	pftree_known_remark(known_before(routes), p->topo, policy, routes->remark,
+			    sizeof(routes->remark));
+	lanes = lanes_of(p);
+	routes->context = lanes;
+	routes->free = lanes_free;
+	if (!lanes || pftree_known_make(&lanes->known, known_before(routes), p->topo, policy)) {
+		snprintf(why, size, "no memory");
 		return -ENOMEM;
+	}
 	routes->sl = pftree_sl;
 	routes->vl = pftree_vl;
-	routes->free = lanes_free;
 	return 0;
 }
 
@@ -204,9 +223,12 @@ static int pftree_route(const struct rsm_topo *topo, const struct rsm_options *o
 	rc = pftree_policy_read(&policy, opt->pftree_policy, why, size);
 	if (rc)
 		return rc;
-	rc = pftree_model_make(&p, topo, &policy, why, size);
-	rc = rc ?: route_as(&p, &policy, opt, routes, why, size);
-	pftree_model_free(&p);
+	rc = pftree_known_check(known_before(routes), topo, &policy, why, size);
+	if (!rc) {
+		rc = pftree_model_make(&p, topo, &policy, why, size);
+		rc = rc ?: route_as(&p, &policy, opt, routes, why, size);
+		pftree_model_free(&p);
+	}
 	pftree_policy_free(&policy);
 	return rc;
 }

@@ -3,6 +3,7 @@
  * pFTree: routes of a fat tree that partitions share as little as may be. Parts of the engine:
  *
  *	pftree_policy.c	what is wanted
+ *	pftree_known.c	what of that is not there any more, or never was
  *	pftree_model.c	who talks to whom, and from which leaf to which
  *	pftree_weights.c how much each end receives
  *	pftree_use.c	who uses which link, and who may

@@ -41,7 +41,7 @@ static bool rule_means(const struct pftree_rule *rule, const struct rsm_topo_par
 			       rule->pkey == partition->pkey;
 }
 
-static int make_parts(struct maker *m, char *why, size_t size)
+static int make_parts(struct maker *m)
 {
 	struct pftree *p = m->p;
 
@@ -60,24 +60,15 @@ static int make_parts(struct maker *m, char *why, size_t size)
 		};
 	for (uint32_t r = m->policy->n_rules; r-- > 0;) {
 		const struct pftree_rule *rule = &m->policy->rules[r];
-		bool found = false;
 
 		for (uint32_t i = 0; i < p->n_parts; i++) {
 			if (!rule_means(rule, &m->topo->partitions[i]))
 				continue;
-			found = true;
 			p->parts[i].wanted = rule->isolation;
 			p->parts[i].isolation = rule->isolation;
 			p->parts[i].links = rule->links;
 			p->parts[i].rank = r;
 		}
-		if (found || !m->policy->strict)
-			continue;
-		if (rule->name[0])
-			snprintf(why, size, "there is no partition %s", rule->name);
-		else
-			snprintf(why, size, "there is no partition 0x%04x", rule->pkey);
-		return -ENOENT;
 	}
 	return 0;
 }
@@ -383,9 +374,9 @@ static int make_links(struct pftree *p)
 	return p->links && p->marks ? 0 : -ENOMEM;
 }
 
-static int make(struct maker *m, char *why, size_t size)
+static int make(struct maker *m)
 {
-	int rc = make_parts(m, why, size);
+	int rc = make_parts(m);
 
 	rc = rc ?: make_lists(m) ?: make_classes(m) ?: make_places(m) ?: make_trees(m) ?:
 	     make_links(m->p) ?: pftree_weigh(m->p, m->policy);
@@ -425,7 +416,7 @@ int pftree_model_make(struct pftree *p, const struct rsm_topo *topo,
 		snprintf(why, size, "no memory");
 		rc = -ENOMEM;
 		if (m.lists && m.lengths && m.by_list && m.sizes && m.first_of_part)
-			rc = make(&m, why, size);
+			rc = make(&m);
 	}
 	for (uint32_t i = 0; m.lists && i < topo->n_ends; i++)
 		free(m.lists[i]);

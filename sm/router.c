@@ -92,10 +92,16 @@ static void keep_tables(struct router *r)
 	}
 }
 
+/* Sweep after sweep finds the same: that is said once. */
+static bool remark_is_news(const struct router *r, const struct rsm_routes *routes)
+{
+	return *routes->remark && (r->failed || !r->routed || strcmp(routes->remark, r->routes.remark));
+}
+
 static int build(void *context)
 {
 	struct router *r = context;
-	struct rsm_routes routes = { 0 };
+	struct rsm_routes routes = { .before = r->routed ? &r->routes : NULL };
 	char why[512] = "no memory";
 	struct rsm_topo *topo = calloc(1, sizeof(*topo));
 	int rc;
@@ -108,17 +114,19 @@ static int build(void *context)
 				 topo->max_lid);
 	}
 	rc = rc ?: r->router->route(topo, &r->rsm->opt, &routes, why, sizeof(why));
-	r->failed = rc;
 	if (!rc) {
+		if (remark_is_news(r, &routes))
+			rsm_log(r->rsm, OSM_LOG_ERROR, "%s: %s", r->router->name, routes.remark);
 		routes_free(&r->routes);
 		topo_free(r->topo);
+		routes.before = NULL;
 		r->routes = routes;
 		r->topo = topo;
 		r->routed = true;
-		if (*routes.remark)
-			rsm_log(r->rsm, OSM_LOG_ERROR, "%s: %s", r->router->name, routes.remark);
+		r->failed = false;
 		return 0;
 	}
+	r->failed = true;
 	routes_free(&routes);
 	topo_free(topo);
 	rsm_log(r->rsm, OSM_LOG_ERROR, "%s: cannot route: %s%s", r->router->name, why,

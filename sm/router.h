@@ -26,6 +26,7 @@ struct rsm_options;
  *	by another: a data VL, or RSM_VL_DISCARD. @sw < 0: what an end does; @out is its index then.
  *	NULL: OpenSM's configuration. Only with QoS (opensm -Q).
  * @free: of @context; NULL: free()
+ * @before: those in force, which these are to take the place of; NULL: there are none
  * @remark: what is not as it was wanted, for the log; empty: nothing
  */
 struct rsm_routes {
@@ -35,6 +36,7 @@ struct rsm_routes {
 	uint8_t (*sl)(void *context, uint16_t slid, uint16_t dlid);
 	uint8_t (*vl)(void *context, int32_t sw, uint16_t in, uint32_t out, uint8_t sl);
 	void (*free)(void *context);
+	const struct rsm_routes *before;
 	char remark[512];
 };
 

@@ -9,12 +9,13 @@ learnt.
        L1   L2   L3        H1..H3 at L1 are the paper's A, B and C, and so on
 """
 
+import contextlib
 import re
 import signal
 import sys
 import time
 
-from managed import Managed, expect
+from managed import Managed, expect, until
 
 TREE = "xgft:3,3/1,2"
 PATIENCE = 60
@@ -84,20 +85,68 @@ class Tenants(Swept):
         return found.pop()
 
 
-def unread_partitions(fabric, before):
-    """A partition file that OpenSM can not read: it has none then, and the policy nothing to go by."""
-    fabric.write_policy("strict\npartition one phy\n")
+@contextlib.contextmanager
+def broken_file(fabric):
+    """OpenSM can not read it: it has no partitions then, and the policy nothing to go by."""
     with open(f"{fabric.dir}/partitions", "r+", encoding="utf-8") as file:
         good = file.read()
         file.seek(0)
         file.write("one=0x101 : 0xzz=full;\n")
         file.truncate()
-    said = fabric.sweep("cannot route")
-    expect("PARSE ERROR: line 1" in said and "there is no partition one" in said and
-           "stays in force" in said, said)
-    expect(tables(fabric.command("Dump")) == tables(before), "tables stay")
+    yield
     with open(f"{fabric.dir}/partitions", "w", encoding="utf-8") as file:
         file.write(good)
+
+
+def unread_partitions(fabric, before):
+    """Whatever the policy does not insist on: what a partition has is not taken from it."""
+    for effort in ("strict", "best-effort"):
+        fabric.write_policy(f"{effort}\npartition one phy\n")
+        with broken_file(fabric):
+            said = fabric.sweep("")
+            expect("PARSE ERROR: line 1" in said and "cannot route: there is no partition one any more" in said and
+                   "stays in force" in said, effort, said)
+            expect(tables(fabric.command("Dump")) == tables(before), effort, "tables stay")
+        expect("cannot route" not in fabric.sweep(""), "as before")
+
+
+def never_there(fabric):
+    """One that never was is said once, and the others have what they want."""
+    fabric.write_policy("partition nobody phy\npartition one phy\npartition 0x777 vlane\n")
+    said = fabric.sweep("")
+    expect("pftree: there is no partition nobody; there is no partition 0x0777\n" in said, said)
+    one, two, three = (fabric.links(name) for name in TENANTS)
+    expect(one and not one & two and not one & three, "figure 6", one, two, three)
+    said = fabric.sweep("")
+    expect("there is no partition" not in said, "once", said)
+
+
+def power(fabric, what):
+    mark = fabric.sm_mark()
+    for host in TENANTS["two"]:
+        fabric.command(f'{what} "{host}"')
+    fabric.wait_sm(mark)
+    return fabric.sm_log()[mark:] + fabric.sweep("")
+
+
+def hosts_gone():
+    """OpenSM has no partition without a host: the others are routed when the last has gone. It is the same one when
+    they are back; until it can be read they have nothing that could be taken from them."""
+    for effort in ("strict", "best-effort"):
+        with Tenants(f"{effort}\npartition two phy\n") as fabric:
+            two = fabric.links("two")
+            said = power(fabric, "Down")
+            expect("pftree:" not in said, said)
+            if effort == "best-effort":
+                with broken_file(fabric):
+                    said = power(fabric, "Up")
+                    expect("pftree: there is no partition two\n" in said, said)
+                    until(fabric.all_active, "routed", fabric.command("Dump"))
+                said = fabric.sweep("")
+            else:
+                said = power(fabric, "Up")
+            until(fabric.all_active, "all are back", fabric.command("Dump"))
+            expect("cannot route" not in said and fabric.links("two") == two, said)
 
 
 def figures(**options):
@@ -116,6 +165,7 @@ def figures(**options):
         expect("policy:1: not understood" in fabric.sweep("cannot route"), "said why")
         expect(tables(fabric.command("Dump")) == tables(before), "tables stay")
         unread_partitions(fabric, before)
+        never_there(fabric)
         # The first that is named is kept.
         fabric.write_policy("partition three phy\npartition one phy\n")
         said = fabric.sweep("is not phy: it shares")
@@ -175,6 +225,7 @@ def weights():
 def main():
     figures()
     figures(vswitch="dynamic", vswitch_socket="")
+    hosts_gone()
     lanes()
     weights()
     return 0

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Engine pftree: the paper's examples, random partitions, bad policies. */
+#include <errno.h>
+
 #include "pftree.h"
 #include "pftree_bed.h"
+#include "pftree_known.h"
 
 /* Letters are hosts: "AE,BFI": A and E are in one partition, B, F and I in another. */
 static void partitions(struct fabric *f, const char *text, const enum wish *wishes)
@@ -249,10 +252,77 @@ static void bad_policies(void)
 	CHECK(bed_route(&f, true) < 0);
 	CHECK(strstr(f.why, "there is no partition nobody"));
 	CHECK_EQ(bed_route(&f, false), 0);
+	CHECK(!strcmp(f.why, "there is no partition nobody"));
 	f.policy[0] = '\0';
 	strcpy(f.opt.pftree_policy, "/nonexistent");
 	CHECK(rsm_pftree_router.route(&f.topo, &f.opt, &f.routes, f.why, sizeof(f.why)) < 0);
 	bed_close(&f);
+}
+
+/* What one says of the first partition, by its P_Key, after a routing of before. Returns what the next one knows. */
+static int missing(struct fabric *f, bool strict, struct pftree_known *known)
+{
+	struct pftree_policy policy = {
+		.strict = strict,
+		.rules = (struct pftree_rule[]) { { .pkey = 0x100, .isolation = PFTREE_PHY } },
+		.n_rules = 1,
+	};
+	struct pftree_known next;
+	int rc;
+
+	f->why[0] = '\0';
+	rc = pftree_known_check(known, &f->topo, &policy, f->why, sizeof(f->why));
+	if (rc)
+		return rc;
+	pftree_known_remark(known, &f->topo, &policy, f->why, sizeof(f->why));
+	CHECK_EQ(pftree_known_make(&next, known, &f->topo, &policy), 0);
+	pftree_known_free(known);
+	*known = next;
+	return 0;
+}
+
+/* A partition that there was is missing while its hosts are there, while they are not, and when they come back. */
+static void missing_partitions(void)
+{
+	static const enum wish wishes[] = { PHY, DEF };
+
+	for (int strict = 0; strict < 2; strict++) {
+		struct rsm_topo_partition *parts;
+		struct pftree_known known = { 0 };
+		struct fabric f;
+
+		bed_open(&f, "xgft:3,3/1,2");
+		bed_topo(&f, 0, 8);
+		partitions(&f, "HI,AB", wishes);
+		parts = f.topo.partitions;
+		CHECK_EQ(missing(&f, strict, &known), 0);
+		CHECK_EQ(f.why[0], 0);
+		f.topo.partitions = parts + 1;
+		f.topo.n_partitions = 1;
+		CHECK(missing(&f, strict, &known) < 0);
+		CHECK(!strcmp(f.why, "there is no partition 0x0100 any more, and its hosts are there"));
+		f.topo.n_ends--;
+		CHECK(missing(&f, strict, &known) < 0);
+		f.topo.n_ends--;
+		for (int i = 0; i < 2; i++) {
+			CHECK_EQ(missing(&f, strict, &known), 0);
+			CHECK_EQ(f.why[0], 0);
+		}
+		f.topo.n_ends += 2;
+		CHECK_EQ(missing(&f, strict, &known), strict ? -ENOENT : 0);
+		CHECK(strstr(f.why, "there is no partition 0x0100"));
+		f.topo.partitions = parts;
+		f.topo.n_partitions = 2;
+		CHECK_EQ(missing(&f, strict, &known), 0);
+		CHECK_EQ(f.why[0], 0);
+		f.topo.partitions = parts + 1;
+		f.topo.n_partitions = 1;
+		CHECK(missing(&f, strict, &known) < 0);
+		f.topo.partitions = parts;
+		f.topo.n_partitions = 2;
+		pftree_known_free(&known);
+		bed_close(&f);
+	}
 }
 
 /* Two cables from each leaf to each spine, and what is left of a tree. */
@@ -422,6 +492,7 @@ int main(void)
 	two_partitions();
 	all_spines();
 	bad_policies();
+	missing_partitions();
 	no_way_down_and_up();
 	random_sets(0, 1200);
 	return 0;
