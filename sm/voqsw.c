@@ -158,6 +158,10 @@ static int route(const struct rsm_topo *topo, const struct rsm_options *opt,
 		};
 
 		rc = rsm_voqsw_make(topo, opt, &base, &r->queues, why, size);
+		if (!rc && topo->vls > 1 && r->queues.voq.spec.vls == 1)
+			snprintf(routes->remark, sizeof(routes->remark),
+				 "no queue: %s has %u layers for %u SLs and %u VLs", base.name, base.layers,
+				 opt->voqsw_sls, topo->vls);
 	}
 	if (rc) {
 		routed_free(r);

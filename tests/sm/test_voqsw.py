@@ -10,6 +10,7 @@ import sys
 
 from managed import Managed, expect
 
+TREE = "tree:8,2"
 TOPOLOGY = "random:8,degree=4,hosts=4,seed=1"
 
 
@@ -91,6 +92,60 @@ def over_too_few(engine):
                *fabric.plugin_log())
 
 
+def levels_of_pairs(fabric):
+    """The service level of each path between hosts."""
+    hosts = re.findall(r'Hca 1 "(H\d+)"', fabric.command("Dump"))
+    return {(a, b): int(fabric.command(f'Flow "{a}" "{b}" sl=sa stop=1').split()[1])
+            for a in hosts for b in hosts if a != b}
+
+
+def over_vftree():
+    """Its layers stay apart: each has half of the service levels and of the lanes. So with a link less."""
+    with Managed(TREE, "-R vftree,no_fallback -Q", vftree_lanes=2) as fabric:
+        layers = levels_of_pairs(fabric)
+    expect(set(layers.values()) == {0, 1}, layers)
+    with Managed(TREE, "-R voqsw,no_fallback -Q", voqsw_engine="vftree", vftree_lanes=2, voqsw_sls=16) as fabric:
+        levels = levels_of_pairs(fabric)
+        mixed = {pair: (level, layers[pair]) for pair, level in levels.items() if level // 8 != layers[pair]}
+        expect(not mixed and len(set(levels.values())) > 4, mixed, levels)
+        expect(fabric.check("minimal", host="H1")["lanes"] == list(range(8)), "lanes")
+        # A switch has those of one layer for a service level: four of eight.
+        for level, lanes in enumerate(lanes_of_levels(fabric)):
+            expect(lanes <= set(range(4) if level < 8 else range(4, 8)) and lanes, level, lanes)
+        mark = fabric.sm_mark()
+        fabric.command('Unlink "L1-1"[5]')
+        fabric.wait_sm(mark)
+        fabric.check("minimal", host="H1")
+    with Managed(TREE, "-R voqsw,no_fallback -Q", voqsw_engine="vftree") as fabric:
+        expect(any("voqsw: no queue: vftree has 8 layers for 8 SLs and 8 VLs" in line
+                   for line in fabric.plugin_log()), *fabric.plugin_log())
+
+
+def lanes_of_levels(fabric):
+    """By service level: the lanes that leaves and spines have for it, between switches."""
+    found = [set() for _ in range(16)]
+    for lid, ports in re.findall(
+            r'Switch \d+ "L\d-1".*\n#\s+lid (\d+).*\n.*\n((?:\[.*\n)+)', fabric.command("Dump")):
+        for port in re.findall(r'^\[(\d+)\]\t"L', ports, re.M):
+            text = fabric.run("H1", "smpquery", "sl2vl", lid, port)
+            for row in re.findall(r"in *\d+, out *\d+: \|(.*)\|", text):
+                for level, lane in enumerate(row.split("|")):
+                    found[level].add(int(lane))
+    return found
+
+
+def over_tree(engine):
+    """Neither needs lanes in a tree. minhop needs some in a ring, and has them no more than without."""
+    options = {"voqsw_over": "on", "voqsw_sls": 16, "voqsw_hosts": "off"}
+    with Managed("xgft:4,4,2/1,2,2", f"-R {engine},no_fallback -Q", **options) as fabric:
+        found = fabric.check("minimal", host="H1")
+        expect(f"{engine} tables configured" in fabric.sm_log(), fabric.sm_log()[-1000:])
+        expect(len(found["lanes"]) > 4 and int(queued_crossings(fabric, engine)[1]) > 100, found)
+    if engine == "minhop":
+        with Managed("torus:8", "-R minhop -Q", **options) as fabric:
+            expect(json.loads(fabric.repath_fabric_check("H1").stdout)["credit_loops"], "a ring")
+
+
 def over():
     plain, levels, lanes = rate("updn")
     expect(levels == {0} and lanes == {"0"}, levels, lanes)
@@ -102,6 +157,9 @@ def over():
         fabric.repath_fabric_check("H1", "sl", "0").stdout)["credit_loops"]))
     print("lash", over_lanes("lash", "torus:5x2,hosts=2", lambda fabric: "Lanes needed: 2" in fabric.sm_log()))
     over_too_few("dfsssp")
+    over_tree("minhop")
+    over_tree("ftree")
+    over_vftree()
 
 
 def main():
