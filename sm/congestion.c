@@ -10,9 +10,12 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "congestion.h"
 #include "hotspot.h"
 #include "plugin.h"
 #include "signal.h"
+#include "slow_lane.h"
+#include "topo_view.h"
 
 #define QUIET	100	/* milliseconds without a reading that end a sweep */
 
@@ -22,12 +25,14 @@
  * @hotspot: see hotspot.h
  * @last: when the last reading came, in milliseconds; 0: none since the last sweep
  * @rewired: the links are to be read again
+ * @loops: paths in one lane can wait for one another in a circle: hot spots are not looked for
  */
 struct rsm_congestion {
 	pthread_mutex_t mutex;
 	struct hotspot *hotspot;
 	uint64_t last;
 	bool rewired;
+	bool loops;
 };
 
 static bool tell(void *context, enum hotspot_lane lane, uint16_t hot, uint16_t to)
@@ -135,7 +140,8 @@ static bool rewire(struct rsm *rsm)
 
 	if (links) {
 		pthread_mutex_lock(&congestion->mutex);
-		done = !hotspot_links(congestion->hotspot, links, n, tell, rsm);
+		/* Without links there are no hot spots, and who was told that there are is told that they are over. */
+		done = !hotspot_links(congestion->hotspot, links, congestion->loops ? 0 : n, tell, rsm);
 		pthread_mutex_unlock(&congestion->mutex);
 	}
 	free(links);
@@ -159,6 +165,43 @@ static void forget(struct rsm_congestion *congestion)
 	if (hotspot_counts(congestion->hotspot)->links)
 		hotspot_links(congestion->hotspot, NULL, 0, tell_nobody, NULL);
 	pthread_mutex_unlock(&congestion->mutex);
+}
+
+/**
+ * rsm_congestion_routed - an engine has computed tables
+ * @rsm: the plugin
+ * @engine: its name
+ *
+ * Who contributes to a hot spot leaves the lane that the engine has given him. Where paths need lanes to be without
+ * credit loops that may close one, with the lane's own paths or with those to another hot spot. In OpenSM's thread,
+ * which has the lock.
+ */
+void rsm_congestion_routed(struct rsm *rsm, const char *engine)
+{
+	struct rsm_congestion *congestion = rsm->congestion;
+	struct rsm_topo topo;
+	uint8_t **lft;
+	bool before;
+	int rc;
+
+	if (!congestion)
+		return;
+	rc = rsm_topo_of_subnet(rsm, &topo);
+	if (rc)
+		return;
+	lft = calloc(topo.n_switches + 1, sizeof(*lft));
+	rc = lft ? rsm_topo_new_tables(rsm, &topo, lft) : -ENOMEM;
+	/* What can not be known is taken for the worst. */
+	rc = rc ?: rsm_slow_lane_loops(&topo, lft);
+	pthread_mutex_lock(&congestion->mutex);
+	before = congestion->loops;
+	congestion->loops = rc;
+	pthread_mutex_unlock(&congestion->mutex);
+	if (rc && !before)
+		rsm_log(rsm, OSM_LOG_ERROR, "slow_sl is set, but paths of %s have credit loops in one lane: "
+			"hot spots are not looked for", engine);
+	free(lft);
+	rsm_topo_free(&topo);
 }
 
 static uint64_t congestion_tick(struct rsm *rsm, uint64_t now)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "congestion.h"
 #include "distribute.h"
 #include "engine.h"
 #include "over.h"
@@ -102,6 +103,7 @@ static int build(int number, void *context)
 
 		rsm_over_make(plugin, hook->engine, &base);
 	}
+	rsm_congestion_routed(plugin, hook->engine->name);
 	tell(plugin, hook->engine, rsm_microseconds() - start);
 	rsm_distribute(plugin);
 	plugin->osm->routing_engine_used = NULL;

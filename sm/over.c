@@ -10,7 +10,6 @@
 #include "voqsw.h"
 
 #include <opensm/osm_node.h>
-#include <opensm/osm_switch.h>
 
 /* What is in force, for the tables of one engine; @engine is NULL without. */
 static struct over {
@@ -52,19 +51,6 @@ void rsm_over_free(void)
 	over = (struct over) { 0 };
 }
 
-static int tables(struct rsm *rsm, const struct rsm_topo *topo, uint8_t **lft)
-{
-	for (uint32_t i = 0; i < topo->n_switches; i++) {
-		osm_switch_t *sw = osm_get_switch_by_guid(&rsm->osm->subn,
-							  cl_hton64(topo->switches[i].guid));
-
-		if (!sw || !sw->new_lft || sw->lft_size <= topo->max_lid)
-			return -ENOENT;
-		lft[i] = sw->new_lft;
-	}
-	return 0;
-}
-
 static int make(struct rsm *rsm, const char *name, char *why, size_t size)
 {
 	struct rsm_voqsw_base base = {
@@ -85,7 +71,7 @@ static int make(struct rsm *rsm, const char *name, char *why, size_t size)
 	if (rc)
 		return rc;
 	lft = calloc(over.topo.n_switches + 1, sizeof(*lft));
-	rc = lft ? tables(rsm, &over.topo, lft) : -ENOMEM;
+	rc = lft ? rsm_topo_new_tables(rsm, &over.topo, lft) : -ENOMEM;
 	if (rc == -ENOENT)
 		snprintf(why, size, "a switch has no table for LID %u", over.topo.max_lid);
 	base.lft = lft;

@@ -212,6 +212,28 @@ int rsm_topo_of_subnet(struct rsm *rsm, struct rsm_topo *topo)
 }
 
 /**
+ * rsm_topo_new_tables - those that an engine has computed, and that are not set yet
+ * @rsm: the plugin
+ * @topo: the fabric
+ * @lft: filled in by the switch's index
+ *
+ * OpenSM's lock is held.
+ * Return: 0, or -ENOENT: a switch has none for the highest LID.
+ */
+int rsm_topo_new_tables(struct rsm *rsm, const struct rsm_topo *topo, uint8_t **lft)
+{
+	for (uint32_t i = 0; i < topo->n_switches; i++) {
+		osm_switch_t *sw = osm_get_switch_by_guid(&rsm->osm->subn,
+							  cl_hton64(topo->switches[i].guid));
+
+		if (!sw || !sw->new_lft || sw->lft_size <= topo->max_lid)
+			return -ENOENT;
+		lft[i] = sw->new_lft;
+	}
+	return 0;
+}
+
+/**
  * rsm_topo_way_out - whose SLtoVL table it is, as struct rsm_routes names them
  * @topo: the fabric
  * @port: of a switch, or of a host

@@ -10,6 +10,7 @@
 struct rsm;
 
 int rsm_topo_of_subnet(struct rsm *rsm, struct rsm_topo *topo);
+int rsm_topo_new_tables(struct rsm *rsm, const struct rsm_topo *topo, uint8_t **lft);
 bool rsm_topo_way_out(const struct rsm_topo *topo, const osm_physp_t *port, uint8_t out, int32_t *sw,
 		      uint32_t *to);
 

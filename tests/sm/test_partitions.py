@@ -190,6 +190,23 @@ def lanes():
             row = re.search(r"in +\d+, out +\d+:((?: *\|? *\d+)+)", table).group(1)
             lanes_of_sl = [int(vl) for vl in re.findall(r"\d+", row)]
             expect(lanes_of_sl[:3] == [0, 1, 2], table)
+        fewer_lanes(fabric, (one, two, three))
+
+
+def fewer_lanes(fabric, before):
+    """The administrator takes all lanes but one from OpenSM while they are in use, and gives them back."""
+    def levels():
+        return tuple(fabric.lane(name) for name in TENANTS)
+
+    dump = tables(fabric.command("Dump"))
+    for most, refused in ((1, True), (5, False)):
+        with open(f"{fabric.dir}/opensm.conf", "a", encoding="utf-8") as file:
+            file.write(f"max_op_vls {most}\n")
+        said = fabric.sweep("")
+        expect(("can not be vlane: 1 lanes are too few; the routing before it stays in force" in said) == refused,
+               most, said)
+        expect(("cannot route" in said) == refused, most, said)
+        expect(tables(fabric.command("Dump")) == dump and levels() == before, most, "tables and service levels stay")
 
 
 class Learning(Swept):

@@ -128,6 +128,47 @@ def without_a_leaf():
             expect(found == after[at][to], f"H{a} to H{b}: service level {found}")
 
 
+class TooMany(Managed):
+    """400 hosts with 128 LIDs each are more than LIDs; the last 60 come later."""
+    judged = False      # those without a LID are wrong
+
+    def start_opensm(self, options):
+        self.later("Down")
+        return super().start_opensm(options)
+
+    def later(self, what):
+        for host in range(341, 401):
+            self.command(f'{what} "H{host}"')
+
+    def entries(self):
+        """By switch: the port of each LID."""
+        tables = re.findall(r'Switch \d+ "([^"]+)".*\n.*\n(.*)\n', self.command("Dump"))
+        return {name: dict(re.findall(r"\[(\d+)\](\d+)", text)) for name, text in tables}
+
+    def lids(self):
+        return re.findall(r'Hca 1 "H\d+".*\n\[1\]\t.*?\tlid ([1-9]\d*)', self.command("Dump"))
+
+
+def lids_run_out():
+    """OpenSM says so. Who got one is routed; all that there were keep their ways."""
+    with TooMany("xgft:20,20/1,2", "-R vftree,no_fallback -Q -l 7", method="wildcard") as fabric:
+        old, before = fabric.lids(), fabric.entries()
+        expect(len(old) == 340, len(old))
+        mark = fabric.sm_mark()
+        fabric.later("Up")
+
+        def only_lids_are_missing():
+            expect("OPENSM RAN OUT OF LIDS" in fabric.sm_log()[mark:] and len(fabric.lids()) > 350,
+                   fabric.sm_log()[-2000:])
+            found = json.loads(fabric.repath_fabric_check("H1", "sl", "0").stdout)
+            expect({fault["kind"] for fault in found["faults"] if fault["wrong"]} == {"no-lid"}, found["faults"])
+
+        eventually(only_lids_are_missing)
+        after = fabric.entries()
+        moved = {(name, lid) for name, ports in before.items() for lid in old if after[name][lid] != ports[lid]}
+        expect(not moved and "cannot route" not in fabric.sm_log(), moved)
+
+
 def opensms_own():
     """ftree gives up with the first cable that is lost."""
     with Managed(TREE, "-R ftree -Q") as fabric:
@@ -175,6 +216,7 @@ def main():
     with Managed(TREE, "-R vftree -Q", vftree_lanes=12) as fabric:
         says(fabric, "vftree_lanes is 12, and a link between switches has 8 data VLs")
     without_a_leaf()
+    lids_run_out()
     opensms_own()
     one = hot_spot(1)
     four = hot_spot(4)
