@@ -37,6 +37,11 @@ class Swept(Managed):
         self.sm.send_signal(signal.SIGHUP)
         return self.wait_sm(mark, want)
 
+    def write_policy(self, text):
+        self.options_of_plugin["pftree_policy"] = f"{self.dir}/policy"
+        with open(f"{self.dir}/policy", "w", encoding="utf-8") as file:
+            file.write(text)
+
 
 class Tenants(Swept):
     """OpenSM is started when the files are there, which need the fabric."""
@@ -45,12 +50,7 @@ class Tenants(Swept):
         self.policy = policy
         super().__init__(TREE, "-R pftree,no_fallback -Q", **options)
 
-    def write_policy(self, text):
-        with open(f"{self.dir}/policy", "w", encoding="utf-8") as file:
-            file.write(text)
-
     def start_opensm(self, options):
-        self.options_of_plugin["pftree_policy"] = f"{self.dir}/policy"
         self.conf = f"partition_config_file {self.dir}/partitions"
         self.write_policy(self.policy)
         with open(f"{self.dir}/partitions", "w", encoding="utf-8") as file:
@@ -216,6 +216,10 @@ class Learning(Swept):
         super().__init__("xgft:4,2/1,2", "-R pftree,no_fallback -Q", vfabric=("-r",),
                          pftree_isolation=0, **options)
 
+    def start_opensm(self, options):
+        self.write_policy("")
+        return super().start_opensm(options)
+
     def spine(self, host):
         return re.findall(r'-> "(L2-\d)"', self.command(
             f"Route {lid_of(self, 'H5')} {lid_of(self, host)}"))[0]
@@ -228,6 +232,15 @@ def weights():
                 if fabric.spine(host) == fabric.spine("H1")]
         expect(len(busy) == 2, "two hosts each", busy)
         expect(fabric.status()["receipts"] is None, fabric.status())
+        # Named by the administrator, one weighs as much as all others: it has a spine of its own.
+        fabric.write_policy(f'weight "{busy[0]}" 100\n')
+        said = fabric.sweep("")
+        alone = fabric.spine(busy[0])
+        others = {fabric.spine(host) for host in ("H1", "H2", "H3", "H4") if host != busy[0]}
+        expect(alone not in others and "pftree:" not in said, alone, others, said)
+        fabric.write_policy("")
+        fabric.sweep("")
+        expect(fabric.spine(busy[0]) == fabric.spine(busy[1]), "as before")
     with Learning(conf="perfmgr TRUE\nperfmgr_sweep_time_s 1", pftree_learn="on") as fabric:
         for host in busy:
             fabric.command(f'Flow "H{4 + int(host[1])}" "{host}" message=20000 rate=0.05')

@@ -148,6 +148,74 @@ static void weights(void)
 	bed_close(&f);
 }
 
+/* The two links of the way from one end to another at another leaf of a tree with spines. */
+static void links_of(const struct fabric *f, uint32_t from, uint32_t to, uint32_t *up, uint32_t *down)
+{
+	const struct rsm_topo_end *a = &f->topo.ends[from], *b = &f->topo.ends[to];
+	uint32_t out = f->routes.lft[a->leaf][b->lid], spine = f->topo.switches[a->leaf].ports[out].peer;
+
+	*up = a->leaf * 64 + out;
+	*down = spine * 64 + f->routes.lft[spine][b->lid];
+}
+
+/* How often a flow shares a link with the other partition, all to all in both of them: figure 15. */
+static unsigned int interference(const struct fabric *f)
+{
+	unsigned int flows[2][64 * 64] = { 0 }, found = 0;
+	uint32_t up, down;
+
+	for (int count = 0; count < 2; count++)
+		for (uint32_t a = 0; a < f->topo.n_ends; a++)
+			for (uint32_t b = 0; b < f->topo.n_ends; b++) {
+				int part = talk(f, a, b);
+
+				if (a == b || part < 0 || f->topo.ends[a].leaf == f->topo.ends[b].leaf)
+					continue;
+				links_of(f, a, b, &up, &down);
+				if (count) {
+					found += (flows[!part][up] > 0) + (flows[!part][down] > 0);
+				} else {
+					flows[part][up]++;
+					flows[part][down]++;
+				}
+			}
+	return found;
+}
+
+/* Equation 2: the more isolation counts, the less do two partitions with heavy hosts share. */
+static void combined_objective(void)
+{
+	static const int parts[] = { 100, 50, 0 };
+	unsigned int found[3] = { 0 };
+
+	for (unsigned int seed = 0; seed < 20; seed++) {
+		struct fabric f;
+
+		srand(seed);
+		bed_open(&f, "xgft:8,4/1,4");
+		bed_topo(&f, 0, 8);
+		bed_partition(&f, DEF);
+		bed_partition(&f, DEF);
+		for (uint32_t end = 0, first = 0, other = 0; end < f.topo.n_ends; end++) {
+			if (end % 8 == 0) {
+				first = rand() % 8;
+				other = (first + 1 + rand() % 7) % 8;
+			}
+			bed_member(&f, end % 8 != first && end % 8 != other, end, true);
+			f.topo.ends[end].received = end % 8 == first || (seed % 2 && end % 8 == other);
+		}
+		for (unsigned int i = 0; i < 3; i++) {
+			f.opt.pftree_isolation = parts[i];
+			CHECK_EQ(bed_route(&f, true), 0);
+			found[i] += interference(&f);
+		}
+		bed_close(&f);
+	}
+	printf("interference: %u, half and half %u, by weights %u\n", found[0], found[1], found[2]);
+	CHECK_EQ(found[0], 0);
+	CHECK(found[1] > 0 && found[1] < found[2]);
+}
+
 /* Partitions that can not be kept apart are named, and one is given up. */
 static void refusals(void)
 {
@@ -488,6 +556,7 @@ int main(void)
 	heavy_ones_apart();
 	figures_5_and_6();
 	weights();
+	combined_objective();
 	refusals();
 	two_partitions();
 	all_spines();
