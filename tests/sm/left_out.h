@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What a wrong distributor leaves out, in the environment: LEFT_OUT=GUID,IN,OUT an SLtoVL table, LEFT_OUT=waits that
- * it waits for packets on their way.
+ * it waits for packets on their way, LEFT_OUT=order that what is discarded no more is put back only when what the new
+ * direction wants is discarded.
  */
 #ifndef LEFT_OUT_H
 #define LEFT_OUT_H
@@ -26,6 +27,13 @@ static inline bool waits_are_left_out(void)
 	const char *text = getenv("LEFT_OUT");
 
 	return text && !strcmp(text, "waits");
+}
+
+static inline bool order_is_left_out(void)
+{
+	const char *text = getenv("LEFT_OUT");
+
+	return text && !strcmp(text, "order");
 }
 
 #endif

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """OpenSM distributes tables while a switch goes and comes back, and after every SMP that arrives at a switch
 nobody can wait for himself (replay.py): in each way but plain dynamic, in which somebody can, and also with SMPs
-that are lost, sent again and overtaken. A distributor that leaves one SLtoVL table out is caught. With LONG=1 each
-other switch goes and comes back, too, and a distributor that waits for no packets is caught."""
+that are lost, sent again and overtaken. A distributor that leaves one SLtoVL table out is caught, and one that puts back too
+early what was discarded. With LONG=1 each other switch goes and comes back, too, and a distributor that waits for no
+packets is caught."""
 
 import os
 import re
@@ -18,6 +19,7 @@ CHANGING = "S2"
 HOSTS = 12
 ROOM = 100000
 GONE_MS = 100       # how long the distributor waits for packets, and the replay after an SMP
+LONG_GONE_MS = 3000 # longer than the switch is away
 DISCARD = " " + 16 * "0f"
 OPENSM_LOOKS_AGAIN = "transaction_timeout 100"
 FAULTS = "loss=0.01 reorder=0.2 window=3000000"
@@ -51,9 +53,9 @@ def at_end(replay, fabric):
         expect(getattr(now, what) == getattr(replay, what), what, getattr(now, what), getattr(replay, what))
 
 
-def change(how, faults="", made=Managed, changing=CHANGING, **options):
+def change(how, faults="", made=Managed, changing=CHANGING, gone_ms=GONE_MS, **options):
     """The switch goes and comes back: (journal, what the replay finds in it, GUIDs of switches)."""
-    with made(TOPOLOGY, "-R updown,no_fallback -Q", distribute=how, distribute_wait=GONE_MS,
+    with made(TOPOLOGY, "-R updown,no_fallback -Q", distribute=how, distribute_wait=gone_ms,
               conf=OPENSM_LOOKS_AGAIN, **options) as fabric:
         fabric.judged = False       # while nothing is journalled it would ask for nothing new
         until(lambda: fabric.reached(HOSTS), how)
@@ -72,7 +74,7 @@ def change(how, faults="", made=Managed, changing=CHANGING, **options):
         if faults:
             expect(int(mads["lost"]) > 10 and int(mads["late"]) > 100, how, mads)
         journal = quiet(fabric)
-        replay = Replay(journal, GONE_MS * 1000)
+        replay = Replay(journal, gone_ms * 1000)
         found = replay.run()
         if not found:
             at_end(replay, fabric)
@@ -118,6 +120,12 @@ def main():
     Wrong.left_out = f"{nodes[switch]},{into},{out}"
     _, found, _ = change("turns", made=Wrong, plugin=f"{TOP}/build/sm/left_out")
     expect(found, "without", needed[0])
+    # What the first tables have sent on may still be there when the second ones go: only discards stop it.
+    Wrong.left_out = "order"
+    _, found, _ = change("turns", made=Wrong, plugin=f"{TOP}/build/sm/left_out", gone_ms=LONG_GONE_MS)
+    expect(found, "SLtoVL tables are put back too early")
+    _, found, _ = change("turns", gone_ms=LONG_GONE_MS)
+    expect(not found, found)
 
     _, found, _ = change("dynamic")
     expect(found, "tables in any order")
