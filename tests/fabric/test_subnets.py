@@ -8,8 +8,11 @@ import re
 import signal
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 from bed import NETS, TOP, Fabric, expect
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def check(fabric, *words, status=0):
@@ -56,6 +59,22 @@ def lanes():
         with open(f"{fabric.dir}/loop.dot", encoding="utf-8") as file:
             drawn = re.findall(r"\[color=red", file.read())
         expect(len(drawn) == sum(map(len, found["credit_loops"])), drawn, found)
+        check_picture(fabric, found, len(drawn))
+
+
+def check_picture(fabric, found, red):
+    """Graphviz takes the drawing as it is: all that there is, named, and the loop in red."""
+    result = subprocess.run(["dot", "-Tsvg", "loop.dot"], cwd=fabric.dir, capture_output=True, text=True,
+                            timeout=60, stdin=subprocess.DEVNULL)
+    expect(result.returncode == 0 and not result.stderr, result.returncode, result.stderr)
+    svg = ElementTree.fromstring(result.stdout)
+    groups = {kind: svg.findall(f".//{SVG}g[@class='{kind}']") for kind in ("node", "edge")}
+    names = {"".join(node.itertext()) for node in groups["node"]}
+    for name in ("S1", "S16", "H1", "H16"):
+        expect(any(name in text for text in names), name, names)
+    expect(len(groups["node"]) == found["switches"] + found["hosts"], names)
+    expect(len(groups["edge"]) == found["cables"] + red, len(groups["edge"]), found)
+    expect(sum(edge.find(f"{SVG}path").get("stroke") == "red" for edge in groups["edge"]) == red > 0, red)
 
 
 def a_ring():
