@@ -218,8 +218,10 @@ int main(int argc, char **argv)
 	snprintf(text, sizeof(text), "random:%u,degree=4,hosts=%u,seed=%u", want.switches, HOSTS,
 		 want.seed);
 	made_route(text, NULL, 0, &made);
-	if (want.plain)
+	if (want.plain) {
 		CHECK_EQ(rsm_updown_router.route(&made.topo, &plain, &made.routes, text, sizeof(text)), 0);
+		CHECK_EQ(judged(&made.topo, &made.routes, false, NULL), 0);
+	}
 	slow_links(&made.net);
 	if (want.sls) {
 		spec.topo = &made.topo;
