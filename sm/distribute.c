@@ -64,6 +64,7 @@ struct job {
 	struct rsm_plan plan;
 	const uint8_t **old_lft, **new_lft;
 	ib_slvl_table_t *tables;
+	uint32_t sent;
 };
 
 static osm_switch_t *switch_of(const struct job *job, uint32_t sw)
@@ -274,12 +275,11 @@ static bool step_is_done(struct job *job, const struct rsm_step *step)
 /* Return: whether all has been answered. */
 static bool send_all(struct job *job)
 {
-	struct rsm_distribute *d = job->rsm->distribute;
 	const struct rsm_plan *plan = &job->plan;
 
 	for (uint32_t first = 0, end; first < plan->n; first = end) {
 		for (end = first; end < plan->n && plan->steps[end].kind == plan->steps[first].kind;)
-			d->counts.last_smps += send_step(job, &plan->steps[end++]);
+			job->sent += send_step(job, &plan->steps[end++]);
 		if (plan->steps[first].kind == RSM_STEP_WAIT)
 			wait_for_packets(job->rsm);
 		else
@@ -357,7 +357,6 @@ void rsm_distribute(struct rsm *rsm)
 		d->counts.refused++;
 		rsm_turns_free(&d->turns);
 	} else {
-		d->counts.last_smps = 0;
 		if (!send_all(&job)) {
 			rsm_log(rsm, OSM_LOG_ERROR,
 				"a switch did not answer: the tables are distributed at the next sweep");
@@ -366,9 +365,13 @@ void rsm_distribute(struct rsm *rsm)
 		}
 		if (how == RSM_DISTRIBUTE_TURNS)
 			remember(&job);
-		d->counts.distributions += d->counts.last_smps > 0;
-		d->counts.smps += d->counts.last_smps;
-		d->counts.last_us = rsm_microseconds() - start;
+		/* Ports that come up again are routed once more, mostly as they were. */
+		if (job.sent) {
+			d->counts.distributions++;
+			d->counts.smps += job.sent;
+			d->counts.last_smps = job.sent;
+			d->counts.last_us = rsm_microseconds() - start;
+		}
 	}
 	job_free(&job);
 	pthread_mutex_lock(&d->mutex);

@@ -48,6 +48,12 @@ def in_opensm(how):
             until(lambda: status()["distributions"] > before and fabric.reached(hosts), how, command)
         fabric.check(host="H1")
         expect(status()["failed"] == status()["refused"] == 0, how, status())
+        # It is of the last that had something to set, though OpenSM has routed once more since.
+        routings = fabric.status()["paths"]["routings"]
+        fabric.command('Down "H3"')
+        until(lambda: fabric.reached(11), how, "H3")
+        until(lambda: fabric.status()["paths"]["routings"] > routings, how)
+        expect(status()["last_smps"] > 0 and status()["last_us"] > 20, how, status())
         if how == "turns":
             until(lambda: 0 < status()["discarded"] == discarded(fabric), status())
 
