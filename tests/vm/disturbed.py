@@ -42,11 +42,7 @@ def connect_and_die(cells, name, number):
 
     def connect(_cells):
         case.pair.wait_running()
-        # Its process, among those of the same name.
-        pid = cells.b.run(f"""for p in $(pidof rcheck); do
-            tr '\\0' ' ' < /proc/$p/cmdline | grep -q -e '-p {case.pair.port} ' && echo $p
-            done; true""").strip()
-        ready = f"repath connection pid {pid} | grep -q 'state ready'"
+        ready = f"repath connection pid {case.mover_pid()} | grep -q 'state ready'"
         if name == "other version":     # an answer for good, until somebody asks again
             cells.b.wait_until(f"repath suspend rxe0 dry-run >/dev/null; {ready}")
             return "connected when a move asks again"

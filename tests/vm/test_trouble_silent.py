@@ -1,45 +1,88 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """A mover or a peer stops answering, exactly before each word that it says: the operation is taken
-back or parked in time and says who is waited for; when it wakes up, all data are right."""
+back or parked in time and says who is waited for; when it wakes up, all data are right. A mover and the peer
+of another one stop in one operation. LONG=1: at more words."""
 
-from move import moving
-from trouble import Case, kernel_says, start, wait_final
+from move import LONG, moving
+from trouble import Case, kernel_says, start, wait_final, wait_state
 
 TIMEOUT = 600
-# who, where; what `repath` says; what the operation is then, and when the process is awake again.
+# Of each operation: who stops where, with the stages after one of which its mover is said to hang (the peer's GATE may
+# come with its READY, the mover's CONNECTED go with its reply); and what the operation is then.
+CHECKING = [
+    ([("mover", "before reply check", "start"), ("peer", "before msg PREPARED", "start")], "failed"),
+    ([("mover", "before msg PREPARE", "start")], "failed"),
+]
 SUSPENDING = [
-    ("peer", "before msg PREPARED", "has not gone on after stage start", "failed", "failed"),
-    ("peer", "before msg GATE/READY", "has not gone on after stage", None, "failed"),
-    ("peer", "before msg READY", "has not gone on after stage", None, "failed"),
-    ("mover", "before reply check", "has not gone on after stage start", "failed", "failed"),
-    ("mover", "before msg GATE/READY", "has not gone on after stage", "parked", "failed"),
-    ("mover", "before msg READY", "has not gone on after stage", "parked", "failed"),
-    ("mover", "before reply release", "has not gone on after stage", "parked", "failed"),
+    ([("mover", "before msg GATE/READY", "check"), ("peer", "before msg GATE/READY", "check")], "parked"),
+    ([("mover", "before msg READY", "check gate"), ("peer", "before msg READY", "check gate")], "parked"),
+    ([("mover", "before reply drain", "gate")], "parked"),
+    ([("mover", "before reply release", "drain")], "parked"),
+]
+# In a suspend that an administrator takes back while neither peer has said READY.
+ABORTING = [
+    ([("mover", "before msg ABORT", "check gate"), ("peer", "before msg ABORTED", "check gate")], "parked"),
 ]
 RESUMING = [
-    ("peer", "before msg INFO", "has not gone on after stage", "parked", "resumed"),
-    ("mover", "before reply open", "has not gone on after stage", "parked", "resumed"),
-    ("mover", "before msg INFO", "has not gone on after stage", "parked", "resumed"),
-    ("mover", "before reply replay", "has not gone on after stage", "parked", "resumed"),
+    ([("mover", "before reply open", "release")], "parked"),
+    ([("mover", "before reply recreate", "open")], "parked"),
+    ([("mover", "before msg INFO", "recreate"), ("peer", "before msg INFO", "recreate")], "parked"),
+    ([("mover", "before msg CONNECTED", "recreate connect")], "parked"),
+    ([("mover", "before reply replay", "connect")], "parked"),
 ]
+if LONG:
+    SUSPENDING += [([("mover", "before reply gate", "check")], "parked")]
+    ABORTING += [([("mover", "before reply abort", "check gate")], "parked")]
+    RESUMING += [([("mover", "before reply connect", "recreate")], "parked")]
 
 
-def wait_state(guest, op, wanted):
-    guest.wait_until(f"repath -j status {op} | grep -q '\"state\":\"{wanted}\"'")
+def stopping(cases, points):
+    """The cases of @points, that are to stop there."""
+    for who, point, _ in points:
+        cases[who].point = point
+    return [cases[who] for who, _, _ in points]
 
 
-def go(guest, case, words, says, held, awake):
-    case.arm("stop")
-    op = start(guest, f"{words} timeout 2")
-    case.wait_hit()
+def held(guest, op, cases, points, ends, awake):
+    """@op ends while they are stopped, with the name of each; and goes on with them."""
+    for case in cases:
+        case.wait_hit()
     state, text = wait_final(guest, op)
-    print(f"  {case}: {state}", flush=True)
-    assert says in text, f"{case}: not said: {says!r}\n{text}"
-    assert state == held or (held is None and state in ("failed", "parked")), f"{case}: {text}"
-    case.signal(18)
+    print(f"  {', '.join(map(repr, cases))}: {state}", flush=True)
+    assert state == ends, f"{cases}: {text}"
+    for case, (_, _, stages) in zip(cases, points):
+        says = [f"PID {case.mover_pid()} (rcheck) has not gone on after stage {stage}" for stage in stages.split()]
+        assert any(each in text for each in says), f"{case}: not said: {says}\n{text}"
+    for case in cases:
+        case.signal(18)
     wait_state(guest, op, awake)
-    case.pair.wait_progress(50)
-    return op
+    for case in cases:
+        case.pair.wait_progress(50)
+
+
+def go(guest, cases, words, points, ends, awake):
+    stopped = stopping(cases, points)
+    for case in stopped:
+        case.arm("stop")
+    op = start(guest, f"{words} timeout 2")
+    held(guest, op, stopped, points, ends, awake)
+
+
+def give_up(guest, cases, points, ends):
+    """The peers are held before READY, so that they have to be asked by ABORT."""
+    stopped = stopping(cases, points)
+    for case in stopped:
+        case.arm("stop", "before msg READY", case.server_guest)
+    op = start(guest, "suspend rxe0 timeout 4")
+    for case in stopped:
+        case.wait_hit(case.server_guest)
+        case.arm("stop")
+    guest.run(f"repath abort {op} nowait")
+    for case in stopped:
+        if "msg" in case.point and case.who == "mover":
+            case.wait_hit()
+        case.pair.server.kill(18)
+    held(guest, op, stopped, points, ends, "failed")
 
 
 def test(bed):
@@ -49,16 +92,18 @@ def test(bed):
         cases = {who: Case(a, b, 1 + i, who) for i, who in enumerate(("mover", "peer"))}
         for case in (bystander, *cases.values()):
             case.pair.wait_running()
-        for who, point, *rest in SUSPENDING:
-            cases[who].point = point
-            go(b, cases[who], "suspend rxe0", *rest)
+        for points, ends in CHECKING + SUSPENDING:
+            go(b, cases, "suspend rxe0", points, ends, "failed")
             bystander.pair.wait_progress(50)
-        for who, point, *rest in RESUMING:
-            cases[who].point = point
+        for points, ends in ABORTING:
+            give_up(b, cases, points, ends)
+            bystander.pair.wait_progress(50)
+        for points, ends in RESUMING:
             op = mover.suspend(b)
-            go(b, cases[who], f"resume {op['op']} on rxe0", *rest)
+            go(b, cases, f"resume {op['op']} on rxe0", points, ends, "resumed")
             bystander.pair.wait_progress(50)
-        kernel_says(b, r"parked: PID \d+ \(rcheck\) has not gone on after stage recreate")
         kernel_says(b, r"failed: PID \d+ \(rcheck\) has not gone on after stage start")
+        kernel_says(b, r"parked: aborted by the administrator; PID \d+ \(rcheck\) has not gone on after stage (check|gate)")
+        kernel_says(b, r"parked: PID \d+ \(rcheck\) has not gone on after stage recreate")
         for case in (bystander, *cases.values()):
             case.pair.finish()

@@ -68,6 +68,12 @@ class Case:
     def survivor(self):
         return self.pair.server if self.who == "mover" else self.pair.client
 
+    def mover_pid(self):
+        """Its process in the mover's guest, among those of the same name."""
+        return int(self.client_guest.run(f"""for p in $(pidof rcheck); do
+            tr '\\0' ' ' < /proc/$p/cmdline | grep -q -e '-p {self.pair.port} ' && echo $p
+            done; true"""))
+
     def arm(self, what, point=None, guest=None):
         """@what: "kill", "stop" or "exit"; its own point of the victim, or @point of the process in @guest."""
         if what != "stop":
@@ -114,6 +120,11 @@ def wait_final(guest, op, timeout=60):
         if time.monotonic() > end:
             raise TimeoutError(f"operation {op} hangs:\n{text}")
         time.sleep(0.05)
+
+
+def wait_state(guest, op, wanted):
+    """The operation comes to this state, after others in which it may rest."""
+    guest.wait_until(f"repath -j status {op} | grep -q '\"state\":\"{wanted}\"'")
 
 
 def start(guest, words):
