@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Moves in which the two ends can not find each other again: both go to new addresses at once, the host of one
-vanishes, the module of who stays is unloaded meanwhile. Both ends, or who is left, get the error that verbs
-define for a peer that has vanished, after the lease and not never; and the logs say why."""
+vanishes, the one that moves or the one that does not, the module of who stays is unloaded meanwhile. Both ends,
+or who is left, get the error that verbs define for a peer that has vanished, after the lease and not never; and
+the logs say why. LONG=1: also of a peer that vanishes while the mover is away."""
 
 import time
 
-from move import LOG, SHIM, moving
+from move import LOG, LONG, SHIM, moving
 from test_move_both_guests import at_once
 from traffic import PROBING, Pair, check_all_dead
+from trouble import Case, kernel_says, start, wait_state
 
 PROCESSORS = 1
 QPS = 2
 LEASE = 8       # s
+GIVEN_UP = rf"PID {{pid}} \(rcheck\): the peer of QP 0x\w+ has not come back in {LEASE} s: the connection is given up"
 
 
 def make(a, b, port):
@@ -65,10 +68,76 @@ def vanished(mover, a, b):
     told_dead(pair.server, a)
 
 
+def told_vanished(b, case, op, ends, *kernel, shim):
+    """The host of @case's peer is not heard any more: @op comes to its end, the program gets the error, and both logs
+    of the mover say why. Its device is moved again in what comes next."""
+    pid = case.mover_pid()
+    case.pair.client.wait(120, check=False)
+    print(f"  {case}: {check_all_dead(case.pair.client, QPS)}", flush=True)
+    wait_state(b, op, ends)
+    log = case.log_of(b)
+    assert shim in log, f"the survivor's log:\n{log}"
+    for pattern in kernel:
+        kernel_says(b, pattern.format(op=op, pid=pid))
+    case.signal(9)
+
+
+def peer_case(a, b, number, point):
+    """It comes to its point in the next operation of b's, and says no more."""
+    case = Case(a, b, 40 + number, "peer", point)
+    case.pair.wait_running()
+    return case
+
+
+def peer_vanished_asked(_mover, a, b):
+    """The gates are open yet: what was refused has nothing to do with it, the HCA finds out by itself."""
+    case = peer_case(a, b, 0, "before msg PREPARED")
+    case.arm("stop")
+    op = start(b, "suspend rxe0 timeout 30")
+    case.wait_hit()
+    with b.bed.networks.cut("rdma"):
+        told_vanished(b, case, op, "failed",
+                      r"operation {op} on rxe0: failed: PID {pid} \(rcheck\): its peer does not answer",
+                      shim="its peer has not answered any retry of the HCA")
+
+
+def peer_vanished_stopping(_mover, a, b):
+    case = peer_case(a, b, 1, "before msg READY")
+    case.arm("stop")
+    op = start(b, "suspend rxe0 timeout 4")
+    case.wait_hit()
+    with b.bed.networks.cut("rdma"):
+        told_vanished(b, case, op, "failed",
+                      r"operation {op} on rxe0: aborting: PID {pid} \(rcheck\) has not gone on after stage", GIVEN_UP,
+                      r"operation {op} on rxe0: failed", shim="the peer's end is gone")
+
+
+def peer_vanished_resuming(mover, a, b):
+    case = peer_case(a, b, 2, "before msg INFO")
+    op = mover.suspend(b)["op"]
+    case.arm("stop")
+    start(b, f"resume {op} on rxe0 timeout 60")
+    case.wait_hit()
+    with b.bed.networks.cut("rdma"):
+        told_vanished(b, case, op, "resumed", GIVEN_UP, r"operation {op} on rxe0: resumed",
+                      shim="the peer's end is gone")
+
+
+def peer_vanished_meanwhile(mover, a, b):
+    """Nobody there has heard anything of the resume."""
+    case = peer_case(a, b, 3, "before reply none")
+    op = mover.suspend(b)["op"]
+    with b.bed.networks.cut("rdma"):
+        start(b, f"resume {op} on rxe0 timeout 60")
+        told_vanished(b, case, op, "resumed", GIVEN_UP, r"operation {op} on rxe0: resumed",
+                      shim="the peer's end is gone")
+
+
 def test(bed):
     a, b = bed.guests("a", "b")
     with moving(a, b, module=f"peer_lease_s={LEASE}") as mover:
-        for case in (unloaded_peer, both_new, vanished):
+        for case in (unloaded_peer, both_new, peer_vanished_asked, peer_vanished_stopping, peer_vanished_resuming,
+                     *([peer_vanished_meanwhile] if LONG else []), vanished):
             case(mover, a, b)
             print(f"  {case.__name__}", flush=True)
             for guest in (a, b):
