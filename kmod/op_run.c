@@ -283,10 +283,13 @@ static void advance(struct repath_op *op)
 		case REPATH_OP_PARKED:
 			tell_untold(op);
 			/* Who was late may have come. With nobody left there is nothing to resume. */
-			if (is_replayed(op)) {
+			if (!is_replayed(op))
+				break;
+			if (op->kind == REPATH_OP_RESUME) {
 				repath_op_unsay(op);
-				repath_op_set_state(op, op->kind == REPATH_OP_RESUME ? REPATH_OP_RESUMED
-									   : REPATH_OP_FAILED);
+				repath_op_set_state(op, REPATH_OP_RESUMED);
+			} else {
+				repath_op_set_state(op, REPATH_OP_FAILED);
 			}
 			break;
 		}

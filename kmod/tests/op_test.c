@@ -525,6 +525,9 @@ static void t_abort_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.told[REPATH_CMD_EV_ABORT], 2);
 	answer_all(test, REPATH_STAGE_ABORT);
 	EXPECT_STATE(op, REPATH_OP_FAILED);
+	/* ... and why is known to the end */
+	KUNIT_EXPECT_EQ(test, op->err, (u32)ECANCELED);
+	KUNIT_EXPECT_NOT_NULL(test, strstr(op->reason, "fake1"));
 
 	/* Who asks for something else in the meantime is not contradicted. */
 	op = suspended(test);

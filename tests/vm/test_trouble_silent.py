@@ -43,6 +43,12 @@ def stopping(cases, points):
     return [cases[who] for who, _, _ in points]
 
 
+def named(cases, points, text):
+    for case, (_, _, stages) in zip(cases, points):
+        says = [f"PID {case.mover_pid()} (rcheck) has not gone on after stage {stage}" for stage in stages.split()]
+        assert any(each in text for each in says), f"{case}: not said: {says}\n{text}"
+
+
 def held(guest, op, cases, points, ends, awake):
     """@op ends while they are stopped, with the name of each; and goes on with them."""
     for case in cases:
@@ -50,12 +56,12 @@ def held(guest, op, cases, points, ends, awake):
     state, text = wait_final(guest, op)
     print(f"  {', '.join(map(repr, cases))}: {state}", flush=True)
     assert state == ends, f"{cases}: {text}"
-    for case, (_, _, stages) in zip(cases, points):
-        says = [f"PID {case.mover_pid()} (rcheck) has not gone on after stage {stage}" for stage in stages.split()]
-        assert any(each in text for each in says), f"{case}: not said: {says}\n{text}"
+    named(cases, points, text)
     for case in cases:
         case.signal(18)
     wait_state(guest, op, awake)
+    if awake == "failed":   # and why is still known
+        named(cases, points, wait_final(guest, op)[1])
     for case in cases:
         case.pair.wait_progress(50)
 
