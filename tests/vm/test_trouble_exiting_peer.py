@@ -4,7 +4,7 @@ the mover is away: all others go on, their data are right, and the mover gets th
 define."""
 
 from move import moving
-from trouble import Case
+from trouble import Case, kernel_says
 
 GUESTS = 2
 PEERS = ["before msg PREPARED", "before msg GATE/READY", "before msg READY"]
@@ -32,6 +32,8 @@ def test(bed):
         mover.resume(b, op, timeout=60)
         for case in (*leavers, connected, parked):
             print(f"  {case}: {case.check_dead(case is connected)}", flush=True)
+        kernel_says(b, rf"operation {op['op']} on rxe0: suspended")
+        kernel_says(b, rf"operation {op['op']} on rxe0: resumed")
         witness.pair.wait_progress()
         witness.pair.finish()
         for guest in (a, b):

@@ -19,12 +19,15 @@ def killed_in_a_move(mover, a, b):
               for i, who in enumerate(("mover", "peer"))]
     for case in parked:
         case.pair.wait_running()
+        case.mover_pid()
     op = mover.suspend(b, timeout=60)
     for case in parked:
         case.signal(9)
         case.victim.wait(check=False)
     mover.resume(b, op, timeout=60)
     settle(victims + parked, witness)
+    kernel_says(b, rf"operation {op['op']} on rxe0: suspended")
+    kernel_says(b, rf"operation {op['op']} on rxe0: resumed")
 
 
 def killed_going_back(a, b):
@@ -49,7 +52,7 @@ def killed_going_back(a, b):
     state, text = wait_final(b, op)
     assert state == "failed", text
     settle(victims, witness)
-    kernel_says(b, r"failed: aborted by the administrator")
+    kernel_says(b, rf"operation {op} on rxe0: failed: aborted by the administrator")
 
 
 def test(bed):

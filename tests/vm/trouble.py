@@ -34,6 +34,7 @@ class Case:
     def __init__(self, a, b, number, who=None, point=None, options=OPTIONS, env=""):
         self.number = number
         self.who = who
+        self.pid = None         # mover_pid(), where somebody has asked as long as it was there
         self.ending = "kill"
         self.point = point
         self.server_guest, self.client_guest = a, b
@@ -70,9 +71,11 @@ class Case:
 
     def mover_pid(self):
         """Its process in the mover's guest, among those of the same name."""
-        return int(self.client_guest.run(f"""for p in $(pidof rcheck); do
-            tr '\\0' ' ' < /proc/$p/cmdline | grep -q -e '-p {self.pair.port} ' && echo $p
-            done; true"""))
+        if not self.pid:
+            self.pid = int(self.client_guest.run(f"""for p in $(pidof rcheck); do
+                tr '\\0' ' ' < /proc/$p/cmdline | grep -q -e '-p {self.pair.port} ' && echo $p
+                done; true"""))
+        return self.pid
 
     def arm(self, what, point=None, guest=None):
         """@what: "kill", "stop" or "exit"; its own point of the victim, or @point of the process in @guest."""
