@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """A mover or a peer is killed at each stage of a move: the operation comes to an end, the other
-process gets the errors that verbs define on each connection, the device is free, and a new pair can be moved.
+process gets the errors that verbs define on each connection, the device is free, and a new pair can be moved. The
+mover's kernel log has how the operation ended, and who left it where.
 LONG=1: at more moments of each stage."""
 
 import time
 
 from move import LONG, SHIM, moving, repath
 from traffic import PROBING, Pair, check_all_dead
+from trouble import kernel_says
 
 TIMEOUT = 900
 QPS = 4
@@ -14,7 +16,8 @@ FINAL = ("suspended", "resumed", "failed", "parked", "checked")
 
 
 def kill(guest):
-    guest.run("kill -9 $(pidof rcheck)")
+    """Its number."""
+    return guest.run("pid=$(pidof rcheck); kill -9 $pid; echo $pid").strip()
 
 
 def freeze(guest):
@@ -43,13 +46,16 @@ def wait_final(guest, op, timeout=60):
         time.sleep(0.05)
 
 
-def clean_up(mover_guest, op, pair, victim):
+def clean_up(mover_guest, op, pair, victim, left=""):
     """The other end has got the verbs' errors. Nothing is left of the pair, and the devices are free: of
-    processes, and of the operation."""
+    processes, and of the operation. @left: what is said of a mover that was killed before the operation was over."""
     # First of all: what a survivor calls while it is suspended waits for the resume.
     if wait_final(mover_guest, op) in ("suspended", "parked"):
         start(mover_guest, f"resume {op} timeout 10")
         wait_final(mover_guest, op)
+    kernel_says(mover_guest, rf"operation {op} on rxe0: (failed|suspended|resumed)")
+    if left:
+        kernel_says(mover_guest, rf"operation {op} on rxe0: {left}")
     for job in pair.jobs:
         job.wait(60, check=False)
     survivor = pair.server if victim is pair.client_guest else pair.client
@@ -79,9 +85,9 @@ def test(bed):
             freeze(frozen)
             op = start(b, "suspend rxe0 timeout 8")
             time.sleep(0.5)
-            kill(victim)
+            pid = kill(victim)
             thaw(frozen)
-            clean_up(b, op, both, victim)
+            clean_up(b, op, both, victim, f"PID {pid} has left after stage start" if victim is b else "")
         # Killed a while after the beginning: gates, drain, reset, release.
         for victim in (b, a):
             for delay in (0, 0.03, 0.06, 0.1, 0.15, 0.25) if LONG else (0.03, 0.1):
@@ -96,8 +102,8 @@ def test(bed):
             print(f"  suspended: {victim} killed", flush=True)
             both = pair()
             op = mover.suspend(b)["op"]
-            kill(victim)
-            clean_up(b, op, both, victim)
+            pid = kill(victim)
+            clean_up(b, op, both, victim, f"PID {pid} has left after stage release" if victim is b else "")
         # Resuming, the peer does not answer.
         for victim in (b, a):
             print(f"  resuming: {victim} killed, peer frozen", flush=True)
@@ -106,9 +112,9 @@ def test(bed):
             freeze(a)
             start(b, f"resume {op} timeout 8")
             time.sleep(0.5)
-            kill(victim)
+            pid = kill(victim)
             thaw(a)
-            clean_up(b, op, both, victim)
+            clean_up(b, op, both, victim, f"PID {pid} has left after stage" if victim is b else "")
         for victim in (b, a):
             for delay in (0, 0.05, 0.1) if LONG else (0, 0.1):
                 print(f"  resuming: {victim} killed after {delay} s", flush=True)
