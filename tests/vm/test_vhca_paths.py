@@ -231,23 +231,44 @@ SHOWN = OPEN + """
     done a send 2 success
     is a mig armed
     is b mig armed
-    !sleep 0.2; repath -j qp state RTS >/tmp/armed
+    !sleep 0.2; repath -j qp state RTS >/tmp/armed; sh /tmp/by_lid armed
     mig a migrated
     event a path_mig
     send a 2 100
     done a send 2 success
     event b path_mig
-    !sleep 0.2; repath -j qp state RTS >/tmp/migrated
+    !sleep 0.2; repath -j qp state RTS >/tmp/migrated; sh /tmp/by_lid migrated
     sqd a notify
     event a sq_drained
     !sleep 0.2; repath -j qp state SQD >/tmp/drained
 """
 
 
+# What `repath qp` finds by each LID, from any port and from port 1.
+BY_LID = """
+    for lid in {lids}; do
+        repath -j qp dlid $lid >/tmp/$1.$lid
+        repath -j qp port 1 dlid $lid >/tmp/$1.$lid.1
+    done
+"""
+
+
+def found_by_lid(guest, lids):
+    """A DLID finds who sends there now, and who would after a migration, by port if one is given; nobody else."""
+    for when, ports in (("armed", (1, 2)), ("migrated", (2,))):
+        for (host, port), lid in lids.items():
+            sender = {"H1": "vhca2", "H2": "vhca1"}[host]
+            for path, wanted in ((f"{lid}", port in ports), (f"{lid}.1", port == 1 and port in ports)):
+                qps = json.loads(guest.run(f"cat /tmp/{when}.{path}"))
+                found = [qp["dev"] for qp in qps if "pid" in qp]
+                assert found == [sender] * wanted, f"{when}, {host}, {port}: LID {path} finds {qps}"
+
+
 def shown(fabric):
     """The columns of paths: those of the queue pairs as they are, and of where they would go."""
     guest, lids = fabric.guest, {(host, port): fabric.lid(host, port) for host in ("H1", "H2") for port in (1, 2)}
     guest.load_repath()
+    guest.run("cat >/tmp/by_lid", stdin=BY_LID.format(lids=" ".join(map(str, lids.values()))).encode())
     fabric.play(SHOWN)
     for name, device, host, peer in (("a", "vhca1", "H1", "H2"), ("b", "vhca2", "H2", "H1")):
         paths = [{"port": port, "slid": lids[host, port], "dlid": lids[peer, port], "sl": sl, "gbps": rate}
@@ -263,6 +284,7 @@ def shown(fabric):
             qp, = [qp for qp in qps if qp["dev"] == device and "pid" in qp]
             found = {key: qp.get(key) for key in values}
             assert found == values, f"{name}, {when}: {found}, expected {values}: {qp}"
+    found_by_lid(guest, lids)
     guest.run("rmmod ib_repath")
 
 
