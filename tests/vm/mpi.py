@@ -89,10 +89,10 @@ class Job:
                 raise TimeoutError(f"no {count} rounds more:\n{self.job.output()[-3000:]}")
             time.sleep(0.1)
 
-    def finish(self, timeout=120):
+    def finish(self, timeout=120, also=None):
         """Let it end; what rank 0 said at the end."""
         self.guests[0].run(f"touch {STOP}")
-        return self.wait(timeout)
+        return self.wait(timeout, also)
 
     def wait(self, timeout=120, also=None):
         """Wait for its end; what rank 0 said then. No rank may have complained of anything but what
@@ -126,9 +126,9 @@ def listen(guests):
 
 def start(guests, ranks, transports, options="", under="repath run --", plain=False,
           device="rxe0"):
-    """Start mpicheck over UCX @transports, with @ranks in each of @guests, or a list of how many;
-    @plain: without repath, with the least that UCX needs on rxe; @device: may be a shell's text, to
-    be read by each rank."""
+    """Start mpicheck over UCX @transports, with @ranks in each of @guests, or a list of how many; None: over those
+    that `repath run` leaves to UCX. @plain: without repath, with the least that UCX needs on rxe; @device: may be a
+    shell's text, to be read by each rank."""
     if isinstance(ranks, int):
         ranks = [ranks] * len(guests)
     listen(guests[1:])
@@ -139,7 +139,8 @@ def start(guests, ranks, transports, options="", under="repath run --", plain=Fa
         own = (f"-x UCX_TLS={transports} -x UCX_UD_VERBS_ETH_DGID_CHECK=n "
                "--mca pml ucx --mca osc ucx")
     else:
-        own = f"-x UCX_TLS={transports} -x REPATH_LOG=info:{LOG}"
+        own = f"-x UCX_TLS={transports} " if transports else ""
+        own += f"-x REPATH_LOG=info:{LOG}"
     if "$" in device:
         program = f"sh -c 'UCX_NET_DEVICES={device}:1 exec mpicheck \"$@\"' sh"
     else:

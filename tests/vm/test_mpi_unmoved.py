@@ -1,28 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """An MPI job computes the same under `repath run` as without it, over RC and over UD, and it really
-is RDMA that carries it."""
+is RDMA that carries it; also where nobody says by which transports, but `repath run`."""
 
 import mpi
 from move import LONG
 
 ROUNDS = 12 if LONG else 6
+LEFT = "^rc_mlx5,dc_mlx5,ud_mlx5"       # what `repath run` takes out, where nobody says UCX_TLS
+WARNS = "UCX  WARN  transports 'rc_mlx5','dc_mlx5','ud_mlx5' are not available"     # of a UCX that has none
 
 
-def run(guests, transports, plain):
+def run(guests, transports, plain, rounds=ROUNDS):
+    """Under `repath run` it goes on until its ranks have been looked at."""
     before = [mpi.packets(guest) for guest in guests]
-    job = mpi.start(guests, 2, transports, f"-n {ROUNDS}", plain=plain)
+    job = mpi.start(guests, 2, transports, f"-n {rounds}" if plain else "", plain=plain)
     if not plain:
         job.wait_rounds(1)
         for guest in guests:
             ranks = guest.run("repath qp").splitlines()
             assert sum("comm mpicheck shim" in line for line in ranks) >= 4, ranks
-    last = job.wait()
-    assert last["rounds"] == ROUNDS and last["ranks"] == 4, last
+            said = guest.run("set -- $(pidof mpicheck); tr '\\0' '\\n' < /proc/$1/environ | grep ^UCX_TLS=").strip()
+            assert said == f"UCX_TLS={transports or LEFT}", f"a rank in {guest} has {said}"
+        if job.rounds < rounds:
+            job.wait_rounds(rounds - job.rounds)
+    last = job.wait() if plain else job.finish(also=None if transports else WARNS)
+    assert last["rounds"] >= rounds and last["ranks"] == 4, last
     for guest, packets in zip(guests, before):
         packets = mpi.packets(guest) - packets
         # Half of each rank's neighbours are in the other guest; a packet has up to 1 KB.
         assert packets > last["mbytes"] * 1e6 / 2 / 1024, (last, packets)
-    print(f"  {transports}{' plain' if plain else ''}: {last['seconds']} s, "
+    print(f"  {transports or 'as repath run has it'}{' plain' if plain else ''}: {last['seconds']} s, "
           f"{last['mbytes']} MB in rank 0", flush=True)
     return job.job.output()
 
@@ -37,3 +44,5 @@ def test(bed):
         said = run(guests, transports, False)
         assert f"left as it is: UCX_TLS={transports}: was set already, by -x" in said, said
         assert "LD_PRELOAD=libibrepath.so: " in said and "mpirun gets -x" in said, said
+    said = run(guests, None, False, rounds=4)
+    assert f"UCX_TLS={LEFT}: UCX's mlx5 transports" in said, said
