@@ -3,6 +3,7 @@
 back or parked in time and says who is waited for; when it wakes up, all data are right. A mover and the peer
 of another one stop in one operation. LONG=1: at more words."""
 
+from disturbed import STUCK_DEPTH, wait_stuck
 from move import LONG, moving
 from trouble import Case, kernel_says, start, wait_final, wait_state
 
@@ -34,6 +35,8 @@ if LONG:
     SUSPENDING += [([("mover", "before reply gate", "check")], "parked")]
     ABORTING += [([("mover", "before reply abort", "check gate")], "parked")]
     RESUMING += [([("mover", "before reply connect", "recreate")], "parked")]
+# Where both have work that waits for a receive.
+STUCK = [("mover", "before msg DRAINED", "check gate"), ("peer", "before msg DRAINED", "check gate")]
 
 
 def stopping(cases, points):
@@ -63,7 +66,14 @@ def held(guest, op, cases, points, ends, awake):
     if awake == "failed":   # and why is still known
         named(cases, points, wait_final(guest, op)[1])
     for case in cases:
+        if "DRAINED" in case.point:
+            toggle_receives(case)
         case.pair.wait_progress(50)
+
+
+def toggle_receives(case):
+    for job in case.pair.jobs:
+        job.kill(10)
 
 
 def go(guest, cases, words, points, ends, awake):
@@ -91,6 +101,29 @@ def give_up(guest, cases, points, ends):
     held(guest, op, stopped, points, ends, "failed")
 
 
+def go_stuck(a, b):
+    """DRAINED is said by who finds out first that both wait for receives; the other one has to be held as long."""
+    cases = {who: Case(a, b, 5 + i, who, options=f"-q 1 -n {STUCK_DEPTH} -s 256 -b -r 300 -m send,send_imm",
+                       each_options="-i 0.2 --no-recv-ms 600000 --overrun")
+             for i, who in enumerate(("mover", "peer"))}
+    for case in cases.values():
+        case.pair.wait_running()
+    stopped = stopping(cases, STUCK)
+    for case in stopped:
+        toggle_receives(case)
+        wait_stuck(case.pair)
+        case.arm("stop")
+        case.arm("stop", "before msg DRAINED/READY", case.other_guest)
+    op = start(b, "suspend rxe0 timeout 10")
+    for case in stopped:
+        case.wait_hit(case.other_guest)
+        case.wait_hit()
+        case.survivor.kill(18)
+    held(b, op, stopped, STUCK, "parked", "failed")
+    for case in stopped:
+        case.pair.finish()
+
+
 def test(bed):
     a, b = bed.guests("a", "b")
     with moving(a, b) as mover:
@@ -108,6 +141,8 @@ def test(bed):
             op = mover.suspend(b)
             go(b, cases, f"resume {op['op']} on rxe0", points, ends, "resumed")
             bystander.pair.wait_progress(50)
+        if LONG:
+            go_stuck(a, b)
         kernel_says(b, r"failed: PID \d+ \(rcheck\) has not gone on after stage start")
         kernel_says(b, r"parked: aborted by the administrator; PID \d+ \(rcheck\) has not gone on after stage (check|gate)")
         kernel_says(b, r"parked: PID \d+ \(rcheck\) has not gone on after stage recreate")

@@ -31,14 +31,15 @@ class Case:
     "after msg INFO" ...; None: nothing happens to this pair.
     """
 
-    def __init__(self, a, b, number, who=None, point=None, options=OPTIONS, env=""):
+    def __init__(self, a, b, number, who=None, point=None, options=OPTIONS, env="",
+                 each_options=f"-i 0.3 --stall 60 --tail {PROBING}"):
         self.number = number
         self.who = who
         self.pid = None         # mover_pid(), where somebody has asked as long as it was there
         self.ending = "kill"
         self.point = point
         self.server_guest, self.client_guest = a, b
-        self.pair = Pair(a, b, options, f"-i 0.3 --stall 60 --tail {PROBING}",
+        self.pair = Pair(a, b, options, each_options,
                          env=f'STOPPER={self.trap} {env} LD_PRELOAD="{_LIBRARIES}" '
                              f"REPATH_LOG=info:{self.log}", port=18700 + number)
 
