@@ -490,6 +490,14 @@ static u32 say_what_is_gone(struct repath_conn_rec *recs, u32 n)
 	return left;
 }
 
+/* Its application is told by the device that it comes to, or stays on; an administrator by this. */
+static void log_gone(const struct repath_conn *conn)
+{
+	if (conn->moving && conn->state != REPATH_CONN_GONE)
+		pr_info_ratelimited("repath: PID %d (%s): the peer of QP 0x%x, which is suspended, is gone\n",
+				    pid_nr(conn->proc->tgid), conn->proc->comm, conn->qpn);
+}
+
 static u8 receive_locked(struct repath_proc *proc, u8 type, const struct repath_wire_msg *wire,
 			 u32 len, struct repath_conn_rec *recs)
 {
@@ -520,6 +528,8 @@ static u8 receive_locked(struct repath_proc *proc, u8 type, const struct repath_
 			continue;
 		if (type == REPATH_MSG_INFO && !repath_conn_is_late(conn, type, recs[i].flags))
 			repath_conn_readdress(conn, wire->src_gid, lid, recs[i].qpn);
+		if (type == REPATH_MSG_GONE)
+			log_gone(conn);
 		repath_conn_message(conn, type, recs[i].flags, false);
 	}
 	return known < nconns ? REPATH_PEER_SOME_BAD : REPATH_PEER_OK;

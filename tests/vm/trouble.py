@@ -111,6 +111,7 @@ class Case:
         if not open_gate:
             log = self.log_of(self.other_guest)
             assert "the peer's end is gone" in log, f"{self}: the survivor's log:\n{log}"
+            kernel_says(self.other_guest, r"\(rcheck\): the peer of QP 0x\w+, which is suspended, is gone")
         return error
 
 
