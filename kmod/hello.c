@@ -413,9 +413,15 @@ static u8 weigh(struct repath_device *dev, const struct repath_hello *hello)
  */
 static bool is_absent(struct repath_device *dev, u32 qpn)
 {
+	struct repath_qp *rqp = repath_qp_find(dev, qpn);
 	struct net *net = repath_device_net(dev);
 	bool between, there;
 
+	/* As a rule: it is connected a moment later. */
+	if (rqp) {
+		repath_qp_put(rqp);
+		return false;
+	}
 	mutex_lock(&repath_op_mutex);
 	between = repath_op_between(net, NULL, 0);
 	mutex_unlock(&repath_op_mutex);
