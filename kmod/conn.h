@@ -58,6 +58,7 @@ struct repath_remote {
  * @addr: how to reach the peer from @dev
  * @token: this end's
  * @peer_token: the peer's; 0 is "not yet known"
+ * @old_token: the one before, until something is said by the one that is known now; 0: none
  * @dead: destroyed; only references are left
  * @moving: suspended, from GATE to CONNECTED or ABORTED
  * @must_reset: ABORT or ABORTED said that an end has left RTS
@@ -97,6 +98,7 @@ struct repath_conn {
 	struct repath_addr addr;
 	u64 token;
 	u64 peer_token;
+	u64 old_token;
 	bool dead;
 	bool moving;
 	bool must_reset;

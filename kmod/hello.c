@@ -94,10 +94,14 @@ static u8 early_keep(const struct repath_device *dev, const struct repath_hello 
 
 static void believe(struct repath_conn *conn, const struct repath_hello *hello)
 {
-	/* What it has counted of an end that it did not know any more it counts anew. */
-	if (conn->peer_token != be64_to_cpu(hello->token))
+	u64 token = be64_to_cpu(hello->token);
+
+	if (conn->peer_token != token) {
+		/* What it has counted of an end that it did not know any more it counts anew. */
 		conn->has_over = false;
-	conn->peer_token = be64_to_cpu(hello->token);
+		conn->old_token = conn->old_token == token ? 0 : conn->peer_token;
+		conn->peer_token = token;
+	}
 	conn->expect_token = false;
 	repath_conn_set_remote(conn, be64_to_cpu(hello->cookie));
 	/* Whoever does not want this end's token has it. */
@@ -378,6 +382,15 @@ static u8 no_connection(struct repath_device *dev, const struct repath_hello *he
 	return status;
 }
 
+/*
+ * Who speaks by the token that was known before the last one is the peer: another one was believed, since somebody had said
+ * it when the peer was asked, and nothing has been said by it.
+ */
+static bool was_lied_to(const struct repath_conn *conn, const struct repath_hello *hello)
+{
+	return conn->old_token && conn->old_token == be64_to_cpu(hello->token);
+}
+
 static u8 weigh(struct repath_device *dev, const struct repath_hello *hello)
 {
 	struct repath_conn *conn = repath_conn_by_qp(dev, be32_to_cpu(hello->dst_qpn));
@@ -387,8 +400,8 @@ static u8 weigh(struct repath_device *dev, const struct repath_hello *hello)
 	if (!repath_conn_is_peer(conn, be32_to_cpu(hello->src_qpn), hello->src_gid))
 		return REPATH_PEER_NO_QP;
 
-	if (conn->peer_token && conn->peer_token != be64_to_cpu(hello->token) &&
-	    !conn->expect_token) {
+	if (conn->peer_token && conn->peer_token != be64_to_cpu(hello->token) && !conn->expect_token &&
+	    !was_lied_to(conn, hello)) {
 		/*
 		 * The peer's module was loaded anew, or somebody lies. Ask at the place where the
 		 * queue pair is connected to. While moving, words count only with the known token.

@@ -526,6 +526,7 @@ static u8 receive_locked(struct repath_proc *proc, u8 type, const struct repath_
 		conn = repath_conn_by_id(recs[i].conn_id);
 		if (!conn)
 			continue;
+		conn->old_token = 0;
 		if (type == REPATH_MSG_INFO && !repath_conn_is_late(conn, type, recs[i].flags))
 			repath_conn_readdress(conn, wire->src_gid, lid, recs[i].qpn);
 		if (type == REPATH_MSG_GONE)

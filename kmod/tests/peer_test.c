@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 30 */
+/* kunit-cases: 31 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../hello.o ../known.o ../lid.o ../local.o ../peer.o ../peer_wire.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
@@ -484,6 +484,42 @@ static void t_hello_with_another_token(struct kunit *test)
 	EXPECT_STATUS(hello(test), REPATH_PEER_OK);
 	KUNIT_EXPECT_EQ(test, conn->peer_token, PEER_TOKEN + 1);
 	KUNIT_EXPECT_FALSE(test, conn->expect_token);
+}
+
+/* A stranger is first to answer what the peer is asked: it is the peer who knows what was known before. */
+static void t_hello_of_a_liar(struct kunit *test)
+{
+	struct repath_conn *conn = ready(test);
+	struct ctx *c = of(test);
+	int i;
+
+	conn->hello_at = 0;
+	c->hello.token = cpu_to_be64(PEER_TOKEN + 1);
+	c->hello.cookie = cpu_to_be64(PEER_COOKIE + 1);
+	EXPECT_STATUS(hello(test), REPATH_PEER_PENDING);
+	EXPECT_STATUS(hello(test), REPATH_PEER_OK);
+	/* Also when this end moves: else the peer would not be heard until the end. */
+	conn->moving = true;
+	c->hello.token = cpu_to_be64(PEER_TOKEN);
+	c->hello.cookie = cpu_to_be64(PEER_COOKIE);
+	EXPECT_STATUS(hello(test), REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, conn->peer_token, PEER_TOKEN);
+	KUNIT_EXPECT_EQ(test, conn->remote->cookie, PEER_COOKIE);
+	c->hello.token = cpu_to_be64(PEER_TOKEN + 1);
+	EXPECT_STATUS(hello(test), REPATH_PEER_BAD_TOKEN);
+	conn->moving = false;
+
+	/* One that has said something is no liar, and what is late is not believed for its age. */
+	conn->hello_at = 0;
+	EXPECT_STATUS(hello(test), REPATH_PEER_PENDING);
+	EXPECT_STATUS(hello(test), REPATH_PEER_OK);
+	for (i = 0; i < 2; i++)
+		c->wire.recs[i].src_token = cpu_to_be64(PEER_TOKEN + 1);
+	EXPECT_STATUS(receive(test, REPATH_MSG_PREPARE), REPATH_PEER_OK);
+	conn->hello_at = jiffies;
+	c->hello.token = cpu_to_be64(PEER_TOKEN);
+	EXPECT_STATUS(hello(test), REPATH_PEER_PENDING);
+	KUNIT_EXPECT_EQ(test, conn->peer_token, PEER_TOKEN + 1);
 }
 
 static void t_hello_while_moving(struct kunit *test)
@@ -1038,6 +1074,7 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_hello_to_nobody),
 	KUNIT_CASE(t_hello_malformed),
 	KUNIT_CASE(t_hello_with_another_token),
+	KUNIT_CASE(t_hello_of_a_liar),
 	KUNIT_CASE(t_hello_while_moving),
 	KUNIT_CASE(t_hellos_are_bounded),
 	KUNIT_CASE(t_message),
