@@ -169,19 +169,31 @@ static void qp_index_fill(struct qp_index *ix)
 		qsort(ix->rows, ix->n, sizeof(*ix->rows), cmp_key);
 }
 
+/*
+ * While it is on a move the module names a connection by the number that its queue pair had last, which is another one's by
+ * now, or nobody's: then its own number says which it is. Else that may be another one's, of a module that has gone.
+ */
+static struct rp_qp *qp_of_row(const struct qp_index *ix, const struct rp_ctl_conn *row)
+{
+	uint64_t key = qp_key(row->dev_index, row->qpn);
+	const struct rp_conn *c = rp_conn_find(row->conn_id);
+	const __typeof__(*ix->rows) *hit;
+
+	if (c && (c->moving || !c->qp->real))
+		return c->qp;
+	hit = ix->n ? bsearch(&key, ix->rows, ix->n, sizeof(*ix->rows), cmp_key) : NULL;
+	return hit ? hit->qp : NULL;
+}
+
 static void conn_row(const struct rp_ctl_conn *row, void *arg)
 {
 	struct qp_index *ix = arg;
-	uint64_t key = qp_key(row->dev_index, row->qpn);
 	uint16_t round = 0, heard = 0;
-	struct rp_qp *qp;
+	struct rp_qp *qp = qp_of_row(ix, row);
 	struct rp_conn *c;
-	void *hit;
 
-	hit = ix->n ? bsearch(&key, ix->rows, ix->n, sizeof(*ix->rows), cmp_key) : NULL;
-	if (!hit)
-		return;		/* being destroyed, or its device is away: we know it already */
-	qp = ((__typeof__(ix->rows))hit)->qp;
+	if (!qp)
+		return;		/* being destroyed */
 	c = qp->conn;
 	if (c && c->id != row->conn_id) {
 		/* The module has been loaded anew; RESET ends a connection. The other end counts on. */
@@ -219,8 +231,9 @@ static void conn_row(const struct rp_ctl_conn *row, void *arg)
 		list_del(&c->in_peer);
 		c->peer = new;
 		list_add_tail(&new->conns, &c->in_peer);
-		/* By its new number it has not been asked. */
+		/* By its new number it has not been asked, and has no keys. */
 		c->ask_again = c->asked && old->prepares;
+		c->keys_epoch = 0;
 		renumbered = true;
 	}
 	c->known = row->state;
@@ -230,6 +243,16 @@ static void conn_row(const struct rp_ctl_conn *row, void *arg)
 static bool is_ready(const struct rp_conn *c)
 {
 	return c->known == REPATH_CONN_READY;
+}
+
+/* What has moved tells its keys to those who have not been told of them. */
+static void push_keys(void)
+{
+	struct rp_conn *c;
+
+	list_for_each(c, &rp_conns, node)
+		if (c->ctx->epoch && !c->keys_epoch)
+			rp_keys_push_peer(c->peer, c->ctx);
 }
 
 void rp_conns_renumbered(void)
@@ -256,6 +279,8 @@ void rp_conns_renumbered(void)
 				other->ask_again = false;
 		rp_peer_prepare(c->peer, c->ctx);
 	}
+	/* Before the old ones go: who waits for a key to be known waits for the new ones then. */
+	push_keys();
 	list_for_each_safe(p, next, &rp_peers, node)
 		peer_put(p);
 }
@@ -300,6 +325,12 @@ int rp_conns_refresh(void)
 			if (!c->listed)
 				not_listed(c);
 	return ret;
+}
+
+void rp_conns_missed(void)
+{
+	rp_conns_refresh();
+	push_keys();
 }
 
 /* The module knows a child of fork by no connection; nothing is freed that may have been half changed. */

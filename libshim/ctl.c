@@ -204,6 +204,14 @@ static void run_calls(void)
 	pthread_mutex_unlock(&rp_ctl.lock);
 }
 
+/* ENOBUFS: there was more than the socket holds, and what was lost is asked for, or taken for the worst. */
+static void overrun(void)
+{
+	rp_peer_resend();
+	rp_conns_missed();
+	rp_numbers_about(1);
+}
+
 static void *ctl_main(void *arg)
 {
 	(void)arg;
@@ -234,8 +242,8 @@ static void *ctl_main(void *arg)
 
 			if (ret < 0 && ret != -NLE_AGAIN && ret != -NLE_INTR)
 				rp_log(RP_LOG_ERR, "netlink: %s", nl_geterror(ret));
-			if (ret == -NLE_NOMEM)	/* ENOBUFS: there was more than the socket holds */
-				rp_peer_resend();
+			if (ret == -NLE_NOMEM)
+				overrun();
 		}
 		if (fds[1].revents)
 			nl_recvmsgs_default(rp_ctl.families);

@@ -124,6 +124,7 @@ int rp_move_tick(void);
 void rp_peer_msg_in(const struct rp_ctl_peer_msg *m);
 void rp_peer_sent(uint64_t msg_id, int err);
 void rp_peer_resend(void);	/* events were lost: rp_peer_sent() may not be called any more */
+void rp_conns_missed(void);		/* nor of connections that have become READY */
 
 /* ah_path.c, cycle.c: a path has changed */
 /* @gid: NULL: those to @to->dlid; else those to that GID, whatever LID they go to */

@@ -211,6 +211,8 @@ void rp_peer_drop(struct rp_peer *peer)
 
 	list_for_each_safe(q, next, &questions, node)
 		if (q->peer == peer) {
+			if (q->count == &peer->acks)
+				rp_keys_lost(peer, q->id);
 			list_del(&q->node);
 			free(q);
 		}

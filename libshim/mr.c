@@ -125,7 +125,7 @@ static struct ibv_mr *fail(struct rp_mr *mr)
 	return NULL;
 }
 
-/* @mr->real is there: the rest. */
+/* @real is there: the rest. NULL: without memory, and it is the caller's still. */
 static struct ibv_mr *finish(struct rp_context *ctx, struct rp_mr *mr, struct ibv_mr *real)
 {
 	mr->real = real;
@@ -139,7 +139,6 @@ static struct ibv_mr *finish(struct rp_context *ctx, struct rp_mr *mr, struct ib
 	rp_keys_add_mr(ctx, mr);
 	if (publish_lkeys(ctx)) {
 		rp_keys_del_mr(ctx, mr);
-		RP_REAL(rp_real.ibv_dereg_mr(real));
 		mr->real = NULL;
 		errno = ENOMEM;
 		return NULL;
@@ -166,8 +165,13 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 	mr->access = access;
 	rp_verbs_enter(ctx);
 	real = register_free_keys(mr);
-	if (real)
+	if (real) {
 		ret = finish(ctx, mr, real);
+		if (!ret) {
+			RP_REAL(rp_real.ibv_dereg_mr(real));
+			errno = ENOMEM;
+		}
+	}
 	tell = ctx->epoch && (access & RP_REMOTE_ACCESS);
 	rp_verbs_leave(ctx);
 	if (!ret)

@@ -68,7 +68,7 @@ static void room_for_marker(struct rp_qp *qp)
 		       RP_SQ_EXTRA : 0;
 }
 
-static struct ibv_qp *create_once(struct rp_qp *qp, struct ibv_qp_cap *cap)
+static struct ibv_qp *create_real(struct rp_qp *qp, struct ibv_qp_cap *cap)
 {
 	struct rp_context *ctx = ctx_of(qp);
 	struct ibv_qp_init_attr_ex a = real_init(qp);
@@ -82,6 +82,17 @@ static struct ibv_qp *create_once(struct rp_qp *qp, struct ibv_qp_cap *cap)
 		return errno = EOPNOTSUPP, NULL;
 	*cap = a.cap;
 	return real;
+}
+
+/* What providers take of a queue's depth may end below max_qp_wr, by the size of its requests. */
+static struct ibv_qp *create_once(struct rp_qp *qp, struct ibv_qp_cap *cap)
+{
+	struct ibv_qp *real = create_real(qp, cap);
+
+	if (real || !qp->sq_extra)
+		return real;
+	qp->sq_extra = 0;
+	return create_real(qp, cap);
 }
 
 /* Of any context: its owner may be modifying it. */
@@ -376,6 +387,7 @@ struct ibv_qp *rp_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *
 		qp->qp.qp_num = qp->real->qp_num;
 		qp->qp.qp_type = qp->real->qp_type;
 		qp->tailed = true;
+		qp->sq.size = qp->rq.size = 1;
 		qp->qp.state = qp->real->state;
 		qp->init.qp_context = qp->qp.qp_context;
 		qp->init.qp_type = qp->qp.qp_type;

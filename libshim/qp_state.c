@@ -11,6 +11,7 @@
 /* How long who connects waits for processes that are between two devices. */
 #define BUSY_NS		12000000000ull
 #define BUSY_LOOK_US	50000
+#define CONTROL_LOOK_US	1000
 
 static void real_av(const struct rp_context *ctx, struct ibv_ah_attr *av)
 {
@@ -45,6 +46,26 @@ int rp_qp_modify_real(struct rp_qp *qp, struct ibv_qp_attr *attr, int mask)
 		qp->readdressed = true;
 	/* Positive errno, or as in the oldest providers -1 and errno. */
 	return ret > 0 ? -ret : ret ? rp_minus_errno() : 0;
+}
+
+/*
+ * The move of its peer keeps a queue pair until the peer is back. That is not waited for in the verbs of @ctx, which its
+ * own move has to end: false, and they are left.
+ */
+static bool takes_control(struct rp_context *ctx, struct rp_qp *qp)
+{
+	if (!pthread_mutex_trylock(&qp->control))
+		return true;
+	rp_verbs_leave(ctx);
+	usleep(CONTROL_LOOK_US);
+	return false;
+}
+
+static void enter_control(struct rp_context *ctx, struct rp_qp *qp)
+{
+	do {
+		rp_verbs_enter(ctx);
+	} while (!takes_control(ctx, qp));
 }
 
 static void record(struct rp_qp *qp, const struct ibv_qp_attr *a, int mask)
@@ -183,15 +204,17 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
 	struct rp_qp *qp = to_rp_qp(ibqp);
 	struct rp_context *ctx;
-	struct ibv_qp_attr a = *attr;
+	struct ibv_qp_attr a;
 	bool moved, due;
 	int ret;
 
 	if (RP_PASSING)
 		return rp_real.ibv_modify_qp(ibqp, attr, mask);
 	ctx = to_rp_context(ibqp->context);
-	ret = enter_resolved(ctx, qp, &a, mask, &moved);
-	pthread_mutex_lock(&qp->control);
+	do {
+		a = *attr;
+		ret = enter_resolved(ctx, qp, &a, mask, &moved);
+	} while (!takes_control(ctx, qp));
 	if (!ret)
 		ret = rp_sqe_modify(qp, &a, &mask);
 	if (!ret && qp->alternate && mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE))
@@ -240,8 +263,7 @@ int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	if (RP_PASSING)
 		return rp_real.ibv_query_qp(ibqp, attr, mask, init);
 	ctx = to_rp_context(ibqp->context);
-	rp_verbs_enter(ctx);
-	pthread_mutex_lock(&qp->control);	/* not while a peer's move has it in RESET */
+	enter_control(ctx, qp);		/* not while a peer's move has it in RESET */
 	ret = RP_REAL(rp_real.ibv_query_qp(qp->real, attr, qp->alternate ? mask | RP_LOOK_MASK : mask, init));
 	if (ret)
 		goto out;
@@ -297,8 +319,7 @@ int ibv_query_qp_data_in_order(struct ibv_qp *ibqp, enum ibv_wr_opcode op, uint3
 	struct rp_context *ctx = to_rp_context((ibqp)->context);	\
 	struct rp_qp *qp = to_rp_qp(ibqp);				\
 	int ret;							\
-	rp_verbs_enter(ctx);						\
-	pthread_mutex_lock(&qp->control);				\
+	enter_control(ctx, qp);						\
 	ret = RP_REAL(call);						\
 	pthread_mutex_unlock(&qp->control);				\
 	rp_verbs_leave(ctx)

@@ -202,10 +202,13 @@ int rp_ctl_conns(void (*fn)(const struct rp_ctl_conn *c, void *arg), void *arg)
 	for (i = 0; i < s.n; i++) {
 		struct rp_ctl_conn row = { .state = REPATH_CONN_READY };
 
-		if (!s.row[i].real || !s.row[i].connectable)
+		if (!s.row[i].connectable)
 			continue;
 		other = partner(&s, i);
 		if (other < 0)
+			continue;
+		/* One whose device is away is known by the number that it had: by nobody's, here. */
+		if (!s.row[i].real && !rp_conn_find(conn_id(s.row[i].qp)))
 			continue;
 		if (s.row[i].number == fake.unready_qpn)
 			row.state = fake.unready;
@@ -957,6 +960,17 @@ static void refresh(void *arg)
 	(void)arg;
 	fake_renumber();
 	rp_conns_refresh();
+}
+
+static void look(void *arg)
+{
+	(void)arg;
+	rp_conns_refresh();
+}
+
+void fake_look(void)
+{
+	rp_ctl_call(look, NULL);
 }
 
 void fake_load_anew(uint32_t qpn)

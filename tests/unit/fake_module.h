@@ -90,6 +90,8 @@ void fake_gone(const char *dev);
 void fake_unready(uint32_t qpn, int state);
 /* All processes are known by other numbers, as if their modules had been loaded anew. */
 void fake_renumber(void);
+/* The control thread reads the module's list of connections. */
+void fake_look(void);
 /* The module of the host of this queue pair has been loaded anew: its connection has another number there. */
 void fake_load_anew(uint32_t qpn);
 /* What the peer of a queue pair said of its keys before its device ever moved comes again. */

@@ -42,6 +42,7 @@ enum mock_verb { MOCK_SLOTS(MOCK_VERB) MOCK_OPS(MOCK_VERB) MOCK_VERBS };
  * @pkeys: the P_Key table; 0xffff, 0x8001, 0x8002
  * @no_ipv4: only the link-local GID is there
  * @without: MOCK_WITHOUT() of verbs that it has not
+ * @takes_wr: what it really takes of sends, as their size rounds them up: less than it says; 0: as it says
  * @max_qp_wr, @max_cqe: the device's limits; @limits: all it says, where not zero
  * @down: the port is not ACTIVE
  * @ports: how many; 1
@@ -60,7 +61,7 @@ struct mock_plug {
 	int ports;
 	uint16_t lid;
 	uint32_t max_rate;
-	int max_qp_wr, max_cqe;
+	int max_qp_wr, max_cqe, takes_wr;
 	struct ibv_device_attr limits;
 	uint64_t without;
 	uint64_t clock_khz;

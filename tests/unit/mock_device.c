@@ -83,6 +83,7 @@ static int plug(const struct mock_plug *how)
 	d->next_qpn = how->first_qpn ? how->first_qpn : last_qpn;
 	d->next_key = how->first_key ? how->first_key : last_key << 8;
 	d->max_qp_wr = how->max_qp_wr ? how->max_qp_wr : or_limit(how->limits.max_qp_wr, 4096);
+	d->takes_wr = how->takes_wr ? how->takes_wr : d->max_qp_wr;
 	d->max_cqe = how->max_cqe ? how->max_cqe : or_limit(how->limits.max_cqe, 65536);
 	d->clock_khz = how->clock_khz ? how->clock_khz : 156250;
 	/* Each one's stands elsewhere, the one further, the other one not so far. */

@@ -30,7 +30,7 @@ static int check_init(struct ibv_context *c, const struct ibv_qp_init_attr *a)
 	}
 	if (!a->send_cq)
 		return EINVAL;
-	if (a->cap.max_send_wr > (uint32_t)d->max_qp_wr ||
+	if (a->cap.max_send_wr > (uint32_t)d->takes_wr ||
 	    a->cap.max_recv_wr > (uint32_t)d->max_qp_wr ||
 	    a->cap.max_send_sge > MOCK_SGE || a->cap.max_recv_sge > MOCK_SGE ||
 	    a->cap.max_inline_data > MOCK_INLINE)

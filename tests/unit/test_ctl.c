@@ -152,6 +152,7 @@ void rp_move_lost_module(void) { }
 void rp_numbers_about(uint32_t count) { CHECK_EQ(count, 0); }
 void rp_numbers_again(void) { }
 void rp_peer_resend(void) { }
+void rp_conns_missed(void) { }
 void rp_peer_sent(uint64_t msg_id, int err) { (void)msg_id; (void)err; }
 void rp_peer_msg_in(const struct rp_ctl_peer_msg *m) { (void)m; }
 void rp_resolved(uint32_t id, int err, const struct rp_place *place) { (void)id; (void)err; (void)place; }

@@ -3,6 +3,9 @@
  * Both ends' devices go away at once, or one while the other is away; and moves that follow each
  * other without a pause, when the peer has not finished the one before.
  */
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "../../include/repath_peer.h"
 #include "../../include/uapi/ib_repath.h"
 #include "check.h"
@@ -162,6 +165,34 @@ static void no_pause(struct traffic *t, unsigned int round)
 	traffic_flows(t, 5);
 }
 
+static atomic_bool stop;
+
+static void *queries(void *arg)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct end *e = arg;
+
+	while (!atomic_load(&stop))
+		CHECK_EQ(ibv_query_qp(e->qp, &attr, IBV_QP_STATE, &init), 0);
+	return NULL;
+}
+
+/* A verb that waits for the peer to come back does not keep its own device from going. */
+static void verbs_wait(struct traffic *t, struct end e[2])
+{
+	pthread_t thread[2];
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		CHECK_EQ(pthread_create(&thread[i], NULL, queries, &e[i]), 0);
+	for (i = 0; i < 4; i++)
+		one_by_one(t, i);
+	atomic_store(&stop, true);
+	for (i = 0; i < 2; i++)
+		CHECK_EQ(pthread_join(thread[i], NULL), 0);
+}
+
 int main(void)
 {
 	struct fake_faults f = { .seed = 4, .late_us = 3000, .twice = 30, .lost = 20 };
@@ -178,6 +209,7 @@ int main(void)
 		no_pause(t, i);
 	for (i = 0; i < 4; i++)
 		one_by_one(t, i);
+	verbs_wait(t, e);
 	for (i = 0; i < TIMES(40); i++)
 		one_stays(t, i);
 	for (i = 0; i < TIMES(40); i++)

@@ -48,6 +48,37 @@ static void rights_later(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+static void new_region(struct end e[2])
+{
+	struct ibv_mr *mr = ibv_reg_mr(e[0].pd, e[0].buf, 8, ALL_ACCESS);
+
+	CHECK(mr);
+	written(e, mr, IBV_WC_SUCCESS);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+}
+
+/* Whatever the list of connections is read for, and whoever has another number: a new key is told to who may use it. */
+static void new_keys(void)
+{
+	struct end e[2];
+	int i;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	for (i = 0; i < 2; i++) {
+		move_away("mock0");
+		/* As it is for a move of another device of the process. */
+		fake_look();
+		move_back("mock0");
+		new_region(e);
+		/* The peer's module was loaded anew, and says nothing by itself. */
+		fake_renumber();
+		new_region(e);
+		new_region(e);
+	}
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
 	static struct ibv_mr *mr[REGIONS];
@@ -56,6 +87,7 @@ int main(void)
 
 	alarm(110);
 	rights_later();
+	new_keys();
 	pair_open(e, &(struct pair_how){ 0 });
 	for (i = 0; i < REGIONS; i++) {
 		mr[i] = ibv_reg_mr(e[0].pd, e[0].buf + i % 1024 * 8, 8, ALL_ACCESS);

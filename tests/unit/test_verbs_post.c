@@ -337,6 +337,12 @@ static void extra_depth(void)
 	pair_open(e, &(struct pair_how){ .send_wr = 20, .recv_wr = 20, .cqe = 100 });
 	CHECK_EQ(e[0].cq->cqe, 100);
 	pair_close(e);
+	CHECK_EQ(mock_unplug("mock0"), 0);
+	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = "mock0", .max_qp_wr = 64, .takes_wr = 20 }), 0);
+	pair_open(e, &(struct pair_how){ .send_wr = 20 });
+	CHECK_EQ(ibv_query_qp(e[0].qp, &attr, IBV_QP_CAP, &init), 0);
+	CHECK_EQ(attr.cap.max_send_wr, 20);
+	pair_close(e);
 }
 
 int main(void)
