@@ -25,10 +25,13 @@ static struct rp_move *move_find(uint32_t op)
 	return NULL;
 }
 
+static unsigned int ended;	/* moves, ever */
+
 void rp_move_end(struct rp_move *m)
 {
 	unsigned int i;
 
+	ended++;
 	for (i = 0; i < m->nctxs; i++) {
 		m->ctxs[i]->move = NULL;
 		m->ctxs[i]->pkeys_saved = false;
@@ -411,11 +414,17 @@ static int sooner(int a, int b)
 static void step_moves(bool all)
 {
 	struct rp_move *m, *next;
+	unsigned int before;
 
+again:
+	before = ended;
 	list_for_each_safe(m, next, &rp_moves, node) {
 		rp_counters = &m->counters;
 		if (all || m->state == MOVE_LOCK)
 			move_step(m);
+		/* What one says may end others: the next one, too. */
+		if (ended != before)
+			goto again;
 	}
 }
 
