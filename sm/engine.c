@@ -35,6 +35,7 @@ static struct rsm *plugin;
 static rsm_computed tell;
 static bool sweeping; /* a sweep has begun and not computed tables yet */
 static bool known; /* tables of the last time are right */
+static bool computing;
 
 static uint64_t microseconds(clockid_t clock)
 {
@@ -182,6 +183,23 @@ static void weigh_equally(void *context, osm_physp_t *port, uint8_t number, ib_v
 	rsm_router_weigh_equally(block, length, which);
 }
 
+/* An engine may take long, and OpenSM is silent meanwhile. */
+static int compute(int (*how)(int number, void *context), int number, void *context)
+{
+	int rc;
+
+	__atomic_store_n(&computing, true, __ATOMIC_RELEASE);
+	rc = how(number, context);
+	__atomic_store_n(&computing, false, __ATOMIC_RELEASE);
+	return rc;
+}
+
+/** rsm_engine_computes - whether one does now; in any thread */
+bool rsm_engine_computes(void)
+{
+	return __atomic_load_n(&computing, __ATOMIC_ACQUIRE);
+}
+
 /* Some look up where a LID is now, and give the level of the way between the switches. */
 static bool goes_by_lid(const struct osm_routing_engine *engine)
 {
@@ -192,11 +210,11 @@ static bool goes_by_lid(const struct osm_routing_engine *engine)
 #define BUILD(number)                                                                              \
 	static int build_##number(void *context)                                                   \
 	{                                                                                          \
-		return build(number, context);                                                     \
+		return compute(build, number, context);                                            \
 	}                                                                                          \
 	static int matrices_##number(void *context)                                                \
 	{                                                                                          \
-		return matrices(number, context);                                                  \
+		return compute(matrices, number, context);                                         \
 	}                                                                                          \
 	static void lanes_##number(void *context, osm_physp_t *port, uint8_t in, uint8_t out,      \
 				   ib_slvl_table_t *table)                                         \

@@ -3,6 +3,7 @@
 #ifndef RSM_ENGINE_H
 #define RSM_ENGINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct rsm;
@@ -28,6 +29,7 @@ struct rsm_engine_cpu {
 
 void rsm_engines_hook(struct rsm *rsm, rsm_computed computed);
 struct rsm_engine_cpu rsm_engine_cpu(const struct osm_routing_engine *engine);
+bool rsm_engine_computes(void);
 uint64_t rsm_microseconds(void);
 uint64_t rsm_cpu_microseconds(void);
 

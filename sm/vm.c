@@ -12,6 +12,7 @@
 #include "engine.h"
 #include "plugin.h"
 #include "slots.h"
+#include "sweep.h"
 #include "vm.h"
 #include "vm_socket.h"
 #include "vm_words.h"
@@ -19,7 +20,6 @@
 #define MOST_MOVES	64
 #define LOOK_MS		1	/* between two looks at answers */
 #define PATIENCE_MS	10000	/* for answers; OpenSM repeats what it sends */
-#define SWEEP_MS	10000	/* after so long a sweep that has not ended is not one any more */
 #define ANSWER		512
 
 /**
@@ -40,12 +40,11 @@ struct job {
 };
 
 /**
- * struct rsm_vms - what the part knows; the plugin's thread alone looks at it, but at @sweeping
+ * struct rsm_vms - what the part knows; the plugin's thread alone looks at it, but at @awaited
  * @jobs: in the order in which they came
  * @n: of them
  * @next_id: number of the next
  * @again: one is through: others may begin
- * @sweeping: milliseconds when OpenSM began to sweep, 0: it does not
  * @awaited: blocks that are not answered yet
  * @at_once: most that were on their way together
  * @moves: made
@@ -57,7 +56,6 @@ struct rsm_vms {
 	unsigned int n;
 	uint32_t next_id;
 	bool again;
-	uint64_t sweeping;
 	int awaited;
 	unsigned int at_once;
 	unsigned long long moves, failed, smps;
@@ -247,6 +245,13 @@ static void start_or_stop(struct rsm *rsm, uint32_t who, const struct rsm_vm_wor
 	       cl_ntoh16(osm_port_get_base_lid(port)), cl_ntoh64(osm_port_get_guid(port)), !is_there);
 }
 
+/* Who was master once and is not has tables that are not in force any more. */
+static bool is_up(const struct rsm *rsm)
+{
+	return rsm->osm->subn.sm_state == IB_SMINFO_STATE_MASTER &&
+	       !rsm->osm->subn.first_time_master_sweep;
+}
+
 static void obey(struct rsm *rsm, struct rsm_vm_line *line)
 {
 	struct rsm_vm_words words;
@@ -256,12 +261,11 @@ static void obey(struct rsm *rsm, struct rsm_vm_line *line)
 		refuse(rsm, line->who, why);
 		return;
 	}
-	if (rsm->osm->subn.sm_state != IB_SMINFO_STATE_MASTER ||
-	    rsm->osm->subn.first_time_master_sweep) {
-		refuse(rsm, line->who, "the subnet is not up");
-		return;
-	}
 	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
+	if (!is_up(rsm)) {
+		refuse(rsm, line->who, "the subnet is not up");
+		goto out;
+	}
 	switch (words.verb) {
 	case RSM_VM_PLAN:
 	case RSM_VM_BEGIN:
@@ -277,14 +281,8 @@ static void obey(struct rsm *rsm, struct rsm_vm_line *line)
 		start_or_stop(rsm, line->who, &words);
 		break;
 	}
+out:
 	CL_PLOCK_RELEASE(&rsm->osm->lock);
-}
-
-static bool is_sweeping(const struct rsm_vms *vms, uint64_t now)
-{
-	uint64_t since = __atomic_load_n(&vms->sweeping, __ATOMIC_ACQUIRE);
-
-	return since && now < since + SWEEP_MS;
 }
 
 static bool may_start(const struct rsm_vms *vms, const struct job *job)
@@ -301,10 +299,7 @@ static void start_some(struct rsm *rsm, uint64_t now)
 	struct job **at = &vms->jobs;
 	char why[256];
 
-	if (!vms->again || is_sweeping(vms, now))
-		return;
 	vms->again = false;
-	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
 	while (*at) {
 		struct job *job = *at;
 
@@ -325,7 +320,6 @@ static void start_some(struct rsm *rsm, uint64_t now)
 		}
 		at = &job->next;
 	}
-	CL_PLOCK_RELEASE(&rsm->osm->lock);
 }
 
 static void finish(struct rsm *rsm, struct job **at)
@@ -345,9 +339,6 @@ static void go_on(struct rsm *rsm, uint64_t now)
 	struct job **at = &rsm->vms->jobs;
 	unsigned int n = 0;
 
-	if (is_sweeping(rsm->vms, now))
-		return;
-	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
 	while (*at) {
 		struct job *job = *at;
 
@@ -366,6 +357,39 @@ static void go_on(struct rsm *rsm, uint64_t now)
 		}
 		at = &job->next;
 	}
+}
+
+/* Another subnet manager routes: nothing is sent that would cross it. What has only begun waits for its end. */
+static void give_all_up(struct rsm *rsm)
+{
+	struct job **at = &rsm->vms->jobs;
+
+	while (*at) {
+		if ((*at)->begun)
+			at = &(*at)->next;
+		else
+			give_up(rsm, at, "the subnet is not up: another subnet manager may have it");
+	}
+}
+
+/* OpenSM's lock comes late where it sweeps: what is so then counts. */
+static void make_moves(struct rsm *rsm, uint64_t now)
+{
+	struct rsm_vms *vms = rsm->vms;
+
+	if (is_up(rsm) && rsm_is_sweeping(rsm, now))
+		return;
+	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
+	now = rsm_now();
+	if (!is_up(rsm)) {
+		give_all_up(rsm);
+	} else if (!rsm_is_sweeping(rsm, now)) {
+		if (vms->again)
+			start_some(rsm, now);
+		go_on(rsm, now);
+		if (vms->again)
+			start_some(rsm, now);
+	}
 	CL_PLOCK_RELEASE(&rsm->osm->lock);
 }
 
@@ -379,11 +403,8 @@ static uint64_t vm_tick(struct rsm *rsm, uint64_t now)
 		return RSM_NEVER;
 	while (rsm_vm_socket_next(&line))
 		obey(rsm, &line);
-	start_some(rsm, now);
 	if (vms->jobs)
-		go_on(rsm, now);
-	if (vms->again && vms->jobs)
-		start_some(rsm, now);
+		make_moves(rsm, now);
 	for (const struct job *job = vms->jobs; job; job = job->next)
 		any |= !job->begun;
 	return any ? now + LOOK_MS : RSM_NEVER;
@@ -398,14 +419,14 @@ static void vm_event(struct rsm *rsm, osm_epi_event_id_t id, void *data)
 		return;
 	switch (id) {
 	case OSM_EVENT_ID_HEAVY_SWEEP_START:
-		__atomic_store_n(&vms->sweeping, rsm_now(), __ATOMIC_RELEASE);
+		rsm_sweep_begins(rsm_now());
 		rsm_vm_fabric_changed();
 		break;
 	case OSM_EVENT_ID_UCAST_ROUTING_DONE:
 		rsm_vm_fabric_changed();
 		break;
 	case OSM_EVENT_ID_SUBNET_UP:
-		__atomic_store_n(&vms->sweeping, 0, __ATOMIC_RELEASE);
+		rsm_sweep_ends();
 		rsm_wake(rsm);
 		break;
 	case OSM_EVENT_ID_LFT_CHANGE:
