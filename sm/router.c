@@ -26,12 +26,21 @@ static const struct rsm_router *const routers[] = {
 	NULL,
 };
 
+/* A switch's table as it was made, by its GUID. */
+struct table {
+	uint64_t sw;
+	uint32_t n;
+	uint8_t *lft;
+};
+
 /* What is in force: the topology is the one that it was made for. */
 static struct router {
 	struct rsm *rsm;
 	const struct rsm_router *router;
 	struct rsm_topo *topo;
 	struct rsm_routes routes;
+	struct table *tables;
+	uint32_t n_tables;
 	bool routed, failed;
 } state[sizeof(routers) / sizeof(routers[0])];
 
@@ -80,15 +89,76 @@ static int tables_of(struct router *r, const struct rsm_topo *topo, struct rsm_r
 	return 0;
 }
 
-static void keep_tables(struct router *r)
+static void tables_free(struct router *r)
+{
+	for (uint32_t i = 0; i < r->n_tables; i++)
+		free(r->tables[i].lft);
+	free(r->tables);
+	r->tables = NULL;
+	r->n_tables = 0;
+}
+
+static int by_guid(const void *a, const void *b)
+{
+	const struct table *one = a, *other = b;
+
+	return one->sw < other->sw ? -1 : one->sw > other->sw;
+}
+
+static int keep_tables(struct router *r, const struct rsm_topo *topo)
+{
+	tables_free(r);
+	r->tables = calloc(topo->n_switches + 1, sizeof(*r->tables));
+	if (!r->tables)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < topo->n_switches; i++) {
+		osm_switch_t *sw = switch_of(r, &topo->switches[i]);
+		struct table *table = &r->tables[i];
+
+		*table = (struct table) { topo->switches[i].guid, sw->lft_size,
+					  malloc(sw->lft_size) };
+		r->n_tables++;
+		if (!table->lft) {
+			tables_free(r);
+			return -ENOMEM;
+		}
+		memcpy(table->lft, sw->new_lft, sw->lft_size);
+	}
+	qsort(r->tables, r->n_tables, sizeof(*r->tables), by_guid);
+	return 0;
+}
+
+/* Of a switch that has come since: a block that was lost is one that OpenSM has made zero. */
+static void take_what_is_set(osm_switch_t *sw)
+{
+	static const uint8_t zero[IB_SMP_DATA_SIZE];
+
+	memset(sw->new_lft, RSM_NO_PORT, sw->lft_size);
+	for (uint32_t lid = 0; sw->lft && lid + sizeof(zero) <= sw->lft_size; lid += sizeof(zero))
+		if (memcmp(sw->lft + lid, zero, sizeof(zero)))
+			memcpy(sw->new_lft + lid, sw->lft + lid, sizeof(zero));
+}
+
+/*
+ * As they were made, not as they are set: of what OpenSM has sent and is not answered it keeps zeros, so
+ * that it differs and is sent again.
+ */
+static void take_tables(struct router *r)
 {
 	cl_qmap_t *map = &r->rsm->osm->subn.sw_guid_tbl;
 
 	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i)) {
 		osm_switch_t *sw = (osm_switch_t *)i;
+		struct table wanted = { .sw = cl_ntoh64(osm_node_get_node_guid(sw->p_node)) };
+		struct table *table = r->tables ? bsearch(&wanted, r->tables, r->n_tables,
+							  sizeof(*r->tables), by_guid) : NULL;
 
-		if (sw->lft)
-			memcpy(sw->new_lft, sw->lft, sw->lft_size);
+		if (!table) {
+			take_what_is_set(sw);
+			continue;
+		}
+		memset(sw->new_lft, RSM_NO_PORT, sw->lft_size);
+		memcpy(sw->new_lft, table->lft, table->n < sw->lft_size ? table->n : sw->lft_size);
 	}
 }
 
@@ -124,6 +194,9 @@ static int build(void *context)
 		r->topo = topo;
 		r->routed = true;
 		r->failed = false;
+		if (keep_tables(r, topo))
+			rsm_log(r->rsm, OSM_LOG_ERROR, "%s: no memory to keep the tables",
+				r->router->name);
 		return 0;
 	}
 	r->failed = true;
@@ -133,7 +206,7 @@ static int build(void *context)
 		r->routed ? "; the routing before it stays in force" : "");
 	if (!r->routed)
 		return -1;
-	keep_tables(r);
+	take_tables(r);
 	return 0;
 }
 
@@ -260,5 +333,6 @@ void rsm_routers_free(void)
 	for (size_t i = 0; routers[i]; i++) {
 		routes_free(&state[i].routes);
 		topo_free(state[i].topo);
+		tables_free(&state[i]);
 	}
 }
