@@ -121,6 +121,8 @@ bool rsm_queue_add(struct rsm_host *host, const struct rsm_notice *notice, bool 
 {
 	struct rsm_notice all = *notice;
 
+	if (!host->queue)
+		host->silent = 0;
 	if (coalesce && absorbed(host, notice)) {
 		counts->coalesced++;
 		return true;
@@ -139,11 +141,28 @@ bool rsm_queue_add(struct rsm_host *host, const struct rsm_notice *notice, bool 
 	return append(host, &all);
 }
 
-/** rsm_queue_next - the first that is not on its way, or NULL */
+static bool is_any_sent(const struct rsm_host *host)
+{
+	const struct rsm_queued *i = host->queue;
+
+	while (i && !i->sent)
+		i = i->next;
+	return i;
+}
+
+/**
+ * rsm_queue_next - the first that may be sent now, or NULL
+ * @host: to be told
+ *
+ * Who has not answered one may hang. All hosts share the window: as much of it as its reports wait in is
+ * taken from the others.
+ */
 struct rsm_queued *rsm_queue_next(const struct rsm_host *host)
 {
 	struct rsm_queued *i = host->queue;
 
+	if (host->doubted && is_any_sent(host))
+		return NULL;
 	while (i && i->sent)
 		i = i->next;
 	return i;
@@ -166,6 +185,8 @@ bool rsm_queue_answered(struct rsm_host *host, uint32_t number)
 	if (!*link)
 		return false;
 	unlink_after(host, link);
+	host->doubted = false;
+	host->silent = 0;
 	return true;
 }
 
@@ -183,22 +204,32 @@ static bool outdated(const struct rsm_host *host, const struct rsm_queued *lost)
 	return false;
 }
 
-/** rsm_queue_lost - a report was not answered: it waits to be sent again, or goes */
+/**
+ * rsm_queue_lost - a report was not answered: it waits to be sent again, or goes
+ * @host: that it was for
+ * @number: of the notice
+ * @limit: how often it is sent; when nothing was answered for as many times, each that is still there is
+ *	sent once more
+ *
+ * Return: see enum rsm_lost.
+ */
 enum rsm_lost rsm_queue_lost(struct rsm_host *host, uint32_t number, int limit)
 {
 	struct rsm_queued **link = find(host, number);
 
 	if (!*link || !(*link)->sent)
 		return RSM_UNKNOWN;
+	(*link)->sent = false;
+	host->doubted = true;
+	host->silent += !is_any_sent(host);
 	if (outdated(host, *link)) {
 		unlink_after(host, link);
 		return RSM_OUTDATED;
 	}
-	if ((*link)->attempts >= limit) {
+	if ((*link)->attempts >= limit || host->silent > limit) {
 		unlink_after(host, link);
 		return RSM_GIVEN_UP;
 	}
-	(*link)->sent = false;
 	return RSM_REPEAT;
 }
 

@@ -40,6 +40,8 @@ struct rsm_queued {
  * @n_queued: of them
  * @number: of its last notice
  * @repathed: serial of the last RePath of a route
+ * @doubted: it has not answered since a report to it was lost: one at a time is sent
+ * @silent: times that nothing was on its way to it any more and nothing answered, in a row
  * @next_ready: in struct rsm_ready
  * @ready: it is there
  * @credit: microseconds of rate that it has saved up
@@ -53,6 +55,8 @@ struct rsm_host {
 	size_t n_queued;
 	uint32_t number;
 	uint32_t repathed;
+	bool doubted;
+	int silent;
 	struct rsm_host *next_ready;
 	bool ready;
 	int64_t credit;

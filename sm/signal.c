@@ -78,7 +78,6 @@ static void lost(struct rsm *rsm, struct rsm_host *host, uint32_t number)
 	switch (rsm_queue_lost(host, number, rsm->opt.report_limit)) {
 	case RSM_REPEAT:
 		signal->counts.repeated++;
-		rsm_ready_add(&signal->ready, host);
 		break;
 	case RSM_GIVEN_UP:
 		signal->counts.given_up++;
@@ -89,8 +88,9 @@ static void lost(struct rsm *rsm, struct rsm_host *host, uint32_t number)
 		signal->counts.outdated++;
 		break;
 	case RSM_UNKNOWN:
-		break;
+		return;
 	}
+	rsm_ready_add(&signal->ready, host);
 }
 
 /* From the transport's threads, or from within rsm_report_send(). */
@@ -108,10 +108,12 @@ static void report_done(struct rsm *rsm, uint16_t lid, uint32_t number, bool ans
 	}
 	/* Several agents at one LID count their notices apart, from numbers that do not meet. */
 	for (host = find_host(signal, lid); host && host->to.lid == lid; host = host->twin) {
-		if (!answered)
+		if (!answered) {
 			lost(rsm, host, number);
-		else if (rsm_queue_answered(host, number))
+		} else if (rsm_queue_answered(host, number)) {
 			signal->counts.answered++;
+			rsm_ready_add(&signal->ready, host);
+		}
 	}
 	pthread_mutex_unlock(&signal->mutex);
 	rsm_wake(rsm);

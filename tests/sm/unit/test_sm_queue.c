@@ -129,6 +129,56 @@ static void test_lost(void)
 	rsm_host_free(host);
 }
 
+/* One that does not answer is told one thing at a time, from the first that is lost to the next answer. */
+static void test_doubted(void)
+{
+	struct rsm_host *host = rsm_host_new();
+	struct rsm_queued *queued[4];
+	int given_up = 0, sent = 0;
+
+	for (int i = 0; i < 4; i++) {
+		queued[i] = add(host, notice(REPATH_SM_REPATH, 1, 7 + i), false);
+		CHECK(rsm_queue_next(host) == queued[i]);
+		on_its_way(queued[i]);
+	}
+	CHECK(rsm_queue_lost(host, queued[1]->number, 3) == RSM_REPEAT);
+	CHECK(!rsm_queue_next(host));
+	CHECK(rsm_queue_lost(host, queued[0]->number, 3) == RSM_REPEAT);
+	CHECK(rsm_queue_lost(host, queued[3]->number, 3) == RSM_REPEAT);
+	CHECK(!rsm_queue_next(host));
+	CHECK(rsm_queue_lost(host, queued[2]->number, 3) == RSM_REPEAT);
+	for (int i = 0; i < 2; i++) {
+		CHECK(rsm_queue_next(host) == queued[0]);
+		on_its_way(queued[0]);
+		CHECK(!rsm_queue_next(host));
+		if (!i)
+			CHECK(rsm_queue_lost(host, queued[0]->number, 3) == RSM_REPEAT);
+	}
+	/* It lives: all that there is. */
+	CHECK(rsm_queue_answered(host, queued[0]->number));
+	for (int i = 1; i < 4; i++) {
+		CHECK(rsm_queue_next(host) == queued[i]);
+		on_its_way(queued[i]);
+	}
+	/* And then no more: the first as often as any, and when it is silent for as long the others once. */
+	for (int i = 1; i < 4; i++)
+		CHECK(rsm_queue_lost(host, queued[i]->number, 6) == RSM_REPEAT);
+	while ((queued[0] = rsm_queue_next(host))) {
+		on_its_way(queued[0]);
+		sent++;
+		CHECK(!rsm_queue_next(host));
+		given_up += rsm_queue_lost(host, queued[0]->number, 6) == RSM_GIVEN_UP;
+	}
+	CHECK(given_up == 3 && !host->n_queued && sent == 4 + 2 + 1);
+	/* What is said later is said as often again. */
+	queued[0] = add(host, notice(REPATH_SM_REPATH, 9, 7), false);
+	for (int i = 0; i < 6; i++) {
+		on_its_way(queued[0]);
+		CHECK(rsm_queue_lost(host, queued[0]->number, 6) == (i < 5 ? RSM_REPEAT : RSM_GIVEN_UP));
+	}
+	rsm_host_free(host);
+}
+
 static void test_collapse(void)
 {
 	struct rsm_host *host = rsm_host_new();
@@ -181,6 +231,7 @@ int main(void)
 	test_coalesce();
 	test_lanes_stay();
 	test_lost();
+	test_doubted();
 	test_collapse();
 	test_rate();
 	return 0;

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Hosts that do not answer, beside one that does: sm/signal.c with its queues. Hosts, the transport and the
+ * clock are the test's.
+ */
+#include <stdarg.h>
+#include <string.h>
+
+#include "check.h"
+#include "plugin.h"
+#include "report.h"
+#include "signal.h"
+#include "subscribers.h"
+
+#define WINDOW	64
+#define LIMIT	8
+#define LIVE	9
+#define MOST	4096
+
+/* A report that was sent, and what the transport has said of it. */
+struct sent {
+	uint16_t lid;
+	uint32_t number;
+	bool done;
+};
+
+static osm_opensm_t osm;
+static struct rsm rsm = {
+	.osm = &osm,
+	.opt = { .window = WINDOW, .report_limit = LIMIT, .report_timeout = 200 },
+};
+static struct sent sent[MOST];
+static unsigned int n_sent;
+static rsm_report_done done;
+static uint64_t now = 1000000;
+static uint16_t n_hosts;
+
+uint64_t rsm_now(void)
+{
+	return now;
+}
+
+void rsm_wake(struct rsm *r)
+{
+	(void)r;
+}
+
+int rsm_report_bind(struct rsm *r, rsm_report_done call)
+{
+	(void)r;
+	done = call;
+	return 0;
+}
+
+void rsm_report_unbind(void)
+{
+}
+
+int rsm_report_send(struct rsm *r, const osm_mad_addr_t *to, const struct repath_sm_report *data,
+		    uint32_t timeout)
+{
+	(void)r;
+	(void)timeout;
+	CHECK(n_sent < MOST);
+	sent[n_sent++] = (struct sent) { cl_ntoh16(to->dest_lid), cl_ntoh32(data->details.number), false };
+	return 0;
+}
+
+/* At LIDs LIVE, LIVE + 1 ... */
+struct rsm_subscriber *rsm_subscribers(struct rsm *r, bool locked, size_t *n)
+{
+	struct rsm_subscriber *all = calloc(n_hosts + 1, sizeof(*all));
+
+	(void)r;
+	(void)locked;
+	for (*n = 0; *n < n_hosts; ++*n) {
+		all[*n] = (struct rsm_subscriber) { .lid = LIVE + *n, .unpath = true, .repath = true };
+		all[*n].address.dest_lid = cl_hton16(LIVE + *n);
+	}
+	return all;
+}
+
+void osm_log(IN osm_log_t *const log, IN const osm_log_level_t level, IN const char *format, ...)
+{
+	(void)log;
+	(void)level;
+	(void)format;
+}
+
+static void start(uint16_t hosts)
+{
+	n_sent = 0;
+	n_hosts = hosts;
+	osm.subn.sm_state = IB_SMINFO_STATE_MASTER;
+	osm.subn.first_time_master_sweep = FALSE;
+	CHECK_EQ(rsm_signal_part.start(&rsm), 0);
+	rsm_signal_refresh(&rsm, false);
+}
+
+static void stop(void)
+{
+	rsm_signal_part.stop(&rsm);
+}
+
+static void queue(uint16_t lid, uint16_t first, uint16_t n)
+{
+	for (uint16_t i = 0; i < n; i++) {
+		struct rsm_notice notice = {
+			.trap = REPATH_SM_REPATH,
+			.mask = REPATH_SM_MASK_DLID,
+			.path.dlid = cl_hton16(first + i),
+		};
+
+		CHECK(rsm_signal_port(&rsm, lid, &notice));
+	}
+}
+
+static uint64_t tick(void)
+{
+	return rsm_signal_part.tick(&rsm, now);
+}
+
+static unsigned int in_flight(uint16_t lid)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < n_sent; i++)
+		n += !sent[i].done && (!lid || sent[i].lid == lid);
+	return n;
+}
+
+/* The transport says of the oldest one to a host what became of it. */
+static void tell(uint16_t lid, bool answered)
+{
+	for (unsigned int i = 0; i < n_sent; i++) {
+		if (sent[i].done || sent[i].lid != lid)
+			continue;
+		sent[i].done = true;
+		done(&rsm, lid, sent[i].number, answered);
+		return;
+	}
+	CHECK(!"on its way");
+}
+
+/* Two of three hang, with as many paths as the window takes. */
+static void hung(void)
+{
+	start(3);
+	queue(LIVE + 1, 100, WINDOW / 2);
+	queue(LIVE + 2, 100, WINDOW / 2);
+	rsm_signal_push(&rsm);
+	CHECK(in_flight(LIVE + 1) == WINDOW / 2 && in_flight(LIVE + 2) == WINDOW / 2);
+	queue(LIVE, 100, 1);
+	rsm_signal_push(&rsm);
+	CHECK_EQ(in_flight(LIVE), 0);
+	for (int i = 0; i < WINDOW / 2; i++) {
+		tell(LIVE + 1, false);
+		tell(LIVE + 2, false);
+		tick();
+	}
+	/* From now on who lives finds room, however often the others are told again. */
+	while (in_flight(LIVE + 1) || in_flight(LIVE + 2)) {
+		CHECK(in_flight(LIVE + 1) <= 1 && in_flight(LIVE + 2) <= 1);
+		CHECK(in_flight(LIVE));
+		tell(LIVE, true);
+		queue(LIVE, 100, 1);
+		tick();
+		CHECK_EQ(in_flight(LIVE), 1);
+		for (uint16_t lid = LIVE + 1; lid <= LIVE + 2; lid++)
+			if (in_flight(lid))
+				tell(lid, false);
+		tick();
+	}
+	stop();
+}
+
+/* Who lives again is told all that is left at once. */
+static void awake(void)
+{
+	start(2);
+	queue(LIVE + 1, 100, WINDOW);
+	rsm_signal_push(&rsm);
+	for (int i = 0; i < WINDOW; i++)
+		tell(LIVE + 1, false);
+	tick();
+	CHECK_EQ(in_flight(0), 1);
+	tell(LIVE + 1, true);
+	tick();
+	CHECK_EQ(in_flight(0), WINDOW - 1);
+	while (in_flight(0))
+		tell(LIVE + 1, true);
+	tick();
+	CHECK_EQ(in_flight(0), 0);
+	stop();
+}
+
+int main(void)
+{
+	hung();
+	awake();
+	puts("ok");
+	return 0;
+}
