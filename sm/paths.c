@@ -210,6 +210,10 @@ static void paths_event(struct rsm *rsm, osm_epi_event_id_t id, void *data)
 	(void)data;
 	switch (id) {
 	case OSM_EVENT_ID_HEAVY_SWEEP_START:
+		/* OpenSM says nothing of a handover. */
+		if (rsm->osm->subn.sm_state != IB_SMINFO_STATE_MASTER ||
+		    rsm->osm->subn.first_time_master_sweep)
+			forget(rsm);
 		rsm_engines_hook(rsm, tables_computed);
 		break;
 	case OSM_EVENT_ID_UCAST_ROUTING_DONE:

@@ -201,11 +201,34 @@ static void expire(struct rsm *rsm, uint64_t now)
 	}
 }
 
+static void drop_host(struct rsm_signal *signal, struct rsm_host *host)
+{
+	for (int i = 0; i < signal->n_sent;) {
+		if (signal->sent[i].host == host)
+			forget_sent(signal, i);
+		else
+			i++;
+	}
+	rsm_ready_remove(&signal->ready, host);
+	rsm_host_free(host);
+}
+
+/* Another SM speaks now: nothing of ours is true any more. */
+static void forget_hosts(struct rsm_signal *signal)
+{
+	pthread_mutex_lock(&signal->mutex);
+	while (signal->n_hosts)
+		drop_host(signal, signal->hosts[--signal->n_hosts]);
+	pthread_mutex_unlock(&signal->mutex);
+}
+
 static uint64_t signal_tick(struct rsm *rsm, uint64_t now)
 {
 	struct rsm_signal *signal = rsm->signal;
 	uint64_t next;
 
+	if (rsm->osm->subn.sm_state != IB_SMINFO_STATE_MASTER)
+		forget_hosts(signal);
 	pthread_mutex_lock(&signal->mutex);
 	expire(rsm, now);
 	while (send_one(rsm, now))
@@ -317,18 +340,6 @@ unsigned int rsm_signal_all(struct rsm *rsm, const struct rsm_notice *notice)
 	return n;
 }
 
-static void drop_host(struct rsm_signal *signal, struct rsm_host *host)
-{
-	for (int i = 0; i < signal->n_sent;) {
-		if (signal->sent[i].host == host)
-			forget_sent(signal, i);
-		else
-			i++;
-	}
-	rsm_ready_remove(&signal->ready, host);
-	rsm_host_free(host);
-}
-
 static int compare(const struct rsm_subscriber *a, const struct rsm_subscriber *b)
 {
 	if (a->lid != b->lid)
@@ -396,18 +407,19 @@ void rsm_signal_refresh(struct rsm *rsm, bool locked)
 	free(all);
 }
 
-/* Another SM speaks now: nothing of ours is true any more. */
+/* It says so only of some changes: by handover it becomes standby in silence, and master again. */
 static void signal_event(struct rsm *rsm, osm_epi_event_id_t id, void *data)
 {
-	struct rsm_signal *signal = rsm->signal;
+	const osm_subn_t *subn = &rsm->osm->subn;
+	bool other = subn->sm_state != IB_SMINFO_STATE_MASTER;
 
 	(void)data;
-	if (id != OSM_EVENT_ID_STATE_CHANGE || rsm->osm->subn.sm_state == IB_SMINFO_STATE_MASTER)
+	if (id == OSM_EVENT_ID_HEAVY_SWEEP_START)
+		other |= subn->first_time_master_sweep;
+	else if (id != OSM_EVENT_ID_STATE_CHANGE)
 		return;
-	pthread_mutex_lock(&signal->mutex);
-	while (signal->n_hosts)
-		drop_host(signal, signal->hosts[--signal->n_hosts]);
-	pthread_mutex_unlock(&signal->mutex);
+	if (other)
+		forget_hosts(rsm->signal);
 }
 
 static int signal_start(struct rsm *rsm)

@@ -312,6 +312,20 @@ static void standby(void)
 	event(OSM_EVENT_ID_STATE_CHANGE);
 	route(0, "");
 	route(3, "ur");
+
+	/* By handover, there and back: OpenSM has no event for either. */
+	osm.subn.first_time_master_sweep = TRUE;
+	route(0, "x");
+	osm.subn.first_time_master_sweep = FALSE;
+	route(0, "");
+	/* It looks around when the other one is gone, and is master before tables are computed. */
+	osm.subn.sm_state = IB_SMINFO_STATE_DISCOVERING;
+	event(OSM_EVENT_ID_HEAVY_SWEEP_START);
+	is_said("x");
+	osm.subn.sm_state = IB_SMINFO_STATE_MASTER;
+	hooked(&rsm, NULL, 1);
+	set();
+	is_said("");
 	stop();
 }
 

@@ -194,10 +194,63 @@ static void awake(void)
 	stop();
 }
 
+static unsigned int subscribers(void)
+{
+	char text[1024] = "";
+	FILE *out = fmemopen(text, sizeof(text), "w");
+	unsigned int n = 99;
+
+	CHECK(out);
+	rsm_signal_part.status(&rsm, out);
+	fclose(out);
+	CHECK(sscanf(text, "{\"subscribers\":%u", &n) == 1);
+	return n;
+}
+
+/* Handed over without a word: what was true of the old tables is not said again. */
+static void handed_over(void)
+{
+	start(2);
+	queue(LIVE, 100, 2 * WINDOW);
+	rsm_signal_push(&rsm);
+	osm.subn.sm_state = IB_SMINFO_STATE_STANDBY;
+	tell(LIVE, true);
+	tick();
+	CHECK(n_sent == WINDOW && !subscribers());
+	/* Answers that come still are nobody's. */
+	tell(LIVE, true);
+	tell(LIVE, false);
+	CHECK_EQ(tick(), RSM_NEVER);
+	stop();
+
+	/* There and back before the plugin looks, or OpenSM lets others have the lock. */
+	start(2);
+	queue(LIVE, 100, 2 * WINDOW);
+	rsm_signal_push(&rsm);
+	osm.subn.first_time_master_sweep = TRUE;
+	rsm_signal_part.event(&rsm, OSM_EVENT_ID_HEAVY_SWEEP_START, NULL);
+	for (int i = 0; i < WINDOW; i++)
+		tell(LIVE, true);
+	tick();
+	CHECK_EQ(n_sent, WINDOW);
+	/* What the first sweep of the new master finds is said. */
+	rsm_signal_refresh(&rsm, false);
+	queue(LIVE + 1, 7, 1);
+	tick();
+	CHECK(n_sent == WINDOW + 1 && sent[WINDOW].lid == LIVE + 1);
+	osm.subn.first_time_master_sweep = FALSE;
+	rsm_signal_part.event(&rsm, OSM_EVENT_ID_HEAVY_SWEEP_START, NULL);
+	tell(LIVE + 1, false);
+	tick();
+	CHECK_EQ(n_sent, WINDOW + 2);
+	stop();
+}
+
 int main(void)
 {
 	hung();
 	awake();
+	handed_over();
 	puts("ok");
 	return 0;
 }
