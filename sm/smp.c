@@ -9,6 +9,39 @@
 #include <opensm/osm_port.h>
 #include <opensm/osm_switch.h>
 
+/* OpenSM's dispatcher takes it from there to is_lost(). Only the plugin's own SMPs have it. */
+static cl_disp_msgid_t lost = CL_DISP_MSGID_NONE;
+static rsm_smp_lost told;
+
+/* No answer came: @data is the request, which who has posted it frees. */
+static void is_lost(void *context, void *data)
+{
+	osm_madw_t *madw = data;
+	ib_smp_t *smp = osm_madw_get_smp_ptr(madw);
+	bool guids = smp->attr_id == IB_MAD_ATTR_GUID_INFO;
+
+	told(context, cl_ntoh64(guids ? osm_madw_get_gi_context_ptr(madw)->port_guid :
+					osm_madw_get_pi_context_ptr(madw)->port_guid), guids);
+}
+
+/**
+ * rsm_smp_watch - be told of addresses that hosts' ports may not have
+ * @rsm: the plugin, while it starts
+ * @call: for each Set(PortInfo) and Set(GUIDInfo) of the plugin that is not answered, in a thread of
+ *	OpenSM's, before it counts as outstanding no more
+ *
+ * It is for good: OpenSM has freed its dispatcher when plugins end, and who does not start sends nothing.
+ * Return: 0 or -ENOMEM.
+ */
+int rsm_smp_watch(struct rsm *rsm, rsm_smp_lost call)
+{
+	told = call;
+	if (!cl_disp_register(&rsm->osm->disp, OSM_MSG_MAX, is_lost, rsm))
+		return -ENOMEM;
+	lost = OSM_MSG_MAX;
+	return 0;
+}
+
 static int send_to(struct rsm *rsm, osm_physp_t *port, const void *data, uint16_t attribute,
 		   uint32_t modifier, const osm_madw_context_t *context, uint16_t lid)
 {
@@ -18,7 +51,8 @@ static int send_to(struct rsm *rsm, osm_physp_t *port, const void *data, uint16_
 
 	madw = osm_prepare_req_set(sm, osm_physp_get_dr_path_ptr(port), data, IB_SMP_DATA_SIZE,
 				   attribute, cl_hton32(modifier), FALSE,
-				   ib_port_info_get_m_key(&port->port_info), 0, CL_DISP_MSGID_NONE,
+				   ib_port_info_get_m_key(&port->port_info), 0,
+				   attribute == IB_MAD_ATTR_LIN_FWD_TBL ? CL_DISP_MSGID_NONE : lost,
 				   context);
 	if (!madw)
 		return -ENOMEM;

@@ -6,12 +6,17 @@
 #ifndef RSM_SMP_H
 #define RSM_SMP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct rsm;
 struct osm_port;
 struct osm_switch;
 
+/* @guids: it was Set(GUIDInfo), not Set(PortInfo). No lock of OpenSM's is held. */
+typedef void (*rsm_smp_lost)(struct rsm *rsm, uint64_t port, bool guids);
+
+int rsm_smp_watch(struct rsm *rsm, rsm_smp_lost call);
 int rsm_smp_set_block(struct rsm *rsm, struct osm_switch *sw, uint16_t block);
 int rsm_smp_set_lid(struct rsm *rsm, struct osm_port *port, uint16_t lid);
 int rsm_smp_set_guids(struct rsm *rsm, struct osm_port *port);

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,13 +13,13 @@
 #include "slots.h"
 #include "sweep.h"
 #include "vm.h"
+#include "vm_answer.h"
 #include "vm_socket.h"
 #include "vm_words.h"
 
 #define MOST_MOVES	64
 #define LOOK_MS		1	/* between two looks at answers */
 #define PATIENCE_MS	10000	/* for answers; OpenSM repeats what it sends */
-#define ANSWER		512
 
 /**
  * struct job - a move that somebody has asked for
@@ -40,11 +39,12 @@ struct job {
 };
 
 /**
- * struct rsm_vms - what the part knows; the plugin's thread alone looks at it, but at @awaited
+ * struct rsm_vms - what the part knows; the plugin's thread alone looks at it, but at @swept and @awaited
  * @jobs: in the order in which they came
  * @n: of them
  * @next_id: number of the next
  * @again: one is through: others may begin
+ * @swept: a heavy sweep has ended; what was not heard before it is to be said again
  * @awaited: blocks that are not answered yet
  * @at_once: most that were on their way together
  * @moves: made
@@ -56,39 +56,23 @@ struct rsm_vms {
 	unsigned int n;
 	uint32_t next_id;
 	bool again;
+	bool swept;
 	int awaited;
 	unsigned int at_once;
 	unsigned long long moves, failed, smps;
 };
 
-__attribute__((format(printf, 2, 3)))
-static void answer(uint32_t who, const char *format, ...)
-{
-	char text[ANSWER];
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(text, sizeof(text), format, ap);
-	va_end(ap);
-	rsm_vm_socket_answer(who, text);
-}
-
 static void refuse(struct rsm *rsm, uint32_t who, const char *why)
 {
 	rsm->vms->failed++;
-	answer(who, "{\"error\":\"%s\"}", why);
+	rsm_vm_answer(who, "{\"error\":\"%s\"}", why);
 }
 
-static void tell_move(uint32_t who, const char *state, const struct job *job, uint64_t us)
+/* SMPs were sent, and it is not known what became of them. OpenSM's next sweep sets what is not as it is to be. */
+static void tell_unfinished(struct rsm *rsm, uint32_t who, const char *why)
 {
-	const struct rsm_vm_move *m = &job->move;
-	const struct rsm_vm_counts *c = &m->counts;
-
-	answer(who, "{\"state\":\"%s\",\"lid\":%u,\"other\":%u,\"from\":\"0x%016" PRIx64 "/%u\","
-	       "\"to\":\"0x%016" PRIx64 "/%u\",\"switches\":%u,\"smps\":%u,\"closing\":%u,"
-	       "\"vswitch_smps\":%u,\"lid_smps\":%u,\"guid_smps\":%u,\"us\":%" PRIu64 "}",
-	       state, m->lid, m->other, m->from.sw, m->from.port, m->to.sw, m->to.port, c->switches,
-	       c->blocks, c->closing, c->vswitch_blocks, c->lids, c->guids, us);
+	rsm->vms->failed++;
+	rsm_vm_answer(who, "{\"error\":\"%s\",\"state\":\"unfinished\"}", why);
 }
 
 static void free_job(struct rsm *rsm, struct job **at)
@@ -109,7 +93,10 @@ static void give_up(struct rsm *rsm, struct job **at, const char *why)
 
 	if (job->move.carried && job->move.state != RSM_VM_WRITING)
 		rsm_slots_forget(job->move.lid);
-	refuse(rsm, job->who, why);
+	if (job->move.state == RSM_VM_QUEUED)
+		refuse(rsm, job->who, why);
+	else
+		tell_unfinished(rsm, job->who, why);
 	free_job(rsm, at);
 }
 
@@ -159,7 +146,7 @@ static void ask_move(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *w
 	    rsm_vm_plan(rsm, &job->move, why, sizeof(why)))
 		goto err;
 	if (words->verb == RSM_VM_PLAN) {
-		tell_move(who, "planned", job, 0);
+		rsm_vm_tell(who, "planned", &job->move, 0);
 		rsm_move_plan_free(&job->move.plan);
 		free(job);
 		return;
@@ -171,7 +158,7 @@ static void ask_move(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *w
 		goto err;
 	}
 	if (job->begun)
-		tell_move(who, "begun", job, 0);
+		rsm_vm_tell(who, "begun", &job->move, 0);
 	for (at = &vms->jobs; *at; at = &(*at)->next)
 		;
 	*at = job;
@@ -203,7 +190,7 @@ static void end_move(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *w
 	if (words->verb == RSM_VM_CANCEL) {
 		rsm_slots_forget(vm.lid);
 		free_job(rsm, at);
-		answer(who, "{\"state\":\"cancelled\"}");
+		rsm_vm_answer(who, "{\"state\":\"cancelled\"}");
 		return;
 	}
 	(*at)->begun = false;
@@ -240,7 +227,7 @@ static void start_or_stop(struct rsm *rsm, uint32_t who, const struct rsm_vm_wor
 		refuse(rsm, who, why);
 		return;
 	}
-	answer(who, "{\"state\":\"%s\",\"lid\":%u,\"port\":\"0x%016" PRIx64 "\",\"guid_smps\":%d}",
+	rsm_vm_answer(who, "{\"state\":\"%s\",\"lid\":%u,\"port\":\"0x%016" PRIx64 "\",\"guid_smps\":%d}",
 	       words->verb == RSM_VM_START ? "started" : "stopped",
 	       cl_ntoh16(osm_port_get_base_lid(port)), cl_ntoh64(osm_port_get_guid(port)), !is_there);
 }
@@ -327,10 +314,14 @@ static void finish(struct rsm *rsm, struct job **at)
 	struct job *job = *at;
 	struct rsm_vms *vms = rsm->vms;
 
-	vms->moves++;
 	vms->smps += job->move.counts.blocks + job->move.counts.vswitch_blocks +
 		     job->move.counts.closing;
-	tell_move(job->who, "moved", job, rsm_microseconds() - job->move.began);
+	if (job->move.unheard) {
+		tell_unfinished(rsm, job->who, "a hypervisor gives no answer: OpenSM will sweep");
+	} else {
+		vms->moves++;
+		rsm_vm_tell(job->who, "moved", &job->move, rsm_microseconds() - job->move.began);
+	}
 	free_job(rsm, at);
 }
 
@@ -384,6 +375,8 @@ static void make_moves(struct rsm *rsm, uint64_t now)
 	if (!is_up(rsm)) {
 		give_all_up(rsm);
 	} else if (!rsm_is_sweeping(rsm, now)) {
+		if (__atomic_exchange_n(&vms->swept, false, __ATOMIC_ACQUIRE))
+			rsm_vm_repeat(rsm);
 		if (vms->again)
 			start_some(rsm, now);
 		go_on(rsm, now);
@@ -403,7 +396,7 @@ static uint64_t vm_tick(struct rsm *rsm, uint64_t now)
 		return RSM_NEVER;
 	while (rsm_vm_socket_next(&line))
 		obey(rsm, &line);
-	if (vms->jobs)
+	if (vms->jobs || __atomic_load_n(&vms->swept, __ATOMIC_ACQUIRE))
 		make_moves(rsm, now);
 	for (const struct job *job = vms->jobs; job; job = job->next)
 		any |= !job->begun;
@@ -427,6 +420,7 @@ static void vm_event(struct rsm *rsm, osm_epi_event_id_t id, void *data)
 		break;
 	case OSM_EVENT_ID_SUBNET_UP:
 		rsm_sweep_ends();
+		__atomic_store_n(&vms->swept, true, __ATOMIC_RELEASE);
 		rsm_wake(rsm);
 		break;
 	case OSM_EVENT_ID_LFT_CHANGE:
@@ -462,19 +456,22 @@ static void vm_status(struct rsm *rsm, FILE *out)
 
 static int vm_start(struct rsm *rsm)
 {
-	int rc = 0;
+	int rc;
 
 	if (rsm->opt.vswitch == RSM_VSWITCH_OFF)
 		return 0;
 	rsm->vms = calloc(1, sizeof(*rsm->vms));
-	if (!rsm->vms)
-		return -ENOMEM;
-	if (*rsm->opt.vswitch_socket)
-		rc = rsm_vm_socket_open(rsm, rsm->opt.vswitch_socket);
+	rc = rsm->vms ? rsm_vm_address_start(rsm) : -ENOMEM;
+	if (rc)
+		goto err;
+	if (!*rsm->opt.vswitch_socket)
+		return 0;
+	rc = rsm_vm_socket_open(rsm, rsm->opt.vswitch_socket);
 	if (!rc)
 		return 0;
 	rsm_log(rsm, OSM_LOG_ERROR, "vswitch_socket %s: %s", rsm->opt.vswitch_socket,
 		strerror(-rc));
+err:
 	free(rsm->vms);
 	rsm->vms = NULL;
 	return rc;

@@ -49,6 +49,8 @@ struct rsm_vm_counts {
  * @limited: see struct rsm_move
  * @closing: what is for the VM is dropped first
  * @state: see enum rsm_vm_state
+ * @ports: GUIDs of those whose addresses were set; 0: none were
+ * @unheard: one of them has not answered
  * @looked: number of the look at the fabric that the plan is of
  * @began: microseconds
  * @plan: what to write
@@ -59,6 +61,8 @@ struct rsm_vm_move {
 	struct rsm_place from, to;
 	bool carried, limited, closing;
 	enum rsm_vm_state state;
+	uint64_t ports[2];
+	bool unheard;
 	unsigned int looked;
 	uint64_t began;
 	struct rsm_move_plan plan;
@@ -72,6 +76,9 @@ void rsm_vm_fabric_changed(void);
 void rsm_vm_free(void);
 
 /* vm_address.c */
+int rsm_vm_address_start(struct rsm *rsm);
+bool rsm_vm_is_unheard(uint64_t port);
+void rsm_vm_repeat(struct rsm *rsm);
 uint64_t rsm_vm_guid(const struct osm_port *port);
 int rsm_vm_set_guid(struct rsm *rsm, struct osm_port *port, uint64_t guid);
 void rsm_vm_exchange(struct rsm *rsm, struct osm_port *a, struct osm_port *b,

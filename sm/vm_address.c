@@ -2,8 +2,12 @@
 /*
  * The addresses of a VM: the LID of the VF's port and its alias GUIDs. OpenSM's SA is right at once: who
  * asks while SMPs are on their way gets what will be.
+ *
+ * A port that gives no answer may have its old ones. What a LID is to be OpenSM's next sweep sees to; of
+ * GUIDs it thinks that they are set, so they are set again behind it.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +20,86 @@
 #include <opensm/osm_port.h>
 
 #define GUIDS 8 /* in a block of GUIDInfo, IBA 14.2.5.5; the first is the port's own */
+
+#define MOST_UNHEARD 256
+
+/* Ports that have not answered, and whether to Set(GUIDInfo); each once for both. */
+static struct {
+	pthread_mutex_t mutex;
+	struct unheard {
+		uint64_t port;
+		bool guids;
+	} of[MOST_UNHEARD];
+	unsigned int n;
+} unheard = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+/* OpenSM sees by itself to a heavy sweep when it is PortInfo. */
+static void not_heard(struct rsm *rsm, uint64_t port, bool guids)
+{
+	pthread_mutex_lock(&unheard.mutex);
+	if (unheard.n < MOST_UNHEARD)
+		unheard.of[unheard.n++] = (struct unheard) { port, guids };
+	pthread_mutex_unlock(&unheard.mutex);
+	rsm->osm->subn.subnet_initialization_error = TRUE;
+	rsm_log(rsm, OSM_LOG_ERROR, "port 0x%016llx does not answer: its %s is set again at the next sweep",
+		(unsigned long long)port, guids ? "GUID" : "LID");
+}
+
+static void forget_unheard(uint64_t port)
+{
+	pthread_mutex_lock(&unheard.mutex);
+	for (unsigned int i = 0; i < unheard.n; i++)
+		if (unheard.of[i].port == port)
+			unheard.of[i--] = unheard.of[--unheard.n];
+	pthread_mutex_unlock(&unheard.mutex);
+}
+
+/** rsm_vm_is_unheard - whether a port, by its GUID, has not answered what it was told last */
+bool rsm_vm_is_unheard(uint64_t port)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&unheard.mutex);
+	for (unsigned int i = 0; i < unheard.n; i++)
+		found |= unheard.of[i].port == port;
+	pthread_mutex_unlock(&unheard.mutex);
+	return found;
+}
+
+/**
+ * rsm_vm_repeat - set GUIDs again of which no port has said that it has them
+ * @rsm: the plugin; a heavy sweep has ended
+ */
+void rsm_vm_repeat(struct rsm *rsm)
+{
+	struct unheard of[MOST_UNHEARD];
+	unsigned int n;
+
+	pthread_mutex_lock(&unheard.mutex);
+	n = unheard.n;
+	memcpy(of, unheard.of, n * sizeof(*of));
+	unheard.n = 0;
+	pthread_mutex_unlock(&unheard.mutex);
+	for (unsigned int i = 0; i < n; i++) {
+		osm_port_t *port = of[i].guids ?
+			osm_get_port_by_guid(&rsm->osm->subn, cl_hton64(of[i].port)) : NULL;
+
+		if (port && port->p_physp->p_guids)
+			rsm_smp_set_guids(rsm, port);
+	}
+}
+
+/**
+ * rsm_vm_address_start - before any is set
+ * @rsm: the plugin, while it starts
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int rsm_vm_address_start(struct rsm *rsm)
+{
+	unheard.n = 0;
+	return rsm_smp_watch(rsm, not_heard);
+}
 
 static ib_net64_t *guids_of(const osm_port_t *port)
 {
@@ -82,6 +166,7 @@ int rsm_vm_set_guid(struct rsm *rsm, osm_port_t *port, uint64_t guid)
 	if (alias)
 		cl_qmap_insert(table, alias->alias_guid, &alias->map_item);
 	guids[1] = cl_hton64(guid);
+	forget_unheard(cl_ntoh64(osm_port_get_guid(port)));
 	return rsm_smp_set_guids(rsm, port);
 }
 
@@ -135,9 +220,15 @@ static void exchange_guids(struct rsm *rsm, osm_port_t *a, osm_port_t *b,
 void rsm_vm_exchange(struct rsm *rsm, osm_port_t *a, osm_port_t *b, struct rsm_vm_counts *counts)
 {
 	uint16_t lid = cl_ntoh16(osm_port_get_base_lid(a));
+	bool any_guid = rsm_vm_guid(a) || rsm_vm_guid(b);
 
+	/* GUIDs that were not heard are said again now. */
+	any_guid |= rsm_vm_is_unheard(cl_ntoh64(osm_port_get_guid(a)));
+	any_guid |= rsm_vm_is_unheard(cl_ntoh64(osm_port_get_guid(b)));
+	forget_unheard(cl_ntoh64(osm_port_get_guid(a)));
+	forget_unheard(cl_ntoh64(osm_port_get_guid(b)));
 	take_lid(rsm, a, cl_ntoh16(osm_port_get_base_lid(b)), counts);
 	take_lid(rsm, b, lid, counts);
-	if (rsm_vm_guid(a) || rsm_vm_guid(b))
+	if (any_guid)
 		exchange_guids(rsm, a, b, counts);
 }

@@ -236,8 +236,11 @@ static void write_all(struct rsm *rsm, struct rsm_vm_move *move)
 	osm_port_t *a = rsm_place_port(rsm, &move->from), *b = rsm_place_port(rsm, &move->to);
 
 	move->state = RSM_VM_WRITING;
-	if (!move->carried && a && b)
+	if (!move->carried && a && b) {
+		move->ports[0] = cl_ntoh64(osm_port_get_guid(a));
+		move->ports[1] = cl_ntoh64(osm_port_get_guid(b));
 		rsm_vm_exchange(rsm, a, b, &move->counts);
+	}
 	write_tables(rsm, move);
 	rsm_slots_moved(rsm, move->lid, &move->to);
 	if (move->other)
@@ -267,6 +270,13 @@ static bool is_written(struct rsm *rsm, const struct rsm_vm_move *move)
 	return !rsm_smp_outstanding(rsm);
 }
 
+static bool is_through(struct rsm_vm_move *move)
+{
+	for (int i = 0; i < 2; i++)
+		move->unheard |= move->ports[i] && rsm_vm_is_unheard(move->ports[i]);
+	return true;
+}
+
 /**
  * rsm_vm_start - send the first SMPs
  * @rsm: the plugin
@@ -291,20 +301,20 @@ void rsm_vm_start(struct rsm *rsm, struct rsm_vm_move *move)
  * A sweep sets the tables as they are after the move, or, if these were only closed, as they were
  * before it: then the move is RSM_VM_QUEUED again.
  *
- * Return: whether it is through.
+ * Return: whether it is through; then @move says whether all have answered.
  */
 bool rsm_vm_go_on(struct rsm *rsm, struct rsm_vm_move *move)
 {
 	if (is_crossed(move)) {
 		if (move->state == RSM_VM_WRITING)
-			return !rsm_smp_outstanding(rsm);
+			return !rsm_smp_outstanding(rsm) && is_through(move);
 		move->state = RSM_VM_QUEUED;
 		return false;
 	}
 	if (!is_written(rsm, move))
 		return false;
 	if (move->state == RSM_VM_WRITING)
-		return true;
+		return is_through(move);
 	write_all(rsm, move);
 	return false;
 }

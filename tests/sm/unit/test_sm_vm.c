@@ -21,11 +21,11 @@
 static osm_opensm_t osm;
 static struct rsm rsm = { .osm = &osm, .opt.vswitch = RSM_VSWITCH_PREPOPULATED };
 static struct rsm_vm_line asked[8];
-static unsigned int n_asked, started, went_on, planned, kept;
+static unsigned int n_asked, started, went_on, planned, kept, repeated;
 static char answers[8][512];
 static unsigned int n_answers;
 static uint64_t now = 1000000;
-static bool computes, answered, in_turn;
+static bool computes, answered, in_turn, unheard;
 static int outstanding;
 static void (*when_locked)(void);
 
@@ -162,9 +162,21 @@ void rsm_vm_start(struct rsm *r, struct rsm_vm_move *move)
 bool rsm_vm_go_on(struct rsm *r, struct rsm_vm_move *move)
 {
 	(void)r;
-	(void)move;
+	move->unheard = unheard;
 	went_on++;
 	return answered;
+}
+
+int rsm_vm_address_start(struct rsm *r)
+{
+	(void)r;
+	return 0;
+}
+
+void rsm_vm_repeat(struct rsm *r)
+{
+	(void)r;
+	repeated++;
 }
 
 void rsm_vm_fabric_changed(void)
@@ -266,8 +278,8 @@ static void begin(void)
 	osm.lock.state = CL_INITIALIZED;
 	osm.subn.sm_state = IB_SMINFO_STATE_MASTER;
 	osm.subn.first_time_master_sweep = FALSE;
-	n_asked = started = went_on = planned = kept = n_answers = 0;
-	computes = in_turn = false;
+	n_asked = repeated = started = went_on = planned = kept = n_answers = 0;
+	computes = in_turn = unheard = false;
 	answered = true;
 	outstanding = 0;
 	CHECK_EQ(rsm_vm_part.start(&rsm), 0);
@@ -343,8 +355,8 @@ static void handed_over_meanwhile(void)
 	becomes_standby();
 	answered = true;
 	tick(1);
-	hears("the subnet is not up");
-	hears("the subnet is not up");
+	hears("the subnet is not up: another subnet manager may have it\",\"state\":\"unfinished\"}");
+	hears("the subnet is not up: another subnet manager may have it\"}");
 	CHECK(started == 1 && !went_on);
 	end();
 }
@@ -421,6 +433,42 @@ static void sweep_with_the_lock(void)
 	end();
 }
 
+/* That something was sent is told apart from that nothing was. */
+static void unfinished(void)
+{
+	unsigned int n = 0;
+
+	begin();
+	answered = false;
+	in_turn = true;
+	ask("move 5 9");
+	ask("move 6 9");
+	ask("move 6 8");
+	tick(0);
+	hears("{\"error\":\"another comes there\"}");
+	while (!n_answers && n++ < 60000)
+		tick(1);
+	hears("{\"error\":\"some switches give no answer: OpenSM will sweep\",\"state\":\"unfinished\"}");
+	answered = true;
+	unheard = true;
+	tick(1);
+	tick(1);
+	hears("{\"error\":\"a hypervisor gives no answer: OpenSM will sweep\",\"state\":\"unfinished\"}");
+	/* What was not heard is said again behind each sweep, whether somebody wants something or not. */
+	CHECK_EQ(repeated, 0);
+	event(OSM_EVENT_ID_SUBNET_UP);
+	tick(0);
+	tick(1);
+	CHECK_EQ(repeated, 1);
+	sweeps();
+	tick(1);
+	CHECK_EQ(repeated, 1);
+	event(OSM_EVENT_ID_SUBNET_UP);
+	tick(1);
+	CHECK_EQ(repeated, 2);
+	end();
+}
+
 int main(void)
 {
 	for (int late = 0; late < 2; late++) {
@@ -431,6 +479,7 @@ int main(void)
 	long_sweep();
 	broken_sweep();
 	sweep_with_the_lock();
+	unfinished();
 	puts("ok");
 	return 0;
 }
