@@ -12,6 +12,7 @@
 #define EXIT_REFUSED	4	/* and nothing was touched */
 #define EXIT_PARKED	5	/* the processes wait for another resume */
 #define EXIT_GOES_ON	6	/* interrupted, and the operation goes on */
+#define EXIT_UNFINISHED	7	/* it was begun, and nobody knows how far it has come */
 
 #define DEV_NAME_LEN	64	/* with the final NUL */
 

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "command.h"
+#include "op.h"
 #include "out.h"
 
 #define SOCKET		"/run/osm-repath.sock"
@@ -91,7 +92,7 @@ static int move_vm(struct args *a)
 	struct json_object *o, *why;
 	char line[256];
 	size_t n = 0;
-	int fd;
+	int fd, status;
 
 	while (a->argc) {
 		const char *word;
@@ -112,12 +113,19 @@ static int move_vm(struct args *a)
 	fd = connect_to(path);
 	if (fd < 0)
 		return no_plugin(path);
-	o = send(fd, line, n, MSG_NOSIGNAL) == (ssize_t)n ? read_object(fd) : NULL;
+	status = EXIT_FAILED;
+	o = NULL;
+	if (send(fd, line, n, MSG_NOSIGNAL) == (ssize_t)n) {
+		status = EXIT_UNFINISHED;
+		o = read_object(fd);
+	}
 	if (!o)
-		fprintf(stderr, "repath: %s: %s\n", path, strerror(errno));
+		fprintf(stderr, "repath: %s: %s: %s\n", path,
+			status == EXIT_FAILED ? "not said" : "said, and no answer has come",
+			strerror(errno));
 	close(fd);
 	if (!o)
-		return EXIT_FAILED;
+		return status;
 	error = json_object_object_get_ex(o, "error", &why) ? json_object_get_string(why) : NULL;
 	if (error)
 		fprintf(stderr, "repath: %s\n", error);
@@ -125,8 +133,9 @@ static int move_vm(struct args *a)
 		out_object(o);
 	else
 		out_line(o);
+	status = !error ? 0 : !strcmp(op_text(o, "state"), "unfinished") ? EXIT_UNFINISHED : EXIT_REFUSED;
 	json_object_put(o);
-	return error ? EXIT_REFUSED : 0;
+	return status;
 }
 
 int cmd_sm(struct door *door, struct args *a)
