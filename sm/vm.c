@@ -20,6 +20,7 @@
 #define MOST_MOVES	64
 #define LOOK_MS		1	/* between two looks at answers */
 #define PATIENCE_MS	10000	/* for answers; OpenSM repeats what it sends */
+#define BEGUN_MS	(15 * 60 * 1000) /* after so long whoever has begun a move is not there any more */
 
 /**
  * struct job - a move that somebody has asked for
@@ -27,7 +28,7 @@
  * @who: waits for the answer
  * @id: number of it
  * @begun: only its place is taken; it is made when it is ended
- * @since: when it began, milliseconds
+ * @since: when it was begun, or its SMPs were, milliseconds
  * @move: it
  */
 struct job {
@@ -133,6 +134,7 @@ static void ask_move(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *w
 	job->who = who;
 	job->id = vms->next_id++;
 	job->begun = words->verb == RSM_VM_BEGIN;
+	job->since = rsm_now();
 	job->move.limited = words->limited;
 	job->move.closing = words->closing;
 	if (rsm_vm_find(rsm, words->vm, &job->move, why, sizeof(why)) ||
@@ -171,6 +173,13 @@ err:
 	free(job);
 }
 
+/* It is routed to where it is, and its place is free. */
+static void cancel(struct rsm *rsm, struct job **at)
+{
+	rsm_slots_forget((*at)->move.lid);
+	free_job(rsm, at);
+}
+
 /* The end of what was begun: the move itself, or nothing. */
 static void end_move(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *words)
 {
@@ -188,8 +197,7 @@ static void end_move(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *w
 		return;
 	}
 	if (words->verb == RSM_VM_CANCEL) {
-		rsm_slots_forget(vm.lid);
-		free_job(rsm, at);
+		cancel(rsm, at);
 		rsm_vm_answer(who, "{\"state\":\"cancelled\"}");
 		return;
 	}
@@ -269,6 +277,36 @@ static void obey(struct rsm *rsm, struct rsm_vm_line *line)
 		break;
 	}
 out:
+	CL_PLOCK_RELEASE(&rsm->osm->lock);
+}
+
+static uint64_t next_expiry(const struct rsm_vms *vms)
+{
+	uint64_t next = RSM_NEVER;
+
+	for (const struct job *job = vms->jobs; job; job = job->next)
+		if (job->begun && job->since + BEGUN_MS < next)
+			next = job->since + BEGUN_MS;
+	return next;
+}
+
+/* Nobody waits for an answer; what ends it later is refused. */
+static void expire(struct rsm *rsm, uint64_t now)
+{
+	struct job **at = &rsm->vms->jobs;
+
+	if (now < next_expiry(rsm->vms))
+		return;
+	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
+	while (*at) {
+		if ((*at)->begun && now >= (*at)->since + BEGUN_MS) {
+			rsm_log(rsm, OSM_LOG_ERROR, "LID %u began to move and does not end: cancelled",
+				(*at)->move.lid);
+			cancel(rsm, at);
+		} else {
+			at = &(*at)->next;
+		}
+	}
 	CL_PLOCK_RELEASE(&rsm->osm->lock);
 }
 
@@ -390,17 +428,18 @@ static uint64_t vm_tick(struct rsm *rsm, uint64_t now)
 {
 	struct rsm_vms *vms = rsm->vms;
 	struct rsm_vm_line line;
-	bool any = false;
 
 	if (!vms)
 		return RSM_NEVER;
+	expire(rsm, now);
 	while (rsm_vm_socket_next(&line))
 		obey(rsm, &line);
 	if (vms->jobs || __atomic_load_n(&vms->swept, __ATOMIC_ACQUIRE))
 		make_moves(rsm, now);
 	for (const struct job *job = vms->jobs; job; job = job->next)
-		any |= !job->begun;
-	return any ? now + LOOK_MS : RSM_NEVER;
+		if (!job->begun)
+			return now + LOOK_MS;
+	return next_expiry(vms);
 }
 
 static void vm_event(struct rsm *rsm, osm_epi_event_id_t id, void *data)

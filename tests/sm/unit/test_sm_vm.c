@@ -469,6 +469,49 @@ static void unfinished(void)
 	end();
 }
 
+/* Who begins and never ends takes places from others, but not for good. */
+static void forgotten(void)
+{
+	uint64_t next;
+
+	begin();
+	for (unsigned int i = 0; i < 64; i++) {
+		char line[32];
+
+		snprintf(line, sizeof(line), "begin %u %u", 100 + i, 200 + i);
+		ask(line);
+		next = tick(1);
+		hears("begun");
+	}
+	CHECK(kept == 64 && next != RSM_NEVER && next > now);
+	ask("move 5 9");
+	tick(1);
+	hears("too many moves at once");
+	ask("end 100");
+	tick(1);
+	hears("\"moved\",\"lid\":100");
+	/* One that begins late has its time. */
+	next = tick(0);
+	now = next - 1;
+	ask("begin 5 9");
+	CHECK_EQ(tick(0), next);
+	hears("begun");
+	kept = 64;
+	while (now - next < 64 || now < next)
+		tick(1);
+	next = tick(0);
+	CHECK(kept == 1 && next != RSM_NEVER && !n_answers);
+	ask("end 163");
+	ask("move 6 210");
+	ask("end 5");
+	tick(0);
+	hears("no move of it has begun");
+	hears("\"moved\",\"lid\":5");
+	hears("\"moved\",\"lid\":6");
+	CHECK_EQ(tick(0), RSM_NEVER);
+	end();
+}
+
 int main(void)
 {
 	for (int late = 0; late < 2; late++) {
@@ -480,6 +523,7 @@ int main(void)
 	broken_sweep();
 	sweep_with_the_lock();
 	unfinished();
+	forgotten();
 	puts("ok");
 	return 0;
 }
