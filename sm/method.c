@@ -41,7 +41,7 @@ static struct rsm_notice wildcard(const struct rsm *rsm, uint16_t trap)
 	};
 }
 
-/* A port with several LIDs has the same path from each of them. */
+/* A port with several LIDs has the same path from each of them: of another kind there are no records. */
 static struct rsm_notice record(const struct rsm *rsm, uint16_t trap,
 				const struct rsm_changed_end *end, const struct rsm_change *change)
 {
@@ -96,6 +96,9 @@ static uint32_t cost_of_all(uint32_t n_paths)
 static bool by_records(const struct rsm *rsm, const struct rsm_changes *changes,
 		       const struct rsm_changed_end *end)
 {
+	/* What a record without SLID says is not so from each of its LIDs. */
+	if (end->own_sl)
+		return false;
 	if (rsm->opt.method == RSM_REPATH_ONLY)
 		return true;
 	return rsm->opt.method == RSM_AUTO && end->n == end->n_kept &&

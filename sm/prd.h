@@ -36,7 +36,8 @@ struct rsm_change {
 /**
  * struct rsm_changed_end - a port that changed paths begin at
  * @lid: the path's source
- * @n_lids: of the port; paths from the others are the same
+ * @n_lids: of the port; paths from the others are the same, but for @own_sl
+ * @own_sl: they have other SLs, which nobody has asked for
  * @n: how many paths changed
  * @n_kept: how many of them are in @changes
  * @changes: the first ones
@@ -44,6 +45,7 @@ struct rsm_change {
 struct rsm_changed_end {
 	uint16_t lid;
 	uint8_t n_lids;
+	bool own_sl;
 	uint32_t n;
 	uint32_t n_kept;
 	struct rsm_change *changes;

@@ -138,7 +138,11 @@ static void compare_end(struct diff *diff, uint32_t from, struct rsm_changed_end
 	const struct prd_owner *now = &prd->now[from], *told = &prd->told[from];
 	struct rsm_change change;
 
-	*end = (struct rsm_changed_end) { .lid = from, .n_lids = now->n_lids };
+	*end = (struct rsm_changed_end) {
+		.lid = from,
+		.n_lids = now->n_lids,
+		.own_sl = prd->lanes == RSM_LANES_PORT && now->n_lids > 1,
+	};
 	if (told->guid != now->guid)
 		return;
 	if (prd->lanes == RSM_LANES_PORT || prd->lanes != prd->lanes_told ||

@@ -276,6 +276,8 @@ static unsigned int check(struct rsm_prd *prd, int fabric, int round)
 
 		if (end->n != end->n_kept)
 			fail("not all kept", fabric, round, end->lid, 0);
+		if (end->own_sl != (net.lanes == RSM_LANES_PORT && end->n_lids > 1))
+			fail("of which LIDs", fabric, round, end->lid, 0);
 		for (uint32_t j = 0; j < end->n; j++) {
 			struct record *is = &now[end->lid][end->changes[j].dlid];
 
