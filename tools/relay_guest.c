@@ -198,6 +198,10 @@ static void take_input(struct relay_guest *g)
 		g->skip = false;
 		if (g->fd < 0)
 			return;
+		if (g->noise >= RELAY_REFUSED) {
+			try_later(g, "the guest says what nobody has asked for");
+			return;
+		}
 		g->have -= len + 1;
 		memmove(g->in, end + 1, g->have);
 	}
@@ -205,8 +209,6 @@ static void take_input(struct relay_guest *g)
 		g->skip = true;
 		g->have = 0;
 	}
-	if (g->noise >= RELAY_REFUSED)
-		try_later(g, "the guest says what nobody has asked for");
 }
 
 static bool has_news(const struct relay_guest *g)

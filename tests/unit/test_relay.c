@@ -14,7 +14,7 @@ static struct relay_guest guest;
 static char path[] = "/tmp/test_relay.XXXXXX/socket";
 static int listener, peer = -1;
 static uint64_t now = 1;
-static char said[256];		/* the first letter of each event */
+static char said[2 * RELAY_LINE];		/* the first letter of each event */
 
 static void say(struct relay_guest *g, const char *event, const char *text)
 {
@@ -213,6 +213,29 @@ static void t_nothing_upward(void)
 	CHECK(guest.refused <= n + 3 + RELAY_REFUSED);
 }
 
+/* Nor is all of a read looked at that is one line after another. */
+static void t_many_at_once(void)
+{
+	char many[RELAY_LINE];
+	uint64_t before;
+
+	for (int i = 0; i < 3; i++) {
+		start();
+		before = guest.refused;
+		notice(1);
+		asked();
+		memset(many, '\n', sizeof(many));
+		CHECK(write(peer, many, sizeof(many)) == sizeof(many));
+		said[0] = 0;
+		serve();
+		CHECK_EQ(guest.refused - before, RELAY_REFUSED);
+		CHECK_EQ(strlen(said), RELAY_REFUSED + 1);
+		CHECK(said[RELAY_REFUSED - 1] == 'r' && said[RELAY_REFUSED] == 'f');
+		CHECK(guest.fd < 0 && guest.state == RELAY_CLOSED && guest.begin);
+		relay_guest_close(&guest);
+	}
+}
+
 int main(void)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -232,6 +255,7 @@ int main(void)
 	t_begins_anew();
 	t_fails();
 	t_nothing_upward();
+	t_many_at_once();
 	relay_guest_close(&guest);
 	unlink(path);
 	*slash = 0;
