@@ -11,6 +11,8 @@
 #include "agent.h"
 #include "out.h"
 
+#define PIPE_HOLDS	65536	/* pipe(7) */
+
 static void run_hook(const char *path, const char *dev, int out)
 {
 	char *argv[] = { (char *)path, (char *)dev, NULL };
@@ -64,12 +66,13 @@ void agent_hook_start(struct agent *ag, struct json_object *id, const char *hook
 	}
 }
 
+/* As much as a pipe holds, which is all that there is of one that has ended: who never stops is not read for ever. */
 static void read_output(struct job *job)
 {
-	char rest[512];
+	char rest[4096];
 	ssize_t n;
 
-	for (;;) {
+	for (size_t all = 0; all < PIPE_HOLDS; all += n) {
 		size_t room = sizeof(job->output) - 1 - job->len;
 
 		/* What is beyond the room is read too: a full pipe would stop the hook. */

@@ -224,6 +224,57 @@ static void t_unkillable_hook(void)
 	CHECK(waitpid(unkillable, NULL, WNOHANG) < 0, "a zombie is left");
 }
 
+/* One that does nothing but talk has no more time than any, and when it has ended all of it has been heard. */
+static void t_talking_hook(void)
+{
+	struct job *job = &agent.jobs[0];
+	int end[2], talk[2];
+	char much[3000];
+
+	start();
+	CHECK(!pipe2(end, O_CLOEXEC));
+	killed = 0;
+	unkillable = fork();
+	if (!unkillable) {
+		char c;
+
+		close(end[1]);
+		_exit(read(end[0], &c, 1));
+	}
+	*job = (struct job){ .kind = JOB_HOOK };
+	job->pid = unkillable;
+	job->pipe = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	job->deadline = 1;
+	alarm(10);			/* it hangs here if it reads to the end */
+	agent_hook_look(&agent, job);
+	alarm(0);
+	CHECK_EQ(killed, 2);
+	CHECK(strstr(heard(), "took too long and was killed"));
+	close(end[1]);
+	while (job->kind) {
+		agent_hook_look(&agent, job);
+		usleep(1000);
+	}
+
+	CHECK(!pipe2(talk, O_CLOEXEC | O_NONBLOCK));
+	memset(much, 'x', sizeof(much));
+	while (write(talk[1], much, sizeof(much)) > 0)
+		;
+	unkillable = fork();
+	if (!unkillable)
+		_exit(0);
+	CHECK(!waitid(P_PID, unkillable, NULL, WEXITED | WNOWAIT));
+	*job = (struct job){ .kind = JOB_HOOK };
+	job->pid = unkillable;
+	job->pipe = dup(talk[0]);
+	close(end[0]);
+	agent_hook_look(&agent, job);
+	CHECK(!job->kind && strstr(heard(), "\"output\":\"xxx"));
+	CHECK(read(talk[0], much, sizeof(much)) < 0 && errno == EAGAIN, "it was not read to the end");
+	close(talk[0]);
+	close(talk[1]);
+}
+
 int main(void)
 {
 	CHECK(mkdtemp(dir));
@@ -234,6 +285,7 @@ int main(void)
 	t_left();
 	t_port_comes_again();
 	t_unkillable_hook();
+	t_talking_hook();
 	rmdir(dir);
 	return 0;
 }
