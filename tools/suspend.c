@@ -106,11 +106,15 @@ static void print_end(enum op_goal goal, struct json_object *op)
 		*op_text(op, "error") ? op_text(op, "error") : "no reason given", advice);
 }
 
-/* What an interrupt does: a suspend or an abort is for now or never, a resume goes on. */
-static bool give_up(struct door *door, struct op_watch *w, int times)
+/*
+ * What an interrupt does: a suspend or an abort is for now or never, a resume goes on. Two that come close
+ * together are one; it is the next after the abort was asked for that does not wait for its end.
+ */
+static bool give_up(struct door *door, struct op_watch *w, bool *aborts)
 {
-	if (w->goal == OP_GOAL_SUSPEND && times == 1) {
+	if (w->goal == OP_GOAL_SUSPEND && !*aborts) {
 		fprintf(stderr, "repath: interrupted: taking operation %u back\n", w->id);
+		*aborts = true;
 		if (!op_abort(door, w->id))
 			return false;
 		fprintf(stderr, "repath: abort %u: %s\n", w->id, door_error(door));
@@ -153,6 +157,7 @@ static int follow(struct door *door, struct op_watch *w, op_stage_fn tell,
 		  struct json_object **end)
 {
 	struct news news = { .id = w->id };
+	bool aborts = false;
 	int told = 0;
 
 	for (;;) {
@@ -176,7 +181,7 @@ static int follow(struct door *door, struct op_watch *w, op_stage_fn tell,
 		json_object_put(op);
 		if (interrupted > told) {
 			told = interrupted;
-			if (give_up(door, w, told))
+			if (give_up(door, w, &aborts))
 				return EXIT_GOES_ON;
 		}
 	}
@@ -203,12 +208,17 @@ static void add_plan(struct door *door, const struct op_request *r, struct json_
 static int run(struct door *door, enum op_goal goal, struct op_request *r, bool nowait)
 {
 	static const char *const names[] = { "suspend", "resume", "abort" };
-	struct sigaction sa = { .sa_handler = on_signal };
+	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 	struct json_object *op = NULL;
 	struct op_watch watch;
 	uint32_t id = r->id;
 	int err;
 
+	/* Before anything is started: who is ended then leaves it to go on. */
+	if (!nowait) {
+		sigaction(SIGINT, &sa, NULL);
+		sigaction(SIGTERM, &sa, NULL);
+	}
 	err = nowait ? 0 : door_listen(door, REPATH_MCGRP_OPERATION);
 	if (!err) {
 		op_watch_start(&watch, door, goal, r);
@@ -234,8 +244,6 @@ static int run(struct door *door, enum op_goal goal, struct op_request *r, bool 
 		json_object_put(o);
 		return 0;
 	}
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
 	err = follow(door, &watch, tell_stage, &op);
 	op_watch_end(&watch);
 	if (!op)
