@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * When moves of VMs are made, and what is answered to who asks for them: what sm/vm.c calls is here, and
+ * When moves of VMs are made, and what is answered to who asks for them: what sm/vm.c and its parts call is here, and
  * the clock. What a move writes is test_vms.py's.
  */
 #include <errno.h>
