@@ -103,7 +103,7 @@ class Move:
 
     def plug(self):
         with self.report.stage("plug"):
-            self.dst("device_add", **self.o.new_nic)
+            self.dst.execute("device_add", self.o.new_nic)
         with self.report.stage("device-new") as entry:
             answer = self.agent.ask("device-new", self.o.timeout["plug"], dev=self.o.new_dev)
             if answer.get("hook"):
@@ -268,7 +268,7 @@ class Move:
                 qmp.wait_event("DEVICE_DELETED", 3, device=self.o.nic)
         except Late:
             return "was not unplugged; the guest may still let it go"
-        qmp("device_add", **self.old_nic)
+        qmp.execute("device_add", self.old_nic)
         return "plugged again"
 
     def undo_device_gone(self):

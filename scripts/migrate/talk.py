@@ -111,8 +111,12 @@ class Qmp:
 
     def __call__(self, command, timeout=30, **arguments):
         """qmp("device_del", id="nic0"); an underscore in an argument's name stands for a dash."""
+        return self.execute(command, {key.replace("_", "-"): value
+                                      for key, value in arguments.items()}, timeout)
+
+    def execute(self, command, arguments, timeout=30):
+        """The same for arguments that are called as they are: properties of devices have both."""
         self._number += 1
-        arguments = {key.replace("_", "-"): value for key, value in arguments.items()}
         self._lines.send(json.dumps({"execute": command, "arguments": arguments,
                                      "id": self._number}) + "\n")
         end = time.monotonic() + timeout
