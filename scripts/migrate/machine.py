@@ -62,6 +62,22 @@ def migration(qmp):
     return qmp("query-migrate")
 
 
+def migration_settings(qmp):
+    """What a move changes of the migration's parameters and capabilities, for set_migration()."""
+    parameters = qmp("query-migrate-parameters")
+    return {"parameters": {key: parameters[key] for key in ("max-bandwidth", "downtime-limit")
+                           if key in parameters},
+            "capabilities": [one for one in qmp("query-migrate-capabilities")
+                             if one["capability"] == "pause-before-switchover"]}
+
+
+def set_migration(qmp, settings):
+    if settings["parameters"]:
+        qmp.execute("migrate-set-parameters", settings["parameters"])
+    if settings["capabilities"]:
+        qmp("migrate-set-capabilities", capabilities=settings["capabilities"])
+
+
 def figures(info):
     """What QEMU says of a migration, in milliseconds and bytes."""
     ram = info.get("ram", {})

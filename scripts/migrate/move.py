@@ -40,6 +40,7 @@ class Move:
         self.src_agent = self.dst_agent = self.agent = None
         self.op = None
         self.old_nic = None
+        self.settings = {}      # what the source's migration parameters were
         self.undo = []          # (what it brings back, function), undone from the end
         self.moved = False
 
@@ -120,10 +121,11 @@ class Move:
     def start_migration(self, **parameters):
         if self.o.incoming:
             self.dst("migrate-incoming", uri=self.o.uri)
+        self.settings = machine.migration_settings(self.src)
+        self.undo.append(("machine at the source", self.undo_migration))
         self.src("migrate-set-capabilities", capabilities=[
             {"capability": "pause-before-switchover", "state": self.o.mode == "late"}])
         self.src("migrate-set-parameters", max_bandwidth=self.o.max_bandwidth, **parameters)
-        self.undo.append(("machine at the source", self.undo_migration))
         self.src("migrate", uri=self.o.uri)
 
     def arrive(self, entry):
@@ -256,10 +258,14 @@ class Move:
         raise Failed(text, parked=True, next_steps=steps)
 
     def undo_migration(self):
-        if machine.call_off(self.src, self.dst):
-            self.agent = self.src_agent
-            return "there"
-        raise Refused("the destination has taken it over and can not be asked")
+        if not machine.call_off(self.src, self.dst):
+            raise Refused("the destination has taken it over and can not be asked")
+        self.agent = self.src_agent
+        try:
+            machine.set_migration(self.src, self.settings)
+        except ROLL_BACK as error:
+            return f"there, but its migration parameters are not as they were: {error}"
+        return "there"
 
     def undo_unplug(self, qmp):
         try:

@@ -10,6 +10,14 @@ import image
 SCRIPT = os.path.join(image.TOP, "scripts/repath-migrate")
 
 
+def settings(guest):
+    """What a move changes of how the guest's QEMU migrates."""
+    parameters = guest.qemu.qmp("query-migrate-parameters")
+    return [parameters["max-bandwidth"], parameters["downtime-limit"],
+            next(one["state"] for one in guest.qemu.qmp("query-migrate-capabilities")
+                 if one["capability"] == "pause-before-switchover")]
+
+
 class Migration:
     """One run of repath-migrate: to where, and how it ended.
 
@@ -19,6 +27,7 @@ class Migration:
     def __init__(self, guest, mode="early", uri=None, new_nic=None, options=(), dev="rxe0"):
         nic = guest.nics[0]
         self.guest = guest
+        self.settings = settings(guest)
         self.dst = guest.prepare_destination(with_nics=mode == "late")
         self.mac = guest.bed.new_mac()
         if new_nic is None:

@@ -6,7 +6,7 @@ import signal
 import time
 
 import agent
-from migrate import Migration
+from migrate import Migration, settings
 
 PROCESSORS = 1
 TIMEOUT = 280
@@ -23,6 +23,7 @@ def stays(move, job, old_mac, error, status=1):
     assert guest.run("cat /sys/class/net/rdma0/address").strip() == old_mac
     assert job.running, job.output()
     assert "moving 0" in guest.run("repath process")
+    assert settings(guest) == move.settings
 
 
 def test(bed):
