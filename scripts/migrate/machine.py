@@ -47,6 +47,15 @@ def describe_nic(qmp, nic):
     for key in ("netdev", "mac", "romfile"):
         if key in properties:
             described[key] = qmp("qom-get", path=path, property=key)
+    for key in ("sysfsdev", "host"):        # QEMU fills in the first from the second
+        if key in properties:
+            value = qmp("qom-get", path=path, property=key)
+            if value:
+                described[key] = value
+                break
+    else:
+        if described["driver"].startswith("vfio-"):
+            raise Refused(f"QEMU does not tell which host device \"{nic}\" is: give --old-nic")
     bus = qmp("qom-get", path=path, property="parent_bus")
     described["bus"] = bus.rsplit("/", 1)[-1]
     return described
