@@ -12,10 +12,11 @@ destination, which therefore has to be started with the same NIC in the same pla
 import time
 import traceback
 
+import answer
 import machine
 from talk import Agent, Interrupted, Late, Refused, Unreachable
 
-ROLL_BACK = (Interrupted, Late, Refused, Unreachable, machine.MigrationFailed)
+ROLL_BACK = (Interrupted, Late, Refused, Unreachable, answer.Garbled, machine.MigrationFailed)
 
 SHORT_COPY = 2      # seconds
 FIRST_PASS_REST = 1000      # ms: what is left of the first pass when it is slowed
@@ -39,6 +40,8 @@ class Move:
         self.interrupt = interrupt
         self.src_agent = self.dst_agent = self.agent = None
         self.op = None
+        self.other_ops = set()  # those that there were before
+        self.unsure = False     # a suspend was asked for, and whether it began is not known
         self.old_nic = None
         self.settings = {}      # what the source's migration parameters were
         self.undo = []          # (what it brings back, function), undone from the end
@@ -70,20 +73,28 @@ class Move:
             self.report.facts["versions"] = {
                 key: value for key, value in self.agent.ask("version").items()
                 if key not in ("id", "ok")}
+            self.other_ops = {op["op"] for op in answer.operations(self.agent.ask("status"))}
             # Before the machine is there: it takes a port with nobody behind it as closed.
             self.dst_agent = Agent(self.o.dst_agent, self.interrupt)
 
     def suspend(self):
         def started(message):
             if message["event"] == "started":
-                self.op = self.report.facts["op"] = message["op"]
+                self.op = self.report.facts["op"] = answer.op_number(message)
 
         with self.report.stage("suspend") as entry:
             self.undo.append((f"processes on {self.o.dev}", self.undo_suspend))
-            answer = self.agent.ask("suspend", self.o.timeout["suspend"], started,
-                                    dev=self.o.dev, force=self.o.force)
-            entry["parts"] = answer["op"].get("stages", {})
-            self.take_processes(answer["op"], entry)
+            try:
+                self.unsure = True
+                said = self.agent.ask("suspend", self.o.timeout["suspend"], started,
+                                      dev=self.o.dev, force=self.o.force)
+            except Refused:
+                self.unsure = False
+                raise
+            op = answer.member(said, "op", dict)
+            self.op = self.report.facts["op"] = answer.op_number(op)
+            entry["parts"] = op.get("stages", {})
+            self.take_processes(op, entry)
 
     def take_processes(self, op, entry):
         keys = ("pid", "comm", "stage", "counters", "reached-ms")
@@ -106,17 +117,17 @@ class Move:
         with self.report.stage("plug"):
             self.dst.execute("device_add", self.o.new_nic)
         with self.report.stage("device-new") as entry:
-            answer = self.agent.ask("device-new", self.o.timeout["plug"], dev=self.o.new_dev)
-            if answer.get("hook"):
+            said = self.agent.ask("device-new", self.o.timeout["plug"], dev=self.o.new_dev)
+            if said.get("hook"):
                 entry["notes"] = ["by hook"]
             self.agent.ask("wait-device", self.o.timeout["plug"], dev=self.o.new_dev)
 
     def resume(self):
         with self.report.stage("resume") as entry:
-            answer = self.agent.ask("resume", self.o.timeout["resume"], op=self.op,
-                                    on=self.o.new_dev)
-            entry["parts"] = answer["op"].get("stages", {})
-            self.take_processes(answer["op"], entry)
+            said = self.agent.ask("resume", self.o.timeout["resume"], op=self.op,
+                                  on=self.o.new_dev)
+            entry["parts"] = said["op"].get("stages", {})
+            self.take_processes(said["op"], entry)
 
     def start_migration(self, **parameters):
         if self.o.incoming:
@@ -253,7 +264,9 @@ class Move:
                       "bring an RDMA device back to it, then in it type: "
                       f"'repath resume {self.op} on DEVICE'"]
         else:
-            steps.append("in it, 'repath status' tells what is under way")
+            steps += ["in it, 'repath status' tells what is under way",
+                      f"what is suspended of {self.o.dev} goes on by "
+                      f"'repath resume OP on {self.o.dev}'"]
         text = "; ".join([str(error)] + [f"not brought back: {one}" for one in failures])
         raise Failed(text, parked=True, next_steps=steps)
 
@@ -283,19 +296,36 @@ class Move:
         return "there"
 
     def undo_suspend(self):
-        if not self.op:
-            return "were not suspended"
-        op = self.agent.ask("status", op=self.op)["op"]
-        if op["state"] in ("checking", "suspending"):
-            op = self.wait_abort()
-        if op["state"] in ("suspended", "parked"):
-            self.agent.ask("resume", self.o.timeout["resume"], op=self.op, on=self.o.dev)
+        done = [self.bring_back(op) for op in self.operations()]
+        return "; ".join(done) if done else "were not suspended"
+
+    def operations(self):
+        """What the suspend has begun, as the guest tells it."""
+        if self.op:
+            return [self.status(self.op)]
+        if not self.unsure:
+            return []
+        # Nobody has told its number. A guest that had stood still has read the request by now:
+        # it is before this one.
+        return [op for op in answer.operations(self.agent.ask("status"))
+                if op.get("dev") == self.o.dev and op["op"] not in self.other_ops]
+
+    def status(self, number):
+        return answer.member(self.agent.ask("status", op=number), "op", dict)
+
+    def bring_back(self, op):
+        number = self.op = self.report.facts["op"] = answer.op_number(op)
+        if op.get("state") in ("checking", "suspending"):
+            op = self.wait_abort(number)
+        if op.get("state") in ("suspended", "parked"):
+            self.agent.ask("resume", self.o.timeout["resume"], op=number, on=self.o.dev)
             return "resumed"
         return "as before"
 
-    def wait_abort(self):
+    def wait_abort(self, number):
         try:
-            return self.agent.ask("abort", self.o.timeout["resume"], op=self.op)["op"]
+            said = self.agent.ask("abort", self.o.timeout["resume"], op=number)
         except Refused:
             # It may have come to its end just before.
-            return self.agent.ask("status", op=self.op)["op"]
+            return self.status(number)
+        return answer.member(said, "op", dict)

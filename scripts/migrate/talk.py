@@ -62,6 +62,8 @@ class Lines:
                 time.sleep(0.05)
 
     def send(self, text):
+        # Before: afterwards it would be too late to know what becomes of it.
+        self._interrupt.look()
         try:
             self._socket.settimeout(10)
             self._socket.sendall(text.encode())
@@ -153,6 +155,7 @@ class Agent:
     """repath agent in the guest, over its virtio-serial port. See repath-agent(8)."""
 
     GRACE = 5       # seconds that the way to the guest and back may take beyond the request's own
+    TIMEOUT = 10    # of what needs no longer
 
     def __init__(self, path, interrupt):
         self._lines = Lines(path, interrupt)
@@ -160,15 +163,16 @@ class Agent:
         self._number = time.monotonic_ns() & 0xffffffff
         self._lines.send("\n")
 
-    def ask(self, cmd, timeout=10, tell=None, grace=GRACE, **members):
+    def ask(self, cmd, timeout=None, tell=None, grace=None, **members):
         """Ask and wait for the answer: the object, or Refused. @timeout goes with the request,
         the answer may take @grace more; @tell gets the objects that come before the answer."""
         self._number += 1
+        timeout = self.TIMEOUT if timeout is None else timeout
         request = {"id": self._number, "cmd": cmd, "timeout": timeout}
         request.update({key.replace("_", "-"): value for key, value in members.items()
                         if value is not None})
         self._lines.send(json.dumps(request) + "\n")
-        end = time.monotonic() + timeout + grace
+        end = time.monotonic() + timeout + (self.GRACE if grace is None else grace)
         while True:
             answer = self._lines.receive(end)
             if answer is None:
