@@ -93,13 +93,12 @@ class Move:
                 raise
             op = answer.member(said, "op", dict)
             self.op = self.report.facts["op"] = answer.op_number(op)
-            entry["parts"] = op.get("stages", {})
             self.take_processes(op, entry)
 
     def take_processes(self, op, entry):
-        keys = ("pid", "comm", "stage", "counters", "reached-ms")
-        entry["processes"] = [{key: process[key] for key in keys if key in process}
-                              for process in op.get("processes", [])]
+        entry["parts"] = answer.stages(op)
+        entry["processes"] = answer.processes(
+            op, ("pid", "comm", "stage", "counters", "reached-ms"))
         count = len(entry["processes"])
         entry.setdefault("notes", []).append(f"{count} process{'' if count == 1 else 'es'}")
 
@@ -126,8 +125,8 @@ class Move:
         with self.report.stage("resume") as entry:
             said = self.agent.ask("resume", self.o.timeout["resume"], op=self.op,
                                   on=self.o.new_dev)
-            entry["parts"] = said["op"].get("stages", {})
-            self.take_processes(said["op"], entry)
+            # They go on: what else is said of them does not matter any more.
+            self.take_processes(said["op"] if isinstance(said.get("op"), dict) else {}, entry)
 
     def start_migration(self, **parameters):
         if self.o.incoming:
@@ -248,7 +247,9 @@ class Move:
                     done = function()
                 if done:
                     self.report.undone.append(f"{what}: {done}")
-            except ROLL_BACK as again:
+            except Exception as again:      # whatever it is: the others may still be brought back
+                if not isinstance(again, ROLL_BACK):
+                    traceback.print_exc()
                 failures.append(f"{what}: {again}")
                 self.report.undone.append(f"{what}: FAILED: {again}")
         if failures:

@@ -5,6 +5,10 @@ import json
 import socket
 import time
 
+from answer import Garbled, clean, error_of
+
+LONGEST_LINE = 1 << 20      # bytes; the agent keeps no more unsent
+
 
 class Unreachable(Exception):
     """Nobody answers at a socket, or what was there has gone."""
@@ -43,12 +47,14 @@ class Interrupt:
 
 
 class Lines:
-    """A socket that carries JSON objects. What is not one is passed over."""
+    """A socket that carries JSON objects. What is not one is passed over: it can be half of what
+    was meant for somebody who was here before. Garbled for what nobody honest has said."""
 
     def __init__(self, path, interrupt, timeout=10):
         self.path = path
         self._interrupt = interrupt
         self._buffer = b""
+        self._skip = False      # the rest of a line that was too long
         self._socket = socket.socket(socket.AF_UNIX)
         end = time.monotonic() + timeout
         while True:
@@ -75,12 +81,14 @@ class Lines:
         while True:
             while b"\n" in self._buffer:
                 line, self._buffer = self._buffer.split(b"\n", 1)
-                try:
-                    message = json.loads(line)
-                except ValueError:
-                    continue
-                if isinstance(message, dict):
+                message = None if self._skip else self._object(line)
+                self._skip = False
+                if message is not None:
                     return message
+            if len(self._buffer) > LONGEST_LINE or self._skip:
+                known, self._skip, self._buffer = self._skip, True, b""
+                if not known:
+                    raise Garbled(f"{self.path}: a line of more than {LONGEST_LINE} bytes")
             self._interrupt.look()
             left = end - time.monotonic()
             if left <= 0:
@@ -95,6 +103,15 @@ class Lines:
             if not data:
                 raise Unreachable(f"{self.path}: closed by the other side")
             self._buffer += data
+
+    def _object(self, line):
+        try:
+            message = json.loads(line)
+        except ValueError:
+            return None
+        except RecursionError as error:
+            raise Garbled(f"{self.path}: a line is nested too deeply") from error
+        return clean(message) if isinstance(message, dict) else None
 
     def close(self):
         self._socket.close()
@@ -182,10 +199,10 @@ class Agent:
             if "event" in answer:
                 if tell:
                     tell(answer)
-            elif answer.get("ok"):
+            elif answer.get("ok") is True:
                 return answer
             else:
-                raise Refused(answer.get("error", "no reason given"), answer)
+                raise Refused(error_of(answer), answer)
 
     def wait_for_it(self, timeout):
         """Wait until the agent answers: after a migration the port may need a moment."""
