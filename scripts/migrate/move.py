@@ -21,6 +21,7 @@ ROLL_BACK = (Interrupted, Late, Refused, Unreachable, answer.Garbled, machine.Mi
 SHORT_COPY = 2      # seconds
 FIRST_PASS_REST = 1000      # ms: what is left of the first pass when it is slowed
 HELD = 40960        # bytes a second: a page in each of QEMU's slices of 100 ms
+ARRIVAL = 10        # seconds until the agent answers at the destination
 
 
 class Failed(Exception):
@@ -46,6 +47,7 @@ class Move:
         self.settings = {}      # what the source's migration parameters were
         self.undo = []          # (what it brings back, function), undone from the end
         self.moved = False
+        self.lost = False       # where the machine is could not be found out
 
     def run(self):
         try:
@@ -139,14 +141,23 @@ class Move:
         self.src("migrate", uri=self.o.uri)
 
     def arrive(self, entry):
-        """The migration is complete at the source: go over to the destination."""
-        info = machine.wait_migration(self.src, ("completed",), self.o.timeout["migrate"])
-        machine.wait_running(self.dst, self.o.timeout["migrate"])
+        """Wait until the machine is at the destination, and go over to it."""
+        try:
+            info = machine.wait_migration(self.src, ("completed",), self.o.timeout["migrate"])
+        except (Interrupted, Late):
+            self.interrupt.ignored = True
+            if machine.call_off(self.src, self.dst):
+                raise
+            info = machine.migration(self.src)      # it was faster
         # From here on forward is the way on which the fewest things can go wrong.
         self.interrupt.ignored = True
+        machine.wait_running(self.dst, self.o.timeout["migrate"])
         self.moved = True
         self.agent = self.dst_agent
-        self.agent.wait_for_it(10)
+        # Late, it came with its NIC: what there is to bring back is brought back there.
+        self.undo = [] if self.o.mode == "early" else [
+            step for step in self.undo if step[1] != self.undo_migration]
+        self.agent.wait_for_it(ARRIVAL)
         entry.update(machine.figures(info))
         entry["notes"] = [f"downtime {entry['downtime_ms']} ms",
                           f"{(entry['bytes'] or 0) / 1e6:.1f} MB", f"{entry['passes']} passes"]
@@ -160,7 +171,6 @@ class Move:
         with self.report.stage("migrate") as entry:
             self.start_migration(downtime_limit=self.o.downtime_limit)
             self.arrive(entry)
-            self.undo.clear()
         self.plug()
         self.resume()
 
@@ -181,8 +191,6 @@ class Move:
             machine.wait_migration(self.src, ("pre-switchover",), self.o.timeout["migrate"])
             self.src("migrate-continue", state="pre-switchover")
             self.arrive(entry)
-            # The machine came with its NIC: what there is to bring back is brought back there.
-            self.undo = [step for step in self.undo if step[1] != self.undo_migration]
         self.device_gone()
         self.unplug(self.dst)
         self.plug()
@@ -239,6 +247,8 @@ class Move:
         if self.moved and not self.undo:
             self.give_up(error, [])
         failures = []
+        # First: during its last part the machine stands still, and nothing else can be done.
+        self.undo.sort(key=lambda step: step[1] == self.undo_migration)
         while self.undo:
             what, function = self.undo.pop()
             try:
@@ -252,6 +262,11 @@ class Move:
                     traceback.print_exc()
                 failures.append(f"{what}: {again}")
                 self.report.undone.append(f"{what}: FAILED: {again}")
+                if function == self.undo_migration:
+                    # Where the machine is not, there is nothing else to bring back.
+                    failures += [f"{left}: not tried" for left, _ in reversed(self.undo)]
+                    self.undo = []
+                    self.lost = not self.moved
         if failures:
             self.give_up(error, failures)
         raise Failed(str(error))
@@ -260,6 +275,8 @@ class Move:
         """Processes are left waiting. Say where, and what to type."""
         where = "destination" if self.moved else "source"
         steps = [f"the machine is at the {where}"]
+        if self.lost:
+            steps = ["the machine is at the destination if it runs there, else at the source"]
         if self.op:
             steps += [f"in it, 'repath status {self.op}' tells who waits",
                       "bring an RDMA device back to it, then in it type: "
@@ -273,6 +290,8 @@ class Move:
 
     def undo_migration(self):
         if not machine.call_off(self.src, self.dst):
+            self.moved = True
+            self.agent = self.dst_agent
             raise Refused("the destination has taken it over and can not be asked")
         self.agent = self.src_agent
         try:
