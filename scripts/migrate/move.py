@@ -14,6 +14,7 @@ import traceback
 
 import answer
 import machine
+from report import warn
 from talk import Agent, Interrupted, Late, Refused, Unreachable
 
 ROLL_BACK = (Interrupted, Late, Refused, Unreachable, answer.Garbled, machine.MigrationFailed)
@@ -59,7 +60,7 @@ class Move:
         except Exception as error:
             # Whatever it is: nobody shall be left standing.
             if not isinstance(error, ROLL_BACK):
-                traceback.print_exc()
+                warn(traceback.format_exc())
             self.roll_back(error)
 
     # What both have
@@ -259,7 +260,7 @@ class Move:
                     self.report.undone.append(f"{what}: {done}")
             except Exception as again:      # whatever it is: the others may still be brought back
                 if not isinstance(again, ROLL_BACK):
-                    traceback.print_exc()
+                    warn(traceback.format_exc())
                 failures.append(f"{what}: {again}")
                 self.report.undone.append(f"{what}: FAILED: {again}")
                 if function == self.undo_migration:

@@ -2,8 +2,27 @@
 """What a move did and how long each stage took: lines while it runs, an object at the end."""
 
 import contextlib
+import os
 import sys
 import time
+
+
+def write(stream, text):
+    """Write @text; False if nobody takes it. A move goes on without its reader, and what could not
+    be written must not become the exit status at the end either."""
+    try:
+        stream.write(text)
+        stream.flush()
+        return True
+    except (AttributeError, OSError, ValueError):      # closed from the start: None
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return False
+
+
+def warn(text):
+    """A line to standard error, if anybody is there."""
+    write(sys.stderr, f"{text}\n")
 
 
 class Report:
@@ -20,7 +39,7 @@ class Report:
 
     def say(self, text):
         if not self._quiet:
-            print(text, file=sys.stderr, flush=True)
+            warn(text)
 
     @contextlib.contextmanager
     def stage(self, name):

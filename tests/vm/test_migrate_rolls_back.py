@@ -51,10 +51,11 @@ def test(bed):
     client.wait_for("resumed", 60)
 
     # A signal, early and late, in the middle of the copy.
-    for mode, stage in (("early", "suspend"), ("late", "prepare")):
+    for mode, stage, number in (("early", "suspend", signal.SIGHUP),
+                                ("late", "prepare", signal.SIGINT)):
         move = Migration(b, mode, options=("--max-bandwidth", str(4 << 20)))
         wait_copying(b)
-        move.process.send_signal(signal.SIGINT)
+        move.process.send_signal(number)
         stays(move, client, nic.mac, "interrupted")
         assert stage in move.stages()
 
