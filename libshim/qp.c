@@ -89,7 +89,7 @@ static struct ibv_qp *create_once(struct rp_qp *qp, struct ibv_qp_cap *cap)
 {
 	struct ibv_qp *real = create_real(qp, cap);
 
-	if (real || !qp->sq_extra)
+	if (real || !qp->sq_extra || errno != EINVAL)
 		return real;
 	qp->sq_extra = 0;
 	return create_real(qp, cap);
