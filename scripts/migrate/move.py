@@ -208,7 +208,8 @@ class Move:
             passes, rest = ram.get("dirty-sync-count", 0), ram.get("remaining", 0)
             spent = max(time.monotonic() - start, 0.001)
             if slow_since is None:
-                speed = max(ram.get("transferred", 0) / spent, 1)
+                # QEMU sends what it may in a tenth of a second all at once.
+                speed = min(max(ram.get("transferred", 0) / spent, 1), self.o.max_bandwidth)
             rest_ms = rest * 1e3 / speed
             begun = info.get("status") == "active" and ram.get("transferred", 0) > 0
             # A copy as short as this leaves little behind that was written meanwhile, and an
