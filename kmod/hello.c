@@ -368,8 +368,11 @@ static u8 no_connection(struct repath_device *dev, const struct repath_hello *he
 	struct repath_proc *proc;
 	u8 status;
 
-	if (!rqp)
-		return early_keep(dev, hello);
+	if (!rqp) {
+		status = early_keep(dev, hello);
+		/* Or it is not tracked, or on its way: that is looked for without the lock. */
+		return status == REPATH_PEER_PENDING ? REPATH_PEER_ABSENT : status;
+	}
 	proc = rqp->kernel ? NULL : repath_proc_find(repath_qp_pid(rqp));
 	if (!rqp->kernel && !repath_qp_is_connected_type(rqp))
 		status = REPATH_PEER_NO_QP;
@@ -421,20 +424,14 @@ static u8 weigh(struct repath_device *dev, const struct repath_hello *hello)
 }
 
 /*
- * Is it to a queue pair that is not there, nor about to be, since its process is between two devices? That is asked before
- * and behind, as it may go, or come, meanwhile.
+ * Is a queue pair that is not tracked neither there, nor about to be, since its process is between two devices? That is
+ * asked before and behind, as it may go, or come, meanwhile.
  */
 static bool is_absent(struct repath_device *dev, u32 qpn)
 {
-	struct repath_qp *rqp = repath_qp_find(dev, qpn);
 	struct net *net = repath_device_net(dev);
 	bool between, there;
 
-	/* As a rule: it is connected a moment later. */
-	if (rqp) {
-		repath_qp_put(rqp);
-		return false;
-	}
 	mutex_lock(&repath_op_mutex);
 	between = repath_op_between(net, NULL, 0);
 	mutex_unlock(&repath_op_mutex);
@@ -465,8 +462,8 @@ u8 repath_hello_receive(struct repath_device *dev, const void *data, u32 len)
 	repath_silent_forget(hello->src_gid);
 	status = weigh(dev, hello);
 	mutex_unlock(&repath_conn_mutex);
-	if (status == REPATH_PEER_PENDING && is_absent(dev, be32_to_cpu(hello->dst_qpn)))
-		status = REPATH_PEER_ABSENT;
+	if (status == REPATH_PEER_ABSENT && !is_absent(dev, be32_to_cpu(hello->dst_qpn)))
+		status = REPATH_PEER_PENDING;
 	repath_op_conn_changed();
 	return status;
 }

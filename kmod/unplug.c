@@ -265,7 +265,9 @@ static struct repath_device *replacement(const struct repath_op *op, bool *later
 	int best_rank = 0;
 
 	repath_device_for_each(dev, NULL) {
-		if (!is_of_kind(dev, op->dev, op) || repath_op_on(dev) || rank(dev, op) <= best_rank)
+		int its = is_of_kind(dev, op->dev, op) && !repath_op_on(dev) ? rank(dev, op) : 0;
+
+		if (its <= best_rank)
 			continue;
 		if (!is_up(dev)) {
 			*later = true;
@@ -274,7 +276,7 @@ static struct repath_device *replacement(const struct repath_op *op, bool *later
 		if (best)
 			repath_device_put(best);
 		best = repath_device_get(dev);
-		best_rank = rank(dev, op);
+		best_rank = its;
 	}
 	return best;
 }

@@ -955,13 +955,6 @@ void fake_renumber(void)
 	atomic_fetch_add(&fake.first_id, 100);
 }
 
-static void refresh(void *arg)
-{
-	(void)arg;
-	fake_renumber();
-	rp_conns_refresh();
-}
-
 static void look(void *arg)
 {
 	(void)arg;
@@ -976,7 +969,8 @@ void fake_look(void)
 void fake_load_anew(uint32_t qpn)
 {
 	fake.anew = qpn;
-	rp_ctl_call(refresh, NULL);
+	fake_renumber();
+	fake_look();
 }
 
 static void late_keys(void *arg)

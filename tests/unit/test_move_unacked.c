@@ -100,6 +100,20 @@ static void of_queue_pair(const char *dev)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/* When its queue pair is gone the event alone holds it, before a move and behind it, until it is acknowledged. */
+static void held_by_event(const char *dev, struct end e[2], struct destroyer *d,
+			  struct ibv_async_event *ev)
+{
+	cycle(dev);
+	CHECK_EQ(ibv_destroy_qp(e[0].qp), 0);
+	e[0].qp = NULL;
+	waits_through_move(d);
+	ibv_ack_async_event(ev);
+	CHECK_EQ(pthread_join(d->thread, NULL), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 static void of_completion_queue(const char *dev)
 {
 	struct destroyer d = { .destroy = destroy_cq };
@@ -112,16 +126,9 @@ static void of_completion_queue(const char *dev)
 		CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, i, IBV_SEND_SIGNALED, 0, 4), 0);
 	ev = take_async(&e[0], IBV_EVENT_CQ_ERR);
 	CHECK(ev.element.cq == e[0].cq);
-	cycle(dev);
-	CHECK_EQ(ibv_destroy_qp(e[0].qp), 0);
-	e[0].qp = NULL;
 	d.object = e[0].cq;
 	e[0].cq = NULL;
-	waits_through_move(&d);
-	ibv_ack_async_event(&ev);
-	CHECK_EQ(pthread_join(d.thread, NULL), 0);
-	pair_close(e);
-	CHECK_EQ(mock_live_total(), 0);
+	held_by_event(dev, e, &d, &ev);
 }
 
 static void of_shared_receives(const char *dev)
@@ -138,16 +145,9 @@ static void of_shared_receives(const char *dev)
 	ev = take_async(&e[0], IBV_EVENT_SRQ_LIMIT_REACHED);
 	CHECK(ev.element.srq == e[0].srq);
 	expect(&e[0], 1, IBV_WC_SUCCESS);
-	cycle(dev);
-	CHECK_EQ(ibv_destroy_qp(e[0].qp), 0);
-	e[0].qp = NULL;
 	d.object = e[0].srq;
 	e[0].srq = NULL;
-	waits_through_move(&d);
-	ibv_ack_async_event(&ev);
-	CHECK_EQ(pthread_join(d.thread, NULL), 0);
-	pair_close(e);
-	CHECK_EQ(mock_live_total(), 0);
+	held_by_event(dev, e, &d, &ev);
 }
 
 /* The same for completion events; @away: one of them is acknowledged there. */
