@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <errno.h>
+#include <ifaddrs.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,6 +147,51 @@ static int map_gids(struct rp_context *ctx, char *why, size_t room)
 	return ret;
 }
 
+static bool needs_link(const struct rp_context *ctx, const struct ibv_gid_entry *g)
+{
+	return g->gid_type == IBV_GID_TYPE_ROCE_V2 && gid_kind(&g->gid) != GID_IPV4 && gid_in_use(ctx, g);
+}
+
+/* Is a packet interface of @all this one, with a carrier that the kernel has not acted upon yet? */
+static bool link_is_late(const struct ifaddrs *all, unsigned int ifindex)
+{
+	const struct ifaddrs *i;
+
+	for (i = all; i; i = i->ifa_next)
+		if (i->ifa_addr && i->ifa_addr->sa_family == AF_PACKET &&
+		    (unsigned int)((const struct sockaddr_ll *)i->ifa_addr)->sll_ifindex == ifindex)
+			return !(i->ifa_flags & IFF_RUNNING);
+	return false;
+}
+
+/*
+ * A port of RoCE is ACTIVE with its carrier, but IPv6 has no route, and none to a group, before the kernel calls
+ * the link operational (up to a second later): what soft RoCE is given to send meanwhile is an error. IPv4 has
+ * its routes with its address.
+ */
+static bool wait_for_links(struct rp_context *ctx)
+{
+	struct ibv_gid_entry *new;
+	struct ifaddrs *all;
+	bool late = false;
+	int i, k, n;
+
+	for (i = 0; i < ctx->ngids; i++)
+		if (needs_link(ctx, &ctx->gids[i]))
+			break;
+	if (i == ctx->ngids || getifaddrs(&all))
+		return false;
+	n = read_gids(ctx, &new);
+	for (; i < ctx->ngids && n > 0; i++)
+		for (k = 0; k < n && needs_link(ctx, &ctx->gids[i]); k++)
+			late |= new[k].port_num == ctx->gids[i].port_num &&
+				!memcmp(&new[k].gid, &ctx->gid_now[i], sizeof(new[k].gid)) &&
+				link_is_late(all, new[k].ndev_ifindex);
+	free(new);
+	freeifaddrs(all);
+	return late;
+}
+
 static bool port_in_use(const struct rp_context *ctx, int port)
 {
 	struct rp_qp *qp;
@@ -216,8 +264,8 @@ int rp_recreate_open(struct rp_context *ctx, const char *name, char *why, size_t
 			ret = map_gids(ctx, why, room);
 		if (!ret)
 			ret = rp_pkeys_map(ctx, why, room);
-		/* Peers are told where they are; it goes without, too. */
-		if (!ret && !late && rp_alternates_wait(ctx))
+		/* It goes without, too. */
+		if (!ret && !late && (wait_for_links(ctx) || rp_alternates_wait(ctx)))
 			ret = -EAGAIN;
 		if (!ret)
 			ret = rp_clock_enter(ctx, why, room);

@@ -261,6 +261,8 @@ static void refill(struct vcheck *v)
 
 /* --- what may be lost, but not come twice, changed, or late --- */
 
+#define SENT	(1ull << 40)	/* wr_id of what is sent: and its kind */
+
 static void send_unreliable(struct vcheck *v, int kind, struct ibv_ah *ah, uint64_t seq)
 {
 	struct word word = word_of(seq);
@@ -268,7 +270,7 @@ static void send_unreliable(struct vcheck *v, int kind, struct ibv_ah *ah, uint6
 		(uintptr_t)v->memory + AT_SEND + 2 * SLOT, sizeof(word), v->mr->lkey,
 	};
 	struct ibv_send_wr wr = {
-		.wr_id = 1ull << 40, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND_WITH_IMM,
+		.wr_id = SENT + kind + (ah && ah == v->group), .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND_WITH_IMM,
 		.send_flags = IBV_SEND_SIGNALED, .imm_data = htobe32(ah == v->group),
 	}, *bad;
 	int rc;
@@ -307,6 +309,13 @@ static void take(struct vcheck *v, const struct ibv_wc *wc)
 	post_recv(v, kind, (uint32_t)(index + RECV_DEPTH));
 }
 
+static const char *what(const struct ibv_wc *wc)
+{
+	static const char *const sends[] = { [UC] = "UC send", [UD] = "datagram", [UD + 1] = "multicast datagram" };
+
+	return wc->wr_id < SENT ? "receive" : sends[wc->wr_id - SENT];
+}
+
 static void unreliable(struct vcheck *v)
 {
 	double quiet = now() + QUIET_MS / 1e3, end = now() + PATIENCE_S;
@@ -327,8 +336,8 @@ static void unreliable(struct vcheck *v)
 			continue;
 		}
 		if (wc.status)
-			wrong(v, "datagrams: %s", ibv_wc_status_str(wc.status));
-		if (wc.wr_id != 1ull << 40) {
+			wrong(v, "%s: %s", what(&wc), ibv_wc_status_str(wc.status));
+		if (wc.wr_id < SENT) {
 			take(v, &wc);
 			continue;
 		}
