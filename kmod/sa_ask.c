@@ -246,6 +246,22 @@ int repath_sa_ask_status(const struct repath_sa_ask *ask)
 	return status & IB_MGMT_MAD_STATUS_BUSY ? -EAGAIN : -EACCES;
 }
 
+/* All segments that hold @len bytes of records are there, in their order. */
+static bool is_whole(const struct ib_mad_recv_wc *answer, size_t len)
+{
+	const struct ib_mad_recv_buf *buf;
+	u32 n = 0;
+
+	list_for_each_entry(buf, &answer->rmpp_list, list) {
+		const struct ib_sa_mad *mad = (void *)buf->mad;
+
+		/* What is a single MAD may have no number. */
+		if (n++ && be32_to_cpu(mad->rmpp_hdr.seg_num) != n)
+			return false;
+	}
+	return n >= DIV_ROUND_UP(len, IB_MGMT_SA_DATA);
+}
+
 /**
  * repath_sa_records - go through the records of an answer
  * @answer: of one segment or more
@@ -255,7 +271,7 @@ int repath_sa_ask_status(const struct repath_sa_ask *ask)
  *
  * What is between two segments is put together.
  *
- * Return: how many, or -EBADMSG: the answer does not add up. @fn was told those before.
+ * Return: how many, or -EBADMSG: the answer does not add up, and @fn was told nothing.
  */
 int repath_sa_records(const struct ib_mad_recv_wc *answer, size_t size,
 		      void (*fn)(const void *record, void *arg), void *arg)
@@ -272,10 +288,13 @@ int repath_sa_records(const struct ib_mad_recv_wc *answer, size_t size,
 	if (answer->mad_len < IB_MGMT_SA_HDR)
 		return -EBADMSG;
 	left = answer->mad_len - IB_MGMT_SA_HDR;
-	/* Of none the offset does not matter; RMPP may say a segment without data. */
-	if (left < size)
+	/* Of none the offset does not matter. */
+	if (!left)
 		return 0;
-	if (step < size || step > sizeof(record))
+	if (step < size || step > sizeof(record) || !is_whole(answer, left))
+		return -EBADMSG;
+	/* The last record may come without its padding. */
+	if (left % step && left % step < size)
 		return -EBADMSG;
 	list_for_each_entry(buf, &answer->rmpp_list, list) {
 		const struct ib_sa_mad *mad = (void *)buf->mad;
@@ -295,14 +314,11 @@ int repath_sa_records(const struct ib_mad_recv_wc *answer, size_t size,
 		}
 		left -= end;
 	}
-	/* The last record may come without its padding. */
-	if (have >= size) {
+	if (have) {
 		fn(record, arg);
 		n++;
-	} else if (have) {
-		return -EBADMSG;
 	}
-	return left ? -EBADMSG : n;
+	return n;
 }
 
 /**

@@ -144,7 +144,7 @@ void ib_free_send_mad(struct ib_mad_send_buf *buf)
 
 void ib_free_recv_mad(struct ib_mad_recv_wc *wc)
 {
-	kfree(wc);
+	kvfree(wc);
 }
 
 int ib_post_send_mad(struct ib_mad_send_buf *buf, struct ib_mad_send_buf **bad)
