@@ -8,10 +8,12 @@ the switches and OpenSM: what hosts do at the same time in a real fabric they do
 PROCESSES="8 16" and METHODS="hybrid" choose.
 """
 
+import collections
 import os
 import re
 import time
 
+from rc_flows import service_levels
 from test_notice_heard import wait_subscribed
 from test_vhca_deadlock import NET
 
@@ -24,18 +26,18 @@ PATIENCE = 300
 TRACE = "/sys/kernel/tracing"
 MOVED = "4"         # enum repath_move_state
 EVENT = re.compile(r"(\d+\.\d+): (sm_report|sm_paths|move|qp|tracing_mark_write): (.*)")
+# Of the class SubnAdm as hosts, and the one with OpenSM, receive them: (method, attribute). What is acknowledged of
+# an answer in several packets has the question's method.
+MAD = re.compile(r"ib_mad_recv_done_handler: .* method 0x(\w+) .* attr_id 0x(\w+) ")
+MADS = {(0x06, 0x02): "reports", (0x86, 0x02): "answers to them", (0x12, 0x35): "questions and ACKs",
+        (0x92, 0x35): "packets of answers"}
 
 
 def paths(fabric):
     """{(from, to): service level} as the SA has them, by HCA's number from 0."""
     number = {fabric.lid(host): i for i, host in enumerate(fabric.hosts)}
-    found = {}
-    for record in fabric.guest.run("saquery -C vhca1 -t 8000 PR", timeout=60).split("PathRecord")[1:]:
-        slid, dlid, sl = (int(re.search(rf"\b{name}\.+(\w+)", record)[1], 0)
-                          for name in ("slid", "dlid", "sl"))
-        if slid in number and dlid in number:
-            found[number[slid], number[dlid]] = sl
-    return found
+    return {(number[slid], number[dlid]): sl for (slid, dlid), sl in service_levels(fabric).items()
+            if slid in number and dlid in number}
 
 
 class Trace:
@@ -45,7 +47,8 @@ class Trace:
         self.guest = guest
         guest.run(f"mount -t tracefs none {TRACE} 2>/dev/null; cd {TRACE} && echo mono > trace_clock && "
                   "echo 32768 > buffer_size_kb && for e in sm_report sm_paths move qp; do "
-                  "echo 1 > events/repath/$e/enable; done")
+                  "echo 1 > events/repath/$e/enable; done; cd events/ib_mad/ib_mad_recv_done_handler && "
+                  "echo mgmt_class==3 > filter && echo 1 > enable")
 
     def begin(self, command):
         self.guest.run(f"cd {TRACE}; echo > trace; echo begin > trace_marker; "
@@ -53,6 +56,15 @@ class Trace:
 
     def moves(self):
         return int(self.guest.run(f"grep -c ' move: ' {TRACE}/trace", check=False))
+
+    def mads(self):
+        """{type: how many have arrived}"""
+        found = collections.Counter()
+        for method, attr in MAD.findall(self.guest.run(f"grep ib_mad_recv {TRACE}/trace", timeout=120, check=False)):
+            kind = MADS.get((int(method, 16), int(attr, 16)))
+            if kind:
+                found[kind] += 1
+        return found
 
     def read(self):
         """[(seconds, event, {word: value})], the first one when the link was pulled"""
@@ -141,7 +153,30 @@ def spans(events):
     return {**slowest, "together": together}
 
 
-def fault(fabric, trace, command, program):
+def check_messages(fabric, method, m, found, before, after):
+    """Paper II's equations 3 to 6, with n hosts and m paths that are others: what is sent must be that. How the
+    answers are cut is RMPP's: the paper has a quarter of a packet for a record, and two more."""
+    n, mads = len(fabric.hosts), found["mads"]
+    new = {name: after["signal"][name] - before["signal"][name] for name in ("reports", "repeated")}
+    sweeps = after["paths"]["routings"] - before["paths"]["routings"]
+    first = new["reports"] - new["repeated"]
+    assert mads["reports"] == new["reports"], (mads, new)
+    whole = 4 * n + n * n / 4
+    equation = {"repath-only": m, "hybrid": whole * bool(m), "wildcard": whole * sweeps}.get(method)
+    if method == "repath-only":
+        assert first == m, (first, m)
+        assert mads["questions and ACKs"] == mads["packets of answers"] == 0, mads
+    elif method == "hybrid":
+        assert first == found["questions"] == n * bool(m), (first, found)
+    elif method == "wildcard":
+        assert first == n * sweeps, (first, n, sweeps)
+    # Drained, given the other path, sent on again. What is announced may be loaded before.
+    if equation is not None:
+        assert found["modifies"] == 3 * found["moved"], found
+    found["equation"] = equation
+
+
+def fault(fabric, trace, command, program, method):
     """Pull a link: {what: number}."""
     before = fabric.repath_status()
     trace.begin(command)
@@ -154,7 +189,8 @@ def fault(fabric, trace, command, program):
              "moved": len(moved),
              # Three for a move by SQD.
              "modifies": sum(event == "qp" and " change" in said for _, event, _, said in events),
-             **spans(events)}
+             "mads": trace.mads(), **spans(events)}
+    check_messages(fabric, method, len(program.changed) if command == SOMETHING else 0, found, before, after)
     trace.begin(command.replace("Unlink", "ReLink"))
     settled(fabric, trace, after["paths"]["told"])
     return found
@@ -179,7 +215,10 @@ def use(fabric, method):
 
 
 def tell(record, what, found):
-    """One line of figures for @what."""
+    """The figures for @what: messages, and seconds."""
+    mads, equation = found.pop("mads"), found.pop("equation")
+    record(f"{what}: MADs, without answers to reports, and by the paper's equation",
+           sum(mads.values()) - mads["answers to them"], *[equation] * (equation is not None), **mads)
     record(f"{what}: seconds on the slowest host", found.get("host", 0),
            **{name: round(value, 6) for name, value in found.items()})
 
@@ -205,8 +244,8 @@ def bench(bed, record):
             program = Program(fabric, processes, old, new)
             if processes == PROCESSES[0]:
                 tell(record, f"{method}, {processes} processes, no path changes",
-                     fault(fabric, trace, NOTHING, program))
-            found = fault(fabric, trace, SOMETHING, program)
+                     fault(fabric, trace, NOTHING, program, method))
+            found = fault(fabric, trace, SOMETHING, program, method)
             tell(record, f"{method}, {processes} processes, {found['moved']} queue pairs", found)
             program.stop()
             if method == "hybrid" and processes == PROCESSES[-1]:
@@ -220,10 +259,10 @@ def costs(fabric, trace, record, processes, old, new, found):
            found["together"], verbs, "at most 1.2 times", most=1.2)
     few = min(processes, 16)
     program = Program(fabric, few, old, new)
-    one = fault(fabric, trace, SOMETHING, program)
+    one = fault(fabric, trace, SOMETHING, program, "hybrid")
     program.stop()
     program = Program(fabric, few, old, new, others=2 * OTHERS)
-    many = fault(fabric, trace, SOMETHING, program)
+    many = fault(fabric, trace, SOMETHING, program, "hybrid")
     program.stop()
     record(f"hybrid, {few} processes: seconds of all hosts together with {OTHERS} times as many others",
            many["together"], one["together"], "within 10 %", most=1.1)

@@ -25,6 +25,16 @@ def service_level(fabric, a, b):
     return int(re.search(r"\bsl\.+(?:0x)?([0-9a-fA-F]+)", record)[1], 16)
 
 
+def service_levels(fabric):
+    """What the SA says of all paths: {(SLID, DLID): service level}."""
+    found = {}
+    for record in fabric.guest.run("saquery -C vhca1 -t 8000 PR", timeout=60).split("PathRecord")[1:]:
+        slid, dlid, sl = (int(re.search(rf"\b{name}\.+(\w+)", record)[1], 0)
+                          for name in ("slid", "dlid", "sl"))
+        found[slid, dlid] = sl
+    return found
+
+
 def under_way(span):
     """Whether each flow's host has sent more between two counts of Flows.counted() than what acknowledges
     others, a twentieth of a link."""
