@@ -93,13 +93,11 @@ static int cmd_link(struct fabric *f, const char *rest, FILE *out)
 		return -1;
 	at = fabric_port(f, a, pa ? pa : 1);
 	peer = fabric_port(f, b, pb ? pb : 1);
-	if (at == peer || f->ports[at].peer != NONE || f->ports[peer].peer != NONE) {
+	if (link_new(f, at, peer)) {
 		fprintf(out, "# can't link: a port is connected already\n");
 		return -1;
 	}
-	f->ports[at].was_peer = peer;
-	f->ports[peer].was_peer = at;
-	return link_replug(f, at);
+	return 0;
 }
 
 static int cmd_error(struct fabric *f, const char *rest, FILE *out)
@@ -359,7 +357,7 @@ void console_help(FILE *out)
 	      "Journal [ENTRIES]             what happens to tables and cables; begin one (0: end it)\n"
 	      "Route FROM-LID TO-LID          the way through the tables\n"
 	      "Unlink|ReLink|Clear \"node\"[p]  pull a cable, put it back, pull and reset\n"
-	      "Link \"a\"[p] \"b\"[p]             a new cable\n"
+	      "Link \"a\"[p] \"b\"[p]             a new cable; a real HCA's is pulled first\n"
 	      "Down|Up \"node\"                 power\n"
 	      "Error \"node\"[p] PERCENT        packets lost on the way out\n"
 	      "Fault \"node\"[p] loss= corrupt= duplicate= reorder= (0..1) delay= jitter=\n"

@@ -363,6 +363,17 @@ int ext_plug(struct fabric *f, uint32_t port, int in)
 	return 0;
 }
 
+int ext_dismiss(struct fabric *f, uint32_t port)
+{
+	struct cable *c = ext_cable_of(f, port);
+
+	if (!c || !c->pulled)
+		return -1;
+	ext_tell(f, c, VHCA_BYE, 0, NULL, 0);
+	detach(f, c);
+	return 0;
+}
+
 void ext_print(const struct fabric *f, FILE *file)
 {
 	for (int i = 0; f->ext && i < f->ext->ncables; i++) {

@@ -221,6 +221,30 @@ int link_replug(struct fabric *f, uint32_t at)
 	return 0;
 }
 
+/* No cable is in that port any more, and what was there last does not count. */
+static int clear(struct fabric *f, uint32_t at)
+{
+	uint32_t hca = cable_of_hca(f, at), was = f->ports[at].was_peer;
+
+	if (f->ports[at].peer != NONE || (hca != NONE && ext_dismiss(f, hca)))
+		return -1;
+	if (was != NONE && f->ports[was].was_peer == at)
+		f->ports[was].was_peer = NONE;
+	return 0;
+}
+
+int link_new(struct fabric *f, uint32_t a, uint32_t b)
+{
+	int real = cable_of_hca(f, a) != NONE || cable_of_hca(f, b) != NONE;
+
+	if (a == b || clear(f, a) || clear(f, b))
+		return -1;
+	f->ports[a].was_peer = b;
+	f->ports[b].was_peer = a;
+	/* A real HCA comes by itself; the modelled host that it stands for is not to be seen meanwhile. */
+	return real ? 0 : link_replug(f, a);
+}
+
 int node_down(struct fabric *f, uint32_t at)
 {
 	struct node *node = &f->nodes[at];

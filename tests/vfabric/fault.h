@@ -40,6 +40,8 @@ int node_down(struct fabric *f, uint32_t node);		/* power off: all its links go 
 int node_up(struct fabric *f, uint32_t node);
 int link_unplug(struct fabric *f, uint32_t port);
 int link_replug(struct fabric *f, uint32_t port);
+/* A new cable between ports that have none; a real HCA whose cable is pulled asks for its new place. */
+int link_new(struct fabric *f, uint32_t a, uint32_t b);
 
 /* Runs the console line at virtual time @when. Return: -1 if memory is out. */
 int fault_schedule(struct fabric *f, uint64_t when, const char *line);

@@ -4,8 +4,8 @@
 
 There is no subnet manager: the first HCA sets the switch's ports and tables by directed routes,
 as one would. Then packets go from one to the other, at the pace of the wall clock, as long as there
-are credits; cables go wrong, both ways; one is pulled and put back; and an HCA that is silent is taken for
-gone.
+are credits; cables go wrong, both ways; one is pulled and put back, one plugged in elsewhere;
+and an HCA that is silent is taken for gone.
 """
 
 import os
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from bed import Fabric, expect
+from bed import Fabric, Failed, expect
 from hca import (ACTIVE, BLOCK, BYE, DATA, DOWN, FLOW, INIT, LIMIT, REFUSED, WELCOME, Hca, activate, icrc,
                  lrh)
 
@@ -400,6 +400,31 @@ def watchdog(fabric, a):
     expect(traps(1.5) == [], "no more of it")
 
 
+def other_place(fabric, a):
+    """A HCA that is pulled and plugged in where another host was, which takes its place: it asks for the same host
+    again, and the modelled one is nowhere meanwhile."""
+    def state(port):
+        a.tell(FLOW)
+        return a.smp(1, 0x15, port)[1][32] & 15
+
+    c = Hca(fabric, "H4", 0xf, session=2)
+    expect(c.attach()[0] == WELCOME and state(6) == INIT, "H4 is free")
+    try:
+        expect(False, "it is plugged in already", fabric.command('Link "H4"[1] "S1"[5]'))
+    except Failed:
+        pass
+    fabric.command('Unlink "H4"[1]')
+    hear_link(c, 0)
+    fabric.command('Link "H4"[1] "S1"[5]')
+    fabric.command('Link "H3"[1] "S1"[6]')
+    expect(c.hear()[0] == BYE, "it is to ask again")
+    expect(state(5) == DOWN and state(6) == INIT, "nobody is in its place", state(5), state(6))
+    c = Hca(fabric, "H4", 0xf, session=3)
+    expect(c.attach()[0] == WELCOME and state(5) == INIT, "it is there", state(5))
+    fabric.command('Unlink "H3"[1]')
+    expect(state(5) == INIT and state(6) == DOWN, "each has its own cable", state(5), state(6))
+
+
 def set_port(a, port, state=0, phys=0):
     """As an SM does; a's messages until then have been heard."""
     info = bytearray(a.smp(1, 0x15, port)[1])
@@ -476,6 +501,7 @@ def main():
             switched_off(fabric, a, b)
             hot_plug(fabric, a, b)
             watchdog(fabric, a)
+            other_place(fabric, a)
             expect(fabric.server.poll() is None, "vfabric lives", fabric.server_log())
     return 0
 

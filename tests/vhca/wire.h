@@ -19,7 +19,8 @@
  * messages of other versions are ignored. A HELLO for a cable that has an owner replaces him if
  * GUID and port are the same (the HCA was restarted), and is REFUSED otherwise. Session: the HCA
  * chooses a number with HELLO, and both put it into every message; others are ignored, so that late
- * datagrams of an earlier life do no harm.
+ * datagrams of an earlier life do no harm. After a BYE from vfabric, which it also says when the console
+ * puts the cable into another switch, the HCA asks again with HELLO, for the same host.
  *
  * Link state: each message says the sender's view (VHCA_LINK_*). The physical link is up when
  * both say UP; WELCOME and the FLOW messages carry changes (a cable pulled by the console: DOWN,
