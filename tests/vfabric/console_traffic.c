@@ -18,6 +18,7 @@ void console_traffic_help(FILE *out)
 	fputs("Tables minhop                  routes, LIDs and active ports without an SM\n"
 	      "Flow \"a\" \"b\" [sl=N|sl=sa] [size=B] [message=B] [rate=GBPS] [start=US] [stop=US]\n"
 	      "      [messages=N]             that many; Results json: took_us\n"
+	      "      [dlid=LID]               to whoever has it: Results json: at, places\n"
 	      "      [window=N] [rto=US]      window: closed loop like RC; sl=sa: ask the SM\n"
 	      "      [poisson=1]              gaps are exponential, rate= is their mean\n"
 	      "      [ack=N]                  an ACK for N packets, and for a message's last\n"
@@ -92,6 +93,8 @@ static int options(const char *at, struct flow_spec *s, struct asked *ask, uint6
 			s->size = v;
 		else if (!strcmp(name, "message") && v >= 0 && v <= 1 << 30)
 			s->message = v;
+		else if (!strcmp(name, "dlid") && v > 0 && v < UCAST_LIDS)
+			s->dlid = v;
 		else if (!strcmp(name, "messages") && v >= 0 && v <= 1 << 20)
 			s->messages = v;
 		else if (!strcmp(name, "rate") && v > 0)

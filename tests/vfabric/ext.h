@@ -27,7 +27,7 @@ void ext_leave(struct fabric *f, uint32_t port, uint32_t packet);
 void ext_arrive(struct fabric *f, uint32_t port, uint32_t packet);
 /* Pulls the cable of a switch port out of its HCA, or puts it back. Return: -1 if it can not be. */
 int ext_plug(struct fabric *f, uint32_t port, int in);
-/* Has the HCA whose cable was pulled out of a switch port ask anew for its host's place. Return: -1 if there is none. */
+/* Has the HCA whose cable was pulled out of a switch port ask anew. Return: -1 if there is none. */
 int ext_dismiss(struct fabric *f, uint32_t port);
 /* The link of a switch port has gone down at this end: its HCA is to know. */
 void ext_down(struct fabric *f, uint32_t port);

@@ -161,6 +161,9 @@ static void json_flows(struct fabric *f, FILE *file)
 			(unsigned long long)flow->lost);
 		fprintf(file, "\"resent\": %llu, \"gbps\": %.4f",
 			(unsigned long long)flow->resent, gbps(f, flow->bytes));
+		if (flow->spec.dlid)
+			fprintf(file, ", \"dlid\": %u, \"at\": \"%s\", \"places\": %u", flow->spec.dlid,
+				host_id(f, flow->at), flow->places);
 		if (flow->done)
 			fprintf(file, ", \"took_us\": %.3f", (flow->done - flow->spec.start) * 1e-6);
 		if (flow->latency) {

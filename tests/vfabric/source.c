@@ -66,7 +66,7 @@ int source_aim(struct fabric *f, struct flow *flow, struct packet *p)
 			to = hosts[fabric_random(f) % n];
 		} while (to == s->from);
 	}
-	p->dlid = f->ports[to].lid;
+	p->dlid = s->dlid ? s->dlid : f->ports[to].lid;
 	p->slid = f->ports[s->from].lid;
 	p->sl = mixed ? mixed->sl : s->sl;
 	if (s->spread)

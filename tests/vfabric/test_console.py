@@ -67,6 +67,29 @@ def sources():
     expect(text.splitlines()[0] == "time_us,total_gbps,H1-H3,H4-H5,H5-H6", "hosts 4 and 5 only", text)
 
 
+def by_lid():
+    """A source that sends to a LID: whoever has it takes that, H3 first, and then H2 in its place."""
+    script = """Flow "H1" "H2" dlid=6 rate=8
+        Measure 10
+        Advance 30
+        Baselid "H3"[1] 7
+        Advance 30"""
+    found = json.loads(run(f"{script}\nResults json"))
+    lost = found["drops"]["not_my_lid"]
+    found, = found["flows"]
+    expect((found["at"], found["places"]) == ("H3", 1) and found["received"] > 5, found)
+    expect(found["lost"] == lost > 5, "it is not H3's any more", found, lost)
+    found = json.loads(run(f"""{script}
+        Unlink "H2"[1]
+        Unlink "H3"[1]
+        Link "H2"[1] "S3"[3]
+        Tables minhop
+        Baselid "H2"[1] 6
+        Advance 30
+        Results json"""))["flows"][0]
+    expect((found["at"], found["places"]) == ("H2", 2), "it is H2's", found)
+
+
 def hot_spot():
     """A fifth of what each host sends goes to one, whose link is full; without it all is even."""
     def to_first(pattern):
@@ -240,12 +263,12 @@ def refused():
         expect(why in said, line, said)
     for line in ("Nonsense", 'Flow "H1" "H9"', "Advance", "At", 'Unlink "S1"[9]',
                  'Flow "H1" "H3" message=16777216 messages=1048576',
-                 'Fault "S1"[2] loss=2', "Results nothing"):
+                 'Flow "H1" "H3" dlid=6 window=8', 'Fault "S1"[2] loss=2', "Results nothing"):
         run(line, ok=False)
 
 
 def main():
-    for part in (scripted, sources, hot_spot, percentiles, tables, faults, seeds, files, refused):
+    for part in (scripted, sources, by_lid, hot_spot, percentiles, tables, faults, seeds, files, refused):
         part()
     return 0
 

@@ -267,6 +267,8 @@ void flow_arrived(struct fabric *f, uint32_t port, uint32_t packet)
 			flow->done = f->clock.now;
 		flow->received++;
 		flow->bytes += p->len;
+		flow->places += flow->at != port;
+		flow->at = port;
 		t->received++;
 		t->bytes += p->len;
 		latency_add(&t->latency, f->clock.now - p->born);
@@ -295,7 +297,7 @@ uint32_t traffic_add(struct fabric *f, const struct flow_spec *spec)
 	if (spec->pattern != FLOW_UNIFORM && spec->pattern != FLOW_MIXED &&
 	    (spec->to >= f->nports || f->ports[spec->to].is_switch || !f->ports[spec->to].lid))
 		return NONE;
-	if (spec->pattern != FLOW_FIXED && spec->window)
+	if ((spec->pattern != FLOW_FIXED || spec->dlid) && spec->window)
 		return NONE;	/* a connection has one other end */
 	if (t->nflows == t->room) {
 		uint32_t room = t->room ? t->room * 2 : 64;
@@ -311,6 +313,7 @@ uint32_t traffic_add(struct fabric *f, const struct flow_spec *spec)
 	flow = &t->flows[t->nflows];
 	memset(flow, 0, sizeof(*flow));
 	flow->spec = *spec;
+	flow->at = NONE;
 	if (!flow->spec.size)
 		flow->spec.size = 2048 + 30;
 	if (source_packets(&flow->spec) > UINT32_MAX)
@@ -385,6 +388,8 @@ int traffic_measure(struct fabric *f, uint64_t interval)
 		flow->bytes = 0;
 		flow->lost = 0;
 		flow->resent = 0;
+		flow->at = NONE;
+		flow->places = 0;
 		flow->sampled_bytes = 0;
 		if (flow->latency)
 			memset(flow->latency, 0, sizeof(*flow->latency));

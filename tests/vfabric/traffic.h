@@ -25,6 +25,7 @@ struct flow_spec {
 	uint8_t spread;		/* SL is sl + destination's number modulo this; 0: only sl */
 	uint16_t size;		/* bytes of a full packet with headers; 0: 2048 + 30 */
 	uint32_t message;	/* payload of a message: its last packet is shorter; 0: all full */
+	uint16_t dlid;		/* FLOW_FIXED: to whoever has this LID; 0: the LID that @to has */
 	uint32_t messages;	/* that many, or packets if there are no messages; 0: without end */
 	double gbps;		/* 0: as fast as it goes */
 	uint8_t poisson;	/* gaps between packets are exponential, @gbps is their mean */
@@ -59,6 +60,7 @@ struct flow {
 	uint32_t next, acked, expected, timer_acked;
 	uint64_t done;			/* when the last of its messages had come, ps; 0: not yet */
 	uint64_t sent, received, bytes, lost, resent, sampled_bytes;
+	uint32_t at, places;	/* which port took the last packet, and how often it was another one */
 	struct latency *latency;
 };
 
