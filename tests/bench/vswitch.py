@@ -26,6 +26,8 @@ PAPER_7 = {"ftree": {324: 0.012, 11664: 67}, "minhop": {}, "updn": {}, "dfsssp":
            "lash": {11664: 39145}}
 LARGEST = {"ftree": 11664, "minhop": 11664, "updn": 5832, "dfsssp": 5832, "lash": 648}
 BLOCK = 64
+LEAF = 18           # hosts of a leaf
+PACKETS = 20000     # a second, to VMs that move
 PATIENCE = 1500
 
 
@@ -138,6 +140,27 @@ def table_one(record, hosts):
         fabric.sweep()
         record(f"{hosts} hosts: tables set by a heavy sweep after the moves", fabric.sent(tables).get(vms.TABLE, 0),
                None, "none", 0, computed=fabric.status()["vms"]["computed"] - before)
+
+
+def talking(record, hosts):
+    """The same moves while a host of each leaf, which stays, talks to all that move, and to the next."""
+    topology, count = TREES[hosts]
+    with Watched(topology, "-R ftree", conf="max_wire_smps 64", vfabric=("-r",)) as fabric:
+        fabric.settle()
+        staying = [f"H{number}" for number in range(1, hosts + 1, LEAF)]
+        place = {lid: name for name, lid in lids_of(fabric).items() if name not in staying}
+        rng = random.Random(hosts)
+        pairs = [rng.sample(sorted(place), 2) for _ in range(count)]
+        talk = vms.Talk(fabric, staying, {lid: place[lid] for pair in pairs for lid in pair}, PACKETS)
+        before, sent = fabric.smps(), 0
+        for a, b in pairs:
+            sent += fabric.say(f"move {a} {b}")["smps"]
+            talk.moved(a, b)
+        if sent != fabric.sent(before)[vms.TABLE]:
+            raise RuntimeError(f"{sent} SMPs were told of, on the wire were {fabric.sent(before)}")
+        found = talk.end()
+        record(f"{hosts} hosts that talk: packets lost of those to VMs, {count} random moves",
+               found["vms_lost"] / found["vms_sent"], **found, smps=sent)
 
 
 def way(record):
@@ -275,6 +298,7 @@ def bench(record):
     dynamic(record)
     for hosts in TREES:
         table_one(record, hosts)
+        talking(record, hosts)
     way(record)
     balance(record)
     inside(record)

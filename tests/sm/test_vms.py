@@ -10,9 +10,10 @@ import sys
 import time
 
 from managed import Failed, expect
-from vms import GUIDS, PATIENCE, PORT, TABLE, Orchestrated, reached
+from vms import GUIDS, PATIENCE, PORT, TABLE, Orchestrated, Talk, reached
 
 MOVES = 1000
+PACKETS = 20000         # a second, to VMs that move
 BLOCK = 64
 
 
@@ -46,24 +47,31 @@ def one_move(fabric, a, b, how, tables_now):
 
 
 def table_one(topology, size, switches):
-    """Table I: 1000 random moves, as the paper's one VM on each host."""
-    with Orchestrated(topology, "-R ftree") as fabric:
+    """Table I: 1000 random moves, as the paper's one VM on each host, while a host at each leaf that stays talks to
+    all others."""
+    with Orchestrated(topology, "-R ftree", vfabric=("-r",)) as fabric:
         fabric.settle()
         nodes = fabric.nodes()
         wanted, lids = tables(nodes), fabric.lids()
         place = {lid: name for name, lid in lids.items()}
         expect(len(lids) == size and len(wanted) == switches, len(lids), len(wanted))
         rng = random.Random(size)
+        leaf = {name: node[1][1][0] for name, node in nodes.items() if node[3] is None}
+        staying = sorted(({leaf[name]: name for name in lids} | {leaf[fabric.sm_host]: fabric.sm_host}).values())
+        moving = sorted(lid for name, lid in lids.items() if name not in staying)
+        talk = Talk(fabric, staying, {lid: place[lid] for lid in moving}, PACKETS)
         computed = fabric.status()["vms"]["computed"]
         before, total = fabric.smps(), 0
         for _ in range(MOVES):
-            a, b = rng.sample(sorted(lid for lid in place if place[lid] != fabric.sm_host), 2)
+            a, b = rng.sample(moving, 2)
             found, touched, smps = one_move(fabric, a, b, "", wanted)
             expect((found["switches"], found["smps"]) == (touched, smps), a, b, found, touched, smps)
             expect(1 <= touched <= switches and smps <= 2 * switches, found)
             place[a], place[b] = place[b], place[a]
+            talk.moved(a, b)
             total += smps
         sent = fabric.sent(before)
+        print(topology, talk.end(), flush=True)
         expect(sent[TABLE] == total and sent[PORT] == 2 * MOVES, sent, total)
         after = fabric.nodes()
         expect(tables(after) == wanted, "tables are those of before, with LIDs in other places")

@@ -102,6 +102,66 @@ class Orchestrated(Managed):
         self.wait_sm(mark)
 
 
+class Talk:
+    """What is said on a fabric in real time (-r) while VMs move: by hosts that stay, to one another and to the LIDs
+    of VMs. homes: {LID: host}; rate: packets a second to VMs, and as many between the others."""
+
+    def __init__(self, fabric, staying, homes, rate):
+        self.fabric, self.homes, self.moves = fabric, dict(homes), dict.fromkeys(homes, 0)
+        ring = list(zip(staying, staying[1:] + staying[:1]))
+        for a, b in ring:
+            self._flow(a, b, rate / len(ring))
+        for i, lid in enumerate(homes):
+            a, b = ring[i % len(ring)]
+            self._flow(a, b, rate / len(homes), f"dlid={lid}")
+        self.wait_everywhere()
+
+    def _flow(self, a, b, rate, how=""):
+        self.fabric.command(f'Flow "{a}" "{b}" message=226 rate={rate * 256 * 8 / 1e9:.9f} poisson=1 {how}')
+
+    def moved(self, a, b):
+        """These have changed places."""
+        self.homes[a], self.homes[b] = self.homes[b], self.homes[a]
+        self.moves[a] += 1
+        self.moves[b] += 1
+
+    def _wait(self, wrong, what):
+        until = time.monotonic() + PATIENCE
+        while found := [flow for flow in self.results()["flows"] if wrong(flow)]:
+            if time.monotonic() > until:
+                raise Failed(f"{what}: {found}")
+            time.sleep(0.1)
+
+    def results(self):
+        return json.loads(self.fabric.command("Results json"))
+
+    def wait_everywhere(self):
+        """Until each VM has had a packet where it is."""
+        self._wait(lambda flow: "dlid" in flow and flow["at"] != self.homes[flow["dlid"]], "not at home")
+
+    def end(self):
+        """What has become of all packets. Those for hosts that stay have come; a VM's were taken where it was, and
+        then where it is, and by nobody else, or got lost between the two."""
+        self.wait_everywhere()
+        self.fabric.command("Stop")
+        self._wait(lambda flow: flow["sent"] != flow["received"] + flow["lost"], "still under way")
+        found = self.results()
+        drops = {cause: n for cause, n in found["drops"].items() if n}
+        if drops.keys() - {"not_my_lid", "looping"} or found["deadlock_at_us"] is not None:
+            raise Failed(f"{drops}, {found['deadlock_at_us']}")
+        vms = [flow for flow in found["flows"] if "dlid" in flow]
+        others = [flow for flow in found["flows"] if "dlid" not in flow]
+        for flow in others:
+            if flow["lost"] or not flow["received"]:
+                raise Failed(f"of hosts that stay: {flow}, {drops}")
+        for flow in vms:
+            if flow["places"] > 1 + self.moves[flow["dlid"]]:
+                raise Failed(f"somebody else has taken it: {flow}, {self.moves[flow['dlid']]} moves")
+        return {"others_sent": sum(flow["sent"] for flow in others), "vms_sent": sum(flow["sent"] for flow in vms),
+                "vms_lost": sum(flow["lost"] for flow in vms), "followed": sum(flow["places"] - 1 for flow in vms),
+                **drops}
+
+
 def reached(nodes, start, lid):
     """The host that a packet for a LID comes to, and by how many switches; None: it is lost."""
     at = nodes[start][1][1][0]
