@@ -68,16 +68,14 @@ void lifetime_expire(struct fabric *f, uint32_t port)
 
 	out->timer = 0;
 	for (unsigned int vl = 0; vl < f->config.vls; vl++) {
-		uint32_t lane = port * f->config.vls + vl, q = f->lanes[lane].first;
+		uint32_t lane = port * f->config.vls + vl, q;
 
-		while (q != NONE) {
-			uint32_t next = f->queues[q].next;
-
-			if (deadline(f, port, &f->queues[q]) <= f->clock.now &&
-			    drop_head(f, port, lane, q))
-				break;
-			q = next;
-		}
+		/* From the front each time: who was behind a head that is dropped may have gone. */
+		do {
+			q = f->lanes[lane].first;
+			while (q != NONE && deadline(f, port, &f->queues[q]) > f->clock.now)
+				q = f->queues[q].next;
+		} while (q != NONE && !drop_head(f, port, lane, q));
 	}
 	if (out->waiting)
 		lifetime_arm(f, port);

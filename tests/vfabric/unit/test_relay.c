@@ -319,6 +319,31 @@ static void test_lifetimes(void)
 	down();
 }
 
+/* A packet that has waited too long makes way for who waits behind it, and fits into the credits. */
+static void test_lifetimes_behind(void)
+{
+	struct flow_spec large = { .size = SIZE, .messages = 2 };
+	struct flow_spec small = { .size = 100, .messages = 1, .start = 5 * US };
+	uint32_t out;
+
+	up("mesh:2,hosts=2", 8);
+	out = at("S1", 2);
+	port_set_hoq(&f.ports[out], life_time(4));
+	f.nodes[f.ports[out].node].lifetime = life_time(10);
+	f.lanes[out * f.config.vls].credits = 2;
+	large.from = at("H1", 1);
+	small.from = at("H2", 1);
+	large.to = at("H3", 1);
+	small.to = large.to;
+	CHECK(traffic_add(&f, &large) != NONE && traffic_add(&f, &small) != NONE);
+	fabric_run(&f, 60 * US);
+	CHECK_EQ(f.traffic->received, 0);
+	fabric_run(&f, 1000 * US);
+	CHECK_EQ(f.traffic->flows[1].received, 1);
+	CHECK_EQ(f.drops[DROP_HOQ], 2);
+	down();
+}
+
 /* Two VLs, weights 3:1 in the low table; then one in the high table takes all but its limit. */
 static void test_arbitration(void)
 {
@@ -484,6 +509,7 @@ int main(void)
 	test_too_early();
 	test_no_lane();
 	test_lifetimes();
+	test_lifetimes_behind();
 	test_arbitration();
 	test_acks();
 	test_faults();
