@@ -97,6 +97,7 @@ static int build(int number, void *context)
 	if (slots)
 		rsm_slots_end(plugin, !known);
 	hook->cpu.tables_us = rsm_cpu_microseconds() - cpu;
+	rsm_router_kept(hook->engine, &hook->cpu.keep_us, &hook->cpu.kept);
 	/* Engines give SLs only while they are the one in use. */
 	plugin->osm->routing_engine_used = hook->engine;
 	if (rsm_over_wanted(plugin, hook->engine)) {

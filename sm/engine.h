@@ -21,10 +21,14 @@ typedef void (*rsm_computed)(struct rsm *rsm, struct osm_routing_engine *engine,
  * struct rsm_engine_cpu - an engine's processor time, microseconds
  * @hops_us: for hop counts, which come before the tables
  * @tables_us: for the tables
+ * @keep_us: of that, for the copy of them that is there if the next ones cannot be made
+ * @kept: bytes of the copy
  */
 struct rsm_engine_cpu {
 	uint64_t hops_us;
 	uint64_t tables_us;
+	uint64_t keep_us;
+	uint64_t kept;
 };
 
 void rsm_engines_hook(struct rsm *rsm, rsm_computed computed);

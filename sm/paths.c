@@ -263,11 +263,12 @@ static void paths_status(struct rsm *rsm, FILE *out)
 		"{\"routings\":%llu,\"told\":%llu,\"changed\":%llu,\"paths\":%llu,\"last_paths\":%llu,"
 		"\"last_hosts\":%llu,\"walked\":%llu,\"memory\":%llu,\"routing_us\":%llu,"
 		"\"view_us\":%llu,\"update_us\":%llu,\"compare_us\":%llu,\"tell_us\":%llu,"
-		"\"cpu\":{\"hops_us\":%llu,\"tables_us\":%llu}}",
+		"\"cpu\":{\"hops_us\":%llu,\"tables_us\":%llu,\"keep_us\":%llu,\"kept\":%llu}}",
 		counts.routings, counts.told, counts.changed, counts.paths, counts.last_paths,
 		counts.last_hosts, counts.walked, counts.memory, counts.routing_us, counts.view_us,
 		counts.update_us, counts.compare_us, counts.tell_us,
-		(unsigned long long)counts.cpu.hops_us, (unsigned long long)counts.cpu.tables_us);
+		(unsigned long long)counts.cpu.hops_us, (unsigned long long)counts.cpu.tables_us,
+		(unsigned long long)counts.cpu.keep_us, (unsigned long long)counts.cpu.kept);
 }
 
 const struct rsm_part rsm_paths_part = {

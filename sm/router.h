@@ -70,6 +70,7 @@ bool rsm_router_ours(const struct osm_routing_engine *engine);
 void rsm_router_weigh_equally(struct _ib_vl_arb_table *block, unsigned int length, unsigned int which);
 bool rsm_router_by_switch(const struct osm_routing_engine *engine);
 bool rsm_router_again(const struct osm_routing_engine *engine);
+void rsm_router_kept(const struct osm_routing_engine *engine, uint64_t *us, uint64_t *bytes);
 int rsm_routers_register(struct rsm *rsm);
 void rsm_routers_free(void);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "engine.h"
 #include "plugin.h"
 #include "router.h"
 #include "topo_view.h"
@@ -92,6 +93,14 @@ int osm_register_external_routing_engine(osm_opensm_t *o, const external_routing
 	return module->setup(&engine, o);
 }
 
+/* Another microsecond each time it is asked. */
+uint64_t rsm_cpu_microseconds(void)
+{
+	static uint64_t now;
+
+	return ++now;
+}
+
 void osm_log(IN osm_log_t *const log, IN const osm_log_level_t level, IN const char *format, ...)
 {
 	(void)log;
@@ -146,6 +155,19 @@ static void as_made(int i, uint8_t with)
 	}
 }
 
+/* The copy is of as many tables as there were. */
+static void check_kept(unsigned int tables)
+{
+	struct osm_routing_engine another = { 0 };
+	uint64_t us, bytes;
+
+	rsm_router_kept(&engine, &us, &bytes);
+	CHECK_EQ(us, tables ? 1 : 0);
+	CHECK(bytes >= tables * SIZE && bytes < tables * 2 * SIZE + 1);
+	rsm_router_kept(&another, &us, &bytes);
+	CHECK(!us && !bytes);
+}
+
 int main(void)
 {
 	cl_qmap_init(&osm.subn.sw_guid_tbl);
@@ -156,6 +178,7 @@ int main(void)
 	/* None that could stay in force. */
 	fails = true;
 	CHECK_EQ(engine.ucast_build_fwd_tables(engine.context), -1);
+	check_kept(0);
 
 	/* A block is lost, and from then on nothing can be routed: it is sent again all the same. */
 	fails = false;
@@ -168,6 +191,7 @@ int main(void)
 	CHECK_EQ(distribute(false, -1, 0), 1);
 	as_made(0, 0);
 	as_made(1, 0);
+	check_kept(2);
 
 	/* The same with an old block in the switch, when OpenSM sends all of them anew. */
 	fails = false;
