@@ -60,7 +60,8 @@ static uint32_t walk(struct rsm_voq *voq, uint32_t sw, uint16_t lid)
 
 		if (!then)
 			break;
-		voq->way[n++] = (struct rsm_voq_hop) { table_of(voq, sw, in, out), next };
+		if (!voq->spec.inner || (voq->link[sw][in] && then->peer >= 0))
+			voq->way[n++] = (struct rsm_voq_hop) { table_of(voq, sw, in, out), next };
 		sw = to->peer;
 		in = to->peer_port;
 		out = next;
@@ -154,7 +155,7 @@ static int weigh(struct rsm_voq *voq, uint32_t sw, unsigned int layer, uint16_t 
 
 		if (!voq->rank[at] && use(what, at))
 			return -ENOMEM;
-		voq->rank[at] += i < 1u + voq->spec.hosts ? 1 : paths;
+		voq->rank[at] += !voq->spec.inner && i < 1u + voq->spec.hosts ? 1 : paths;
 	}
 	return 0;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Random networks of 8-port switches with queues by output (sm/voq.h), or with as many virtual networks
- * of which each packet takes any: a line of JSON for each load. In virtual time, without OpenSM.
+ * of which each packet takes any: a line of JSON for the service levels, if there are any (how many crossings
+ * have a queue, of how many), and one for each load. In virtual time, without OpenSM.
  *
  *	voqsw SWITCHES SEED SLS VLS LOAD... [hot=PERCENT] [spots=N] [size=BYTES] [even=1] [hosts=1] [free=1]
- *	      [plain=1] [warm=US] [time=US]
+ *	      [plain=1] [inner=1] [warm=US] [time=US]
  *
  * SLS	0: virtual networks, VLS of them; up to 511 here
  * LOAD	payload, bytes per ns and switch, that hosts offer
@@ -13,6 +14,7 @@
  * even=1	service levels are spread over paths
  * hosts=1	hosts' tables are part of it
  * plain=1	of several ways tables have the first, and do not use links evenly
+ * inner=1	only crossings between switches have queues
  * warm	microseconds before what is measured, and those that are: time
  * free=1	hosts choose the lane by the path, which tables of InfiniBand can not
  */
@@ -32,7 +34,7 @@
 static struct {
 	unsigned int switches, seed, sls, vls;
 	unsigned int spots, size, even, hosts, free;
-	unsigned int plain, warm, time;
+	unsigned int plain, warm, time, inner;
 	double hot;
 } want = { .spots = 1, .size = 32, .warm = 1000, .time = 1000 };
 
@@ -178,6 +180,46 @@ static void run(const struct made *made, const struct rsm_voq *voq, double load)
 	fabric_free(&f);
 }
 
+struct share {
+	uint32_t all, queued;
+};
+
+/* Crossings that come from a switch, and of them those that go to one, which are between switches alone. */
+static void count_crossings(const struct rsm_voq *voq, struct share *from, struct share *between)
+{
+	const struct rsm_topo_switch *switches = voq->spec.topo->switches;
+
+	for (uint32_t sw = 0; sw < want.switches; sw++)
+		for (unsigned int in = 1; in < switches[sw].n_ports; in++)
+			for (unsigned int out = 1; out < switches[sw].n_ports; out++) {
+				int32_t peer = switches[sw].ports[out].peer;
+
+				if (switches[sw].ports[in].peer < 0 || peer < 0)
+					continue;
+				for (unsigned int next = 1; next < switches[peer].n_ports; next++) {
+					int queued = rsm_voq_queued(voq, sw, in, out, next);
+					bool inner = switches[peer].ports[next].peer >= 0;
+
+					from->all += queued >= 0;
+					from->queued += queued > 0;
+					between->all += inner && queued >= 0;
+					between->queued += inner && queued > 0;
+				}
+			}
+}
+
+static void tell_levels(const struct rsm_voq *voq)
+{
+	struct share from = { 0 }, between = { 0 };
+
+	count_crossings(voq, &from, &between);
+	printf("{\"switches\": %u, \"seed\": %u, \"sls\": %u, \"vls\": %u, \"crossings\": [%u, %u], "
+	       "\"from_switches\": [%u, %u], \"between_switches\": [%u, %u], \"used_sls\": %u}\n",
+	       want.switches, want.seed, want.sls, want.vls, voq->considered, voq->crossings, from.queued,
+	       from.all, between.queued, between.all, voq->used_sls);
+	fflush(stdout);
+}
+
 static void options(int *argc, char **argv)
 {
 	while (*argc > 5) {
@@ -192,6 +234,7 @@ static void options(int *argc, char **argv)
 			 sscanf(word, "plain=%u", &want.plain) != 1 &&
 			 sscanf(word, "warm=%u", &want.warm) != 1 &&
 			 sscanf(word, "time=%u", &want.time) != 1 &&
+			 sscanf(word, "inner=%u", &want.inner) != 1 &&
 			 sscanf(word, "free=%u", &want.free) != 1)
 			return;
 		(*argc)--;
@@ -231,14 +274,12 @@ int main(int argc, char **argv)
 		spec.vls = want.vls;
 		spec.even = want.even;
 		spec.hosts = want.hosts;
+		spec.inner = want.inner;
 		if (rsm_voq_make(&spec, &voq, text, sizeof(text))) {
 			fprintf(stderr, "voqsw: %s\n", text);
 			return 1;
 		}
-		printf("{\"switches\": %u, \"seed\": %u, \"sls\": %u, \"vls\": %u, \"crossings\": %u, "
-		       "\"considered\": %u, \"used_sls\": %u}\n", want.switches, want.seed, want.sls,
-		       want.vls, voq.crossings, voq.considered, voq.used_sls);
-		fflush(stdout);
+		tell_levels(&voq);
 	}
 	for (int i = 5; i < argc; i++)
 		run(&made, want.sls ? &voq : NULL, atof(argv[i]));

@@ -149,6 +149,57 @@ static void test_budgets(void)
 	}
 }
 
+/* Of a path: those that come from a switch and go to one have queues, others are not there. */
+static unsigned int inner_crossings(const struct made *made, const struct rsm_voq *voq, uint32_t from, uint32_t to)
+{
+	const struct rsm_topo_switch *switches = made->topo.switches;
+	uint32_t at = made->topo.ends[from].leaf, in = made->topo.ends[from].leaf_port;
+	uint16_t lid = made->topo.ends[to].lid;
+	unsigned int n = 0;
+
+	for (;;) {
+		uint8_t out = made->routes.lft[at][lid], next;
+		int32_t peer = switches[at].ports[out].peer;
+		bool inner;
+
+		if (peer < 0)
+			return n;
+		next = made->routes.lft[peer][lid];
+		inner = switches[at].ports[in].peer >= 0 && switches[peer].ports[next].peer >= 0;
+		CHECK_EQ(rsm_voq_queued(voq, at, in, out, next), inner ? 1 : -1);
+		n += inner;
+		in = switches[at].ports[out].peer_port;
+		at = peer;
+	}
+}
+
+static void test_inner(void)
+{
+	struct rsm_voq_spec spec = { .layers = 1, .sls = 128, .vls = 8, .inner = true };
+	unsigned int all, n = 0;
+	struct rsm_voq voq;
+	struct made made;
+	char why[128];
+
+	made_route("random:16,degree=4,hosts=4,seed=1", NULL, 0, &made);
+	spec.topo = &made.topo;
+	spec.lft = made.routes.lft;
+	spec.n_lft = made.routes.n_lft;
+	CHECK_EQ(rsm_voq_make(&spec, &voq, why, sizeof(why)), 0);
+	CHECK_EQ(voq.considered, voq.crossings);
+	for (uint32_t from = 0; from < made.topo.n_ends; from++)
+		for (uint32_t to = 0; to < made.topo.n_ends; to++)
+			n += from == to ? 0 : inner_crossings(&made, &voq, from, to);
+	CHECK(n > voq.crossings);
+	all = voq.used_sls;
+	rsm_voq_free(&voq);
+	spec.inner = false;
+	CHECK_EQ(rsm_voq_make(&spec, &voq, why, sizeof(why)), 0);
+	CHECK(all < voq.used_sls);
+	rsm_voq_free(&voq);
+	made_free(&made);
+}
+
 static void test_refuses(void)
 {
 	struct rsm_options opt = { .voqsw_sls = 8 };
@@ -257,6 +308,7 @@ static void test_layers(void)
 int main(void)
 {
 	test_budgets();
+	test_inner();
 	test_lots();
 	test_layers();
 	test_refuses();
