@@ -4,10 +4,12 @@
 Figure 7, in virtual time, with the tables and lanes that stock OpenSM gets from the plugin's engine: a flow
 of partition one while none, one and two flows of partition two go to its neighbour. So is what there is of
 table 2: not its programs, but what they send in an iteration, and four hosts that all send to all, beside
-eight flows. The rest by counting
-flows on links, with no time (tests/bench/partitions.c): table 4 and figure 10 (what patterns of the victims
-are delayed), figure 11 (what the others pay), figures 13 to 15 (weights). Figure 7 once more with
-perftest's RC traffic between software HCAs, in a guest.
+eight flows. The rest by counting flows on links of table 3's trees, with no time (tests/bench/partitions.c): table 4
+and figure 10 (what patterns of the victims are delayed), figure 11 (what the others pay), figures 13 to 15 (weights).
+Figure 7 once more with perftest's RC traffic between software HCAs, in a guest.
+
+The delay is ORCS's dep_max_delay: of the victims' flows, how many share the fullest link that one of them uses.
+PFTREE_PARTS="figure_7 figure_7_programs table_2 counted" are all parts.
 """
 
 import functools
@@ -243,22 +245,25 @@ def patterns(record, row):
                least_mean_most=row["ebb"])
     elif "pattern" in row:
         paper = PAPER_4.get(row["nodes"], {}).get(row["pattern"])
-        record(f"figure 10, {name}, {row['pattern']}: delay beside all-to-all, and beside nothing",
-               row["noisy"][1], row["quiet"][1], noisy=row["noisy"], quiet=row["quiet"],
-               paper=paper and paper["Ext" in row["engine"]])
+        record(f"figure 10, {name}, {row['pattern']}: dep_max_delay beside all-to-all, and beside nothing",
+               row["noisy"][1], row["quiet"][1], noisy=row["noisy"], quiet=row["quiet"], nodes=row["nodes"],
+               engine=row["engine"], pattern=row["pattern"], paper=paper and paper["Ext" in row["engine"]])
     else:
         for figure, key in ((13, "contention_down"), (13, "contention_up"), (14, "contended_down"),
                             (14, "contended_up"), (15, "interference")):
             record(f"figure {figure}, {name}: {key}", row[key][1], least_mean_most=row[key])
 
 
-def bench(record):
-    figure_7(record)
-    figure_7_programs(record)
-    table_2(record)
+def counted(record):
     with subprocess.Popen([os.path.join(image.TOP, "build", "bench", "partitions"), str(SETS),
                            str(PATTERNS)], stdout=subprocess.PIPE, text=True) as process:
         for row in map(json.loads, process.stdout):
             patterns(record, row)
     if process.returncode:
         raise RuntimeError(f"partitions: status {process.returncode}")
+
+
+def bench(record):
+    for part in os.environ.get("PFTREE_PARTS", "figure_7 figure_7_programs table_2 counted").split():
+        {"figure_7": figure_7, "figure_7_programs": figure_7_programs, "table_2": table_2,
+         "counted": counted}[part](record)
