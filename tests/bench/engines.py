@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What routing engines cost in stock OpenSM on full fat trees of switches with 36 ports: the plugin's beside
-OpenSM's ftree and dfsssp. The time is the processor's for the hop counts, with which ftree makes its tree and
+OpenSM's ftree and dfsssp, and its lash where that is asked for (ENGINES_CASES, with ENGINES_BOUND in
+seconds: it takes hours). The time is the processor's for the hop counts, with which ftree makes its tree and
 dfsssp its graph, and for the tables; the memory is the most that OpenSM ever had."""
 
 import math
+import os
 import re
 import statistics
 import time
@@ -23,11 +25,27 @@ ENGINES = {
 }
 
 
+class Unfinished(Exception):
+    """When it was waited for long enough: with the processor seconds that OpenSM had by then."""
+
+    def __init__(self, seconds):
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
 class Patient(Large):
     """dfsssp takes minutes of the processor for the largest tree."""
+    bound = 3600
 
-    def wait_sm(self, mark, want="", patience=3600):
-        return super().wait_sm(mark, want, patience)
+    def wait_sm(self, mark, want="", patience=None):
+        try:
+            return super().wait_sm(mark, want, self.bound)
+        except Exception as failed:
+            if self.sm.poll() is not None:
+                raise
+            with open(f"/proc/{self.sm.pid}/stat", encoding="ascii") as file:
+                ticks = file.read().rpartition(")")[2].split()[11:13]
+            raise Unfinished(sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")) from failed
 
 
 def settle(fabric):
@@ -39,15 +57,19 @@ def settle(fabric):
         time.sleep(0.5)
 
 
-def cost(topology, engine, options):
-    """Seconds for the hop counts and for tables, and megabytes."""
-    with Patient(topology, f"-R {engine},no_fallback -Q", conf="max_wire_smps 64", **options) as fabric:
+def cost(topology, engine, options, bound=Patient.bound):
+    """Seconds for the hop counts, for tables and, of these, for the copy that is kept of them; megabytes, and the
+    copy's."""
+    patient = Patient(topology, f"-R {engine},no_fallback -Q", conf="max_wire_smps 64", **options)
+    patient.bound = bound
+    with patient as fabric:
         paths = settle(fabric)
         if f"{engine} tables configured" not in fabric.sm_log():
             raise RuntimeError(f"{engine} did not route {topology}: {fabric.sm_log()[-1000:]}")
         with open(f"/proc/{fabric.sm.pid}/status", encoding="utf-8") as file:
             memory = int(re.search(r"VmHWM:\s+(\d+) kB", file.read())[1]) / 1e3
-    return paths["cpu"]["hops_us"] / 1e6, paths["cpu"]["tables_us"] / 1e6, memory
+    cpu = paths["cpu"]
+    return cpu["hops_us"] / 1e6, cpu["tables_us"] / 1e6, cpu["keep_us"] / 1e6, memory, cpu["kept"] / 1e6
 
 
 def growth(of):
@@ -56,21 +78,53 @@ def growth(of):
     return math.log(of[sizes[-1]] / of[sizes[1]]) / math.log(sizes[-1] / sizes[1])
 
 
+def wanted(name):
+    """ENGINES_CASES="11664:ftree 11664:lash" are some of what there is; by themselves all but lash."""
+    cases = os.environ.get("ENGINES_CASES")
+    return name in cases.split() if cases else not name.endswith(":lash")
+
+
+def tell(record, hosts, engine, found):
+    hop_counts, tables, keep, mb, kept = found[engine][hosts]
+    both = hop_counts + tables
+    theirs = {name: found[name][hosts] for name in OPENSM if hosts in found[name]}
+    ftree = theirs.get("ftree")
+    aim = ("not slower", 1.0) if engine in ENGINES and ftree else ()
+    record(f"{hosts} hosts, {engine}: processor seconds to route beside ftree", both, ftree and sum(ftree[:2]), *aim,
+           hop_counts_s=hop_counts, tables_s=tables, mb=mb, ftree_mb=ftree and ftree[3],
+           **{f"beside_{name}": both / sum(of[:2]) for name, of in theirs.items()})
+    if engine in ENGINES:
+        record(f"{hosts} hosts, {engine}: processor seconds to keep a copy of the tables beside making them", keep,
+               tables, kept_mb=kept, of_hop_counts_too=keep / both)
+
+
+def bounded(record, hosts, engine, ftree):
+    """For an engine that may take hours: how much of the processor OpenSM had when it was ended."""
+    seconds = float(os.environ.get("ENGINES_BOUND", Patient.bound))
+    try:
+        return cost(TREES[hosts], engine, {}, seconds)
+    except Unfinished as unfinished:
+        record(f"{hosts} hosts, {engine}: processor seconds without an end beside what ftree took for all",
+               unfinished.seconds, ftree and sum(ftree[:2]), waited_s=seconds)
+        return None
+
+
 def bench(record):
-    engines = [*((name, {}) for name in OPENSM), *ENGINES.items()]
-    seconds, memory = ({name: {} for name, _ in engines} for _ in range(2))
+    names = (*OPENSM, *ENGINES, "lash")
+    found = {name: {} for name in names}
     for hosts, topology in TREES.items():
-        for engine, options in engines:
-            matrices, tables, mb = (statistics.median(column) for column in zip(*(
-                cost(topology, engine, options) for _ in range(TIMES.get(hosts, 1)))))
-            seconds[engine][hosts], memory[engine][hosts] = matrices + tables, mb
-            aim = ("not slower", 1.0) if engine in ENGINES else ()
-            beside = {f"beside_{name}": (matrices + tables) / seconds[name][hosts] for name in OPENSM
-                      if hosts in seconds[name]}
-            record(f"{hosts} hosts, {engine}: processor seconds to route beside ftree", matrices + tables,
-                   seconds["ftree"][hosts], *aim, hop_counts_s=matrices, tables_s=tables, mb=mb,
-                   ftree_mb=memory["ftree"][hosts], **beside)
-    for engine, _ in engines:
-        for what, of in (("time", seconds), ("OpenSM's memory", memory)):
-            record(f"{engine}: power of the number of hosts that its {what} grows with, 648 to 11664, "
-                   "beside ftree's", growth(of[engine]), growth(of["ftree"]))
+        for engine in (name for name in names if wanted(f"{hosts}:{name}")):
+            if engine == "lash":
+                of = bounded(record, hosts, engine, found["ftree"].get(hosts))
+            else:
+                of = [statistics.median(column) for column in zip(*(
+                    cost(topology, engine, ENGINES.get(engine, {})) for _ in range(TIMES.get(hosts, 1))))]
+            if of:
+                found[engine][hosts] = of
+                tell(record, hosts, engine, found)
+    for engine, of in found.items():
+        for what, number in (("time", lambda row: row[0] + row[1]), ("OpenSM's memory", lambda row: row[3])):
+            grown, ftrees = ({hosts: number(row) for hosts, row in rows.items()} for rows in (of, found["ftree"]))
+            if len(grown) == len(ftrees) == len(TREES):
+                record(f"{engine}: power of the number of hosts that its {what} grows with, 648 to 11664, "
+                       "beside ftree's", growth(grown), growth(ftrees))
