@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -62,13 +63,49 @@ static void unregister(void)
 	rp_ctl.events = rp_ctl.requests = NULL;
 }
 
+/* What the module says between taking this process and saying so. */
+struct early {
+	struct list_node node;
+	struct nl_msg *msg;
+};
+
+static int keep_early(struct list_head *early, struct nl_msg *msg)
+{
+	struct early *e = malloc(sizeof(*e));
+
+	if (!e) {
+		rp_log(RP_LOG_ERR, "out of memory: something that the module has said is lost");
+		return NL_OK;
+	}
+	nlmsg_get(msg);
+	e->msg = msg;
+	list_add_tail(early, &e->node);
+	return NL_OK;
+}
+
+/* Registered; or not, and then it was to nobody. */
+static void take_early(struct list_head *early, bool registered)
+{
+	struct early *e, *tmp;
+
+	list_for_each_safe(e, tmp, early, node) {
+		list_del(&e->node);
+		if (registered)
+			rp_ctl_event_in(e->msg, NULL);
+		nlmsg_free(e->msg);
+		free(e);
+	}
+}
+
 static int register_answer(struct nl_msg *msg, void *arg)
 {
+	struct genlmsghdr *g = nlmsg_data(nlmsg_hdr(msg));
 	struct nlattr *tb[REPATH_A_MAX + 1];
 
-	(void)arg;
 	if (genlmsg_parse(nlmsg_hdr(msg), 0, tb, REPATH_A_MAX, NULL) < 0)
 		return NL_OK;
+	if (g->cmd != REPATH_CMD_REGISTER)
+		return keep_early(arg, msg);
 	if (tb[REPATH_A_COUNT])
 		rp_numbers_about(nla_get_u32(tb[REPATH_A_COUNT]));
 	if (tb[REPATH_A_KNOWS])
@@ -92,10 +129,12 @@ static int register_done(struct nl_msg *msg, void *arg)
 
 static int register_process(void)
 {
+	struct list_head early;
 	struct nl_msg *msg;
 	struct nl_cb *cb;
 	int state = 1;
 
+	list_init(&early);
 	rp_ctl.events = open_socket(false);
 	rp_ctl.requests = open_socket(false);
 	if (!rp_ctl.events || !rp_ctl.requests) {
@@ -118,7 +157,7 @@ static int register_process(void)
 	genlmsg_put(msg, NL_AUTO_PORT, NL_AUTO_SEQ, rp_ctl.family, 0, NLM_F_REQUEST | NLM_F_ACK,
 		    REPATH_CMD_REGISTER, REPATH_GENL_VERSION);
 	nla_put_u32(msg, REPATH_A_ABI_VERSION, REPATH_ABI_VERSION);
-	nl_cb_set(cb, NL_CB_VALID, NL_CB_CUSTOM, register_answer, NULL);
+	nl_cb_set(cb, NL_CB_VALID, NL_CB_CUSTOM, register_answer, &early);
 	nl_cb_set(cb, NL_CB_SEQ_CHECK, NL_CB_CUSTOM, any_seq, NULL);
 	nl_cb_set(cb, NL_CB_ACK, NL_CB_CUSTOM, register_done, &state);
 	nl_cb_err(cb, NL_CB_CUSTOM, rp_ctl_request_failed, &state);
@@ -136,6 +175,7 @@ static int register_process(void)
 		else
 			rp_log(RP_LOG_ERR, "the module does not take this process: %s",
 			       strerror(-state));
+		take_early(&early, false);
 		unregister();
 		return state;
 	}
@@ -144,6 +184,7 @@ static int register_process(void)
 	nl_socket_modify_err_cb(rp_ctl.events, NL_CB_CUSTOM, rp_ctl_event_error, NULL);
 	rp_log(RP_LOG_INFO, "registered with the module, pid %d", getpid());
 	rp_numbers_again();
+	take_early(&early, true);
 	return 0;
 }
 

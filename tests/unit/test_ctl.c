@@ -20,7 +20,9 @@ static struct {
 	bool asked, cycled, has_round;
 	uint32_t conn_id, err, round;
 	nl_recvmsg_msg_cb_t answer, done, families;
-	void *done_arg;
+	void *answer_arg, *done_arg;
+	bool asks;	/* whether this process can be moved, before it says that it has it; and again before it is done */
+	unsigned int events;
 } module;
 
 /* --- in place of libnl's --- */
@@ -78,8 +80,10 @@ int nl_cb_set(struct nl_cb *cb, enum nl_cb_type type, enum nl_cb_kind kind, nl_r
 {
 	(void)cb;
 	(void)kind;
-	if (type == NL_CB_VALID)
+	if (type == NL_CB_VALID) {
 		module.answer = fn;
+		module.answer_arg = arg;
+	}
 	if (type == NL_CB_ACK) {
 		module.done = fn;
 		module.done_arg = arg;
@@ -118,6 +122,22 @@ int nl_send_auto(struct nl_sock *sk, struct nl_msg *msg)
 	return 0;
 }
 
+static void ask(uint32_t op)
+{
+	struct nl_msg *msg;
+
+	if (!module.asks)
+		return;
+	msg = nlmsg_alloc();
+	CHECK(msg);
+	genlmsg_put(msg, 0, 0, FAMILY, 0, 0, REPATH_CMD_EV_CHECK, REPATH_GENL_VERSION);
+	nla_put_u32(msg, REPATH_A_OP_ID, op);
+	nla_put_u32(msg, REPATH_A_DEV_INDEX, 1);
+	nla_put_string(msg, REPATH_A_DEV_NAME, "mock0");
+	module.answer(msg, module.answer_arg);
+	nlmsg_free(msg);
+}
+
 int nl_recvmsgs(struct nl_sock *sk, struct nl_cb *cb)
 {
 	struct nl_msg *msg = nlmsg_alloc();
@@ -132,7 +152,10 @@ int nl_recvmsgs(struct nl_sock *sk, struct nl_cb *cb)
 	nla_put_u32(msg, REPATH_A_COUNT, 0);
 	if (module.knows >= 0)
 		nla_put_u32(msg, REPATH_A_KNOWS, module.knows);
-	module.answer(msg, NULL);
+	ask(1);
+	module.answer(msg, module.answer_arg);
+	ask(2);
+	CHECK_EQ(module.events, 0);
 	module.done(msg, module.done_arg);
 	nlmsg_free(msg);
 	return 0;
@@ -169,12 +192,12 @@ void rp_ahs_repath(uint32_t dev_index, uint32_t port, const uint8_t *gid, const 
 
 void rp_move_event(int cmd, uint32_t op, uint32_t dev_index, const char *dev_name, uint32_t timeout_ms, bool force)
 {
-	(void)cmd;
-	(void)op;
-	(void)dev_index;
-	(void)dev_name;
 	(void)timeout_ms;
 	(void)force;
+	CHECK_EQ(cmd, REPATH_CMD_EV_CHECK);
+	CHECK_EQ(dev_index, 1);
+	CHECK(!strcmp(dev_name, "mock0"));
+	CHECK_EQ(op, ++module.events);
 }
 
 /* --- */
@@ -219,12 +242,24 @@ static void says(bool round)
 	CHECK_EQ(module.round, round ? ROUND : 0);
 }
 
+/* What the module asks while it takes this process, it asks once, and is heard, in its order. */
+static void asked_early(void)
+{
+	CHECK_EQ(module.events, 2);
+	module.events = 0;
+}
+
 int main(void)
 {
 	alarm(60);
 	module.knows = -1;
+	module.asks = true;
 	rp_ctl_start();
 	CHECK_EQ(module.registered, 1);
+	asked_early();
+	load(-1);
+	asked_early();
+	module.asks = false;
 	says(false);
 	load(REPATH_KNOWS_ROUND);
 	says(true);
