@@ -164,10 +164,16 @@ static inline uint16_t rp_round_heard(const struct rp_conn *c)
 	return rp_round_after(c->peer_round, c->peer_over) ? c->peer_round : c->peer_over;
 }
 
+/* Is the peer a process with the shim that can be spoken to? */
+static inline bool rp_conn_is_ready(const struct rp_conn *c)
+{
+	return c->known == REPATH_CONN_READY;
+}
+
 /* Can it be moved: does the peer move with it, or is there none any more? */
 static inline bool rp_conn_peer_moves(const struct rp_conn *c)
 {
-	return c->known == REPATH_CONN_READY || c->known == REPATH_CONN_GONE;
+	return rp_conn_is_ready(c) || c->known == REPATH_CONN_GONE;
 }
 
 /* Before: is the queue pair in error, and by which path does it go? */

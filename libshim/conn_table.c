@@ -240,11 +240,6 @@ static void conn_row(const struct rp_ctl_conn *row, void *arg)
 	c->listed = true;
 }
 
-static bool is_ready(const struct rp_conn *c)
-{
-	return c->known == REPATH_CONN_READY;
-}
-
 /* What has moved tells its keys to those who have not been told of them. */
 static void push_keys(void)
 {
@@ -269,13 +264,13 @@ void rp_conns_renumbered(void)
 		c->ask_again = false;
 		if (c->known == REPATH_CONN_GONE)
 			continue;
-		if (!is_ready(c)) {
+		if (!rp_conn_is_ready(c)) {
 			rp_move_prepared("its peer's module has been loaded anew");
 			continue;
 		}
 		/* One question is about all of them. */
 		list_for_each(other, &c->peer->conns, in_peer)
-			if (other->ctx == c->ctx && is_ready(other))
+			if (other->ctx == c->ctx && rp_conn_is_ready(other))
 				other->ask_again = false;
 		rp_peer_prepare(c->peer, c->ctx);
 	}
@@ -301,7 +296,7 @@ void rp_conn_ready(const struct rp_ctl_conn *row)
 /* It is not forgotten: the module may have been loaded anew just now, and not have been told of it yet. */
 static void not_listed(struct rp_conn *c)
 {
-	if (c->known != REPATH_CONN_READY)
+	if (!rp_conn_is_ready(c))
 		return;
 	rp_log(RP_LOG_INFO, "QP 0x%x: the module does not have its connection %u any more",
 	       c->qp->qp.qp_num, c->id);

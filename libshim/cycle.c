@@ -67,7 +67,7 @@ void rp_cycle_event(uint32_t conn_id, const struct rp_ctl_path *to)
 /* 0, or why it can not be begun: an errno. */
 static int why_not(const struct rp_conn *c)
 {
-	if (c->known != REPATH_CONN_READY || atomic_load(&c->ctx->immovable[RP_IMM_DIRECT_VERBS]))
+	if (!rp_conn_is_ready(c) || atomic_load(&c->ctx->immovable[RP_IMM_DIRECT_VERBS]))
 		return EOPNOTSUPP;
 	/* Its owner drains it himself, or has not connected it, or it has failed. */
 	if (!rp_conn_connectable(c->qp) ||

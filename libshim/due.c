@@ -173,7 +173,7 @@ void rp_peer_flush(void)
  */
 static bool is_asked(const struct rp_conn *c, const struct rp_context *ctx)
 {
-	return c->ctx == ctx && c->known == REPATH_CONN_READY && !(c->moving && c->peer_mover);
+	return c->ctx == ctx && rp_conn_is_ready(c) && !(c->moving && c->peer_mover);
 }
 
 /* As many as a message holds, but for the first @skip. How many; 0: there are no more, or no memory. */

@@ -193,7 +193,7 @@ static struct rp_conn *conn_to_name(struct rp_peer *peer, struct rp_context *ctx
 
 	*unbound = false;
 	list_for_each(c, &peer->conns, in_peer) {
-		if (c->ctx != ctx || c->known != REPATH_CONN_READY)
+		if (c->ctx != ctx || !rp_conn_is_ready(c))
 			continue;
 		if (c->keys_epoch != ctx->epoch + 1) {
 			*unbound = true;
@@ -219,12 +219,12 @@ static bool send_keys(struct rp_peer *peer, struct rp_context *ctx, struct keyst
 		return false;
 	len = fill(ctx, s->known, blob, sizeof(blob), &to);
 	list_for_each(c, &peer->conns, in_peer)
-		n += c->ctx == ctx && c->known == REPATH_CONN_READY && n < REPATH_CONNS_MAX;
+		n += c->ctx == ctx && rp_conn_is_ready(c) && n < REPATH_CONNS_MAX;
 	m = rp_message_new(peer, REPATH_MSG_KEYS, n, blob, len);
 	if (!m)
 		return false;
 	list_for_each(c, &peer->conns, in_peer) {
-		if (c->ctx != ctx || c->known != REPATH_CONN_READY || m->nrecs == n)
+		if (c->ctx != ctx || !rp_conn_is_ready(c) || m->nrecs == n)
 			continue;
 		if (unbound ? c->keys_epoch == ctx->epoch + 1 : c != first)
 			continue;

@@ -146,7 +146,7 @@ static bool must_answer(const struct rp_peer *peer, uint32_t id)
 	const struct rp_conn *c;
 
 	list_for_each(c, &peer->conns, in_peer)
-		if (c->asked == id && c->known == REPATH_CONN_READY)
+		if (c->asked == id && rp_conn_is_ready(c))
 			return true;
 	return false;
 }
@@ -365,7 +365,7 @@ static bool is_over(const struct rp_message *m, const struct repath_conn_rec *r,
 static bool is_wanted(const struct rp_message *m, const struct repath_conn_rec *r, const struct rp_conn *c)
 {
 	/* What the peer has said of itself need not be asked, and what the module does not have can not be. */
-	if (m->type == REPATH_MSG_PREPARE && c->known != REPATH_CONN_READY)
+	if (m->type == REPATH_MSG_PREPARE && !rp_conn_is_ready(c))
 		return false;
 	/* Of an end that has begun anew since the peer hears something newer. */
 	if (m->seldom && !is_told_on(m, r, c))
