@@ -158,7 +158,7 @@ static void *exchange(void *found, const char *name)
 	Dl_info info;
 	size_t i;
 
-	if (!found || rp_disabled || !dladdr(found, &info) || !info.dli_fname)
+	if (!found || rp_is_disabled() || !dladdr(found, &info) || !info.dli_fname)
 		return found;
 	if (!begins(base_name(info.dli_fname), "libibverbs.so"))
 		return found;

@@ -11,7 +11,8 @@
 #include "shim.h"
 
 /* Inside libibverbs, or switched off: handles are real ones. */
-#define RP_PASSING unlikely(rp_depth || rp_disabled)
+#define RP_PASSING \
+	unlikely(rp_depth || (atomic_load_explicit(&rp_disabled, memory_order_relaxed) && rp_is_disabled()))
 
 /* The real context's entry in struct verbs_context; lacking.c's where the device of now has none. */
 #define RP_SLOT(ctx, op) ({						\

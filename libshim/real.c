@@ -9,10 +9,10 @@
 struct rp_real_table rp_real_table;
 atomic_bool rp_real_resolved;
 __thread int rp_depth __attribute__((tls_model("initial-exec")));
-bool rp_disabled;
+atomic_int rp_disabled = RP_UNREAD;
 bool rp_no_remap;
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_once_t once = PTHREAD_ONCE_INIT, environment_once = PTHREAD_ONCE_INIT;
 
 static _Noreturn void missing(void)
 {
@@ -68,8 +68,20 @@ static bool env_is_set(const char *name)
 	return v && *v && *v != '0';
 }
 
-static __attribute__((constructor)) void read_environment(void)
+static void read_environment(void)
 {
-	rp_disabled = env_is_set("REPATH_DISABLE");
 	rp_no_remap = env_is_set("REPATH_NO_REMAP");
+	atomic_store_explicit(&rp_disabled, env_is_set("REPATH_DISABLE"), memory_order_release);
+}
+
+bool rp_is_disabled(void)
+{
+	pthread_once(&environment_once, read_environment);
+	return atomic_load_explicit(&rp_disabled, memory_order_acquire);
+}
+
+/* As the program was started, whatever it sets later; other libraries' constructors may be before this one. */
+static __attribute__((constructor)) void constructed(void)
+{
+	rp_is_disabled();
 }

@@ -582,7 +582,10 @@ enum rp_log_level { RP_LOG_ERR, RP_LOG_INFO, RP_LOG_DEBUG };
 void rp_log(enum rp_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));		/* log.c; silent unless REPATH_LOG */
 
-extern bool rp_disabled;	/* REPATH_DISABLE=1: every wrapper passes through */
+/* REPATH_DISABLE=1: every wrapper passes through. Read at the first verb, or when this is loaded. */
+#define RP_UNREAD	(-1)
+extern atomic_int rp_disabled;
+bool rp_is_disabled(void);
 extern bool rp_no_remap;	/* REPATH_NO_REMAP=1 (tests): keys, QPN are not translated */
 
 #endif /* RP_SHIM_H */
