@@ -300,10 +300,12 @@ void rp_peer_back(struct rp_peer *peer);	/* what waits for it goes out now, wher
 void rp_peer_forked(void);			/* forget all, without freeing */
 void rp_peer_expire(void);			/* what a peer has had and not answered in time */
 
-/* keys.c: the peer's keys, which the requests of a queue pair are translated with */
+/* keys.c, keys_wait.c: the peer's keys, which the requests of a queue pair are translated with */
 void rp_keys_await(struct rp_qp *qp);	/* of a peer that has moved: nothing is known of them yet */
 void rp_keys_clear(struct rp_qp *qp);	/* control thread: it is connected to nobody any more */
 void rp_keys_hold(struct rp_qp *qp);	/* a request waits for them; caller holds qp->lock */
+/* May this request's key, which is not known, be of a table that is on its way? Caller holds qp->lock. */
+bool rp_keys_in_doubt(const struct rp_qp *qp, uint64_t index);
 void rp_keys_failed(struct rp_qp *qp);	/* one that had a wrong key has completed */
 void rp_keys_reset(struct rp_qp *qp);	/* all requests are gone; caller holds qp->lock */
 

@@ -8,34 +8,6 @@
 #include "keys.h"
 #include "objects.h"
 
-/* A table is pushed when both ends are connected: who waits for one so long has no peer. */
-#define AWAIT_NS	10000000000ull
-
-/**
- * struct rp_keyset - the keys of one device of a remote process, shared by all connections to it
- * @refs: the peer's list, and queue pairs
- * @ctx: the sender's number of the device
- * @epoch, @serial: how far its stream is known
- * @keys, @n: virtual and real, sorted; of windows the low 8 bits of both are 0
- * @map: of them, for posting
- * @qps: that post by it, whatever has become of their connections
- */
-struct rp_keyset {
-	unsigned int refs;
-	uint32_t ctx, epoch, serial;
-	struct key {
-		uint32_t virt, real;
-		bool window, gone;
-	} *keys;
-	size_t n;
-	struct rp_keymap *map;
-	struct list_head qps;
-	struct list_node node;
-};
-
-/* Queue pairs with requests that wait for a table, and such that have failed by a wrong key. */
-static atomic_uint awaiting, failed;
-
 static void keyset_put(struct rp_keyset *ks)
 {
 	if (!ks || --ks->refs)
@@ -49,7 +21,7 @@ static void keyset_put(struct rp_keyset *ks)
  * Posts read a map under the queue pair's lock, and a changed map is given to every queue pair
  * under that lock before the old one is freed.
  */
-static void publish(struct rp_qp *qp, struct rp_keymap *map)
+void rp_keys_publish(struct rp_qp *qp, struct rp_keymap *map)
 {
 	int ret = 0;
 
@@ -57,16 +29,10 @@ static void publish(struct rp_qp *qp, struct rp_keymap *map)
 	qp->rkeys = map;
 	qp->xlate = map || qp->handles || rp_qp_context(qp)->epoch;
 	/* What has waited for it. */
-	if (qp->keys_held && map != rp_keymap_awaited) {
-		qp->keys_held = 0;
-		atomic_fetch_sub(&awaiting, 1);
-		if (!qp->gate && qp->real)
-			ret = rp_qp_submit_sends(qp);
-	}
+	if (qp->keys_held && map != rp_keymap_awaited)
+		ret = rp_keys_go_on(qp);
 	rp_unlock(&qp->lock);
-	if (ret)
-		rp_log(RP_LOG_ERR, "QP 0x%x: what waited for keys is not taken: %s", qp->qp.qp_num,
-		       strerror(ret));
+	rp_keys_not_taken(qp, ret);
 }
 
 /* Of a queue pair that does not post by it any more. */
@@ -83,7 +49,7 @@ static void drop_set(struct rp_qp *qp)
 
 static void bind_set(struct rp_qp *qp, struct rp_keyset *ks)
 {
-	publish(qp, ks->map ? ks->map : rp_keymap_awaited);
+	rp_keys_publish(qp, ks->map ? ks->map : rp_keymap_awaited);
 	if (qp->keyset == ks)
 		return;
 	drop_set(qp);
@@ -97,10 +63,7 @@ void rp_keys_clear(struct rp_qp *qp)
 	rp_lock(&qp->lock);
 	qp->rkeys = NULL;
 	qp->xlate = qp->handles || rp_qp_context(qp)->epoch;
-	/* What has waited is never given to the device. */
-	if (qp->keys_held)
-		atomic_fetch_sub(&awaiting, 1);
-	qp->keys_held = 0;
+	rp_keys_unhold(qp);	/* what has waited is never given to the device */
 	rp_unlock(&qp->lock);
 	drop_set(qp);
 }
@@ -112,24 +75,6 @@ void rp_keys_await(struct rp_qp *qp)
 		qp->rkeys = rp_keymap_awaited;
 	qp->xlate = true;
 	rp_unlock(&qp->lock);
-}
-
-/* Caller holds qp->lock. */
-void rp_keys_hold(struct rp_qp *qp)
-{
-	if (qp->keys_held)
-		return;
-	qp->keys_held = rp_now_ns();
-	atomic_fetch_add(&awaiting, 1);
-	rp_ctl_wake();
-}
-
-/* Caller holds qp->lock or the lock of the CQ that reports it. */
-void rp_keys_failed(struct rp_qp *qp)
-{
-	atomic_store(&qp->key_failed, true);
-	atomic_fetch_add(&failed, 1);
-	rp_ctl_wake();
 }
 
 static struct rp_keyset *keyset_find(struct rp_peer *peer, uint32_t ctx)
@@ -226,7 +171,7 @@ static void set_map(struct rp_keyset *ks, struct rp_keymap *map)
 
 	ks->map = map;
 	list_for_each(qp, &ks->qps, in_keyset)
-		publish(qp, map ? map : rp_keymap_awaited);
+		rp_keys_publish(qp, map ? map : rp_keymap_awaited);
 	rp_keymap_free(old);
 }
 
@@ -279,7 +224,7 @@ static void bind_named(struct rp_peer *peer, const struct rp_ctl_peer_msg *m, st
 		if (ks) {
 			bind_set(c->qp, ks);
 		} else {
-			publish(c->qp, NULL);
+			rp_keys_publish(c->qp, NULL);
 			drop_set(c->qp);
 		}
 	}
@@ -356,72 +301,4 @@ void rp_keys_forget_peer(struct rp_peer *peer)
 		list_del(&ks->node);
 		keyset_put(ks);
 	}
-}
-
-/* --- requests that failed, or wait too long --- */
-
-/* A request had a wrong key, and the peer would have said so: what is behind it is flushed. */
-static void fail(struct rp_qp *qp)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
-
-	rp_qp_modify_real(qp, &attr, IBV_QP_STATE);
-	rp_lock(&qp->lock);
-	qp->key_stop = false;
-	qp->as_is = true;
-	rp_qp_submit_sends(qp);
-	rp_unlock(&qp->lock);
-}
-
-static void look_at(struct rp_qp *qp, uint64_t now)
-{
-	bool late;
-
-	if ((qp->conn && qp->conn->moving) || !qp->real)
-		return;
-	if (atomic_exchange(&qp->key_failed, false)) {
-		atomic_fetch_sub(&failed, 1);
-		fail(qp);
-	}
-	rp_lock(&qp->lock);
-	late = qp->keys_held && now - qp->keys_held > AWAIT_NS;
-	rp_unlock(&qp->lock);
-	if (late) {
-		rp_log(RP_LOG_ERR, "QP 0x%x: the peer does not tell its keys", qp->qp.qp_num);
-		publish(qp, rp_keymap_none);
-	}
-}
-
-void rp_keys_tick(void)
-{
-	uint64_t now = rp_now_ns();
-	struct rp_context *ctx;
-	struct rp_qp *qp;
-
-	if (!atomic_load(&awaiting) && !atomic_load(&failed))
-		return;
-	rp_lock(&rp_contexts_lock);
-	list_for_each(ctx, &rp_contexts, node) {
-		rp_lock(&ctx->objects);
-		list_for_each(qp, &ctx->qps, node)
-			look_at(qp, now);
-		rp_unlock(&ctx->objects);
-	}
-	rp_unlock(&rp_contexts_lock);
-}
-
-int rp_keys_wait_ms(void)
-{
-	return atomic_load(&failed) ? 1 : atomic_load(&awaiting) ? 500 : -1;
-}
-
-/* Caller holds qp->lock: nothing of the queue pair waits, or has failed, any more. */
-void rp_keys_reset(struct rp_qp *qp)
-{
-	if (qp->keys_held)
-		atomic_fetch_sub(&awaiting, 1);
-	qp->keys_held = 0;
-	if (atomic_exchange(&qp->key_failed, false))
-		atomic_fetch_sub(&failed, 1);
-	qp->key_stop = qp->as_is = false;
 }

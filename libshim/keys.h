@@ -42,14 +42,63 @@ struct rp_keys_ack {
 	uint32_t ctx, epoch, serial;
 };
 
+#define RP_KEYS_ASK_MAGIC	0x4b41534b	/* "KASK" */
+
+/**
+ * struct rp_keys_ask - blob of KEYS that tells nothing: how far does your table go? network order
+ * @magic: RP_KEYS_ASK_MAGIC
+ * @ctx: the receiver's number of the device
+ * The answer is a struct rp_keys_ack of the receiver's own stream.
+ */
+struct rp_keys_ask {
+	uint32_t magic, ctx;
+};
+
+/**
+ * struct rp_keyset - the keys of one device of a remote process, shared by all connections to it
+ * @refs: the peer's list, and queue pairs
+ * @ctx: the sender's number of the device
+ * @epoch, @serial: how far its stream is known
+ * @keys, @n: virtual and real, sorted; of windows the low 8 bits of both are 0
+ * @map: of them, for posting
+ * @qps: that post by it, whatever has become of their connections
+ * @question: number of the KEYS that asks how far the sender's table goes; 0: none
+ * @ask_ns: not before
+ */
+struct rp_keyset {
+	unsigned int refs;
+	uint32_t ctx, epoch, serial;
+	struct key {
+		uint32_t virt, real;
+		bool window, gone;
+	} *keys;
+	size_t n;
+	struct rp_keymap *map;
+	struct list_head qps;
+	uint32_t question;
+	uint64_t ask_ns;
+	struct list_node node;
+};
+
 /* keys.c: what peers have told. All on the control thread. */
 /* How much of a blob is a table of keys. */
 unsigned int rp_keys_length(const void *blob, unsigned int len);
 void rp_keys_take(struct rp_peer *peer, const struct rp_ctl_peer_msg *m, struct rp_keys_ack *ack);
 void rp_keys_forget_peer(struct rp_peer *peer);
-/* Requests with keys of a table that does not come are failed after a while. */
+/* What requests of a queue pair are translated with from now on; those that have waited for it go. */
+void rp_keys_publish(struct rp_qp *qp, struct rp_keymap *map);
+
+/* keys_wait.c: on the control thread, but for what conn.h has of it. */
+/* Asks for, or fails, what waits. */
 void rp_keys_tick(void);
 int rp_keys_wait_ms(void);
+/* KEYS_ACK @m answers, or nothing does, what may have been a question of ours. */
+void rp_keys_told(const struct rp_peer *peer, uint32_t message, const struct rp_ctl_peer_msg *m);
+void rp_keys_not_told(const struct rp_peer *peer, uint32_t message);
+/* Caller holds qp->lock. */
+void rp_keys_unhold(struct rp_qp *qp);
+int rp_keys_go_on(struct rp_qp *qp);	/* what has waited is given; 0 or errno */
+void rp_keys_not_taken(const struct rp_qp *qp, int err);
 
 /* keys_stream.c: what peers are told. */
 /* Tells all peers of @ctx, or this one, what they do not know. */
@@ -58,6 +107,8 @@ void rp_keys_push_peer(struct rp_peer *peer, struct rp_context *ctx);
 /* Blob for an INFO about @c; false: more must be acknowledged first. */
 bool rp_keys_info(struct rp_conn *c, void *blob, unsigned int *len);
 void rp_keys_acked(struct rp_peer *peer, const struct rp_ctl_peer_msg *m);
+/* Is it a question? Then that is its answer. */
+bool rp_keys_asked(struct rp_peer *peer, const struct rp_ctl_peer_msg *m, struct rp_keys_ack *ack);
 void rp_keys_lost(struct rp_peer *peer, uint32_t message);	/* not delivered, or not answered */
 bool rp_keys_known_to_all(struct rp_context *ctx, uint32_t serial);
 void rp_keys_forget_streams(struct rp_peer *peer);

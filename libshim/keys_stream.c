@@ -315,9 +315,43 @@ void rp_keys_acked(struct rp_peer *peer, const struct rp_ctl_peer_msg *m)
 	}
 }
 
+static struct rp_context *by_number(uint32_t number)
+{
+	struct rp_context *ctx, *found = NULL;
+
+	rp_lock(&rp_contexts_lock);
+	list_for_each(ctx, &rp_contexts, node)
+		if (ctx->number == number)
+			found = ctx;
+	rp_unlock(&rp_contexts_lock);
+	return found;
+}
+
+bool rp_keys_asked(struct rp_peer *peer, const struct rp_ctl_peer_msg *m, struct rp_keys_ack *ack)
+{
+	const struct rp_keys_ask *ask = m->blob;
+	struct rp_context *ctx;
+
+	if (m->blob_len != sizeof(*ask) || ntohl(ask->magic) != RP_KEYS_ASK_MAGIC)
+		return false;
+	memset(ack, 0, sizeof(*ack));
+	ctx = ask->ctx ? by_number(ntohl(ask->ctx)) : NULL;
+	if (!ctx)
+		return true;
+	ack->ctx = ask->ctx;
+	ack->epoch = htonl(ctx->epoch);
+	ack->serial = htonl(last_change(ctx));
+	/* What it lacks may have been given up when it was not to be reached. */
+	if (ctx->real)
+		rp_keys_push_peer(peer, ctx);
+	return true;
+}
+
 void rp_keys_lost(struct rp_peer *peer, uint32_t message)
 {
 	struct keystream *s;
+
+	rp_keys_not_told(peer, message);
 
 	list_for_each(s, &peer->streams, node)
 		if (s->message == message)

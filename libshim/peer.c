@@ -332,12 +332,14 @@ void rp_peer_msg_in(const struct rp_ctl_peer_msg *m)
 		prepared_in(peer, m);
 		return;
 	case REPATH_MSG_KEYS:
-		rp_keys_take(peer, m, &ack);
+		if (!rp_keys_asked(peer, m, &ack))
+			rp_keys_take(peer, m, &ack);
 		answer(peer, REPATH_MSG_KEYS_ACK, m, &ack, sizeof(ack));
 		return;
 	case REPATH_MSG_KEYS_ACK:
 		if (!m->nrecs || !rp_message_answered(peer, (uint32_t)m->recs[0].count))
 			return;
+		rp_keys_told(peer, (uint32_t)m->recs[0].count, m);
 		rp_keys_acked(peer, m);
 		rp_request_keys_acked();
 		return;

@@ -200,7 +200,7 @@ static int submit_sends_moved(struct rp_qp *qp)
 				enum ibv_wc_status why = which_key(qp, &s->send);
 
 				hold = why == IBV_WC_REM_ACCESS_ERR &&
-				       qp->rkeys == rp_keymap_awaited;
+				       rp_keys_in_doubt(qp, s->index);
 				if (!hold && qp->qp.qp_type == IBV_QPT_UD)
 					unknown = EINVAL;
 				if (hold || unknown)

@@ -65,7 +65,8 @@ void rp_peer_new_key(struct rp_context *ctx, uint32_t serial)
 			return;
 		clock_gettime(CLOCK_MONOTONIC, &step);
 		if (after(&step, &end)) {
-			rp_log(RP_LOG_ERR, "a peer did not acknowledge a new key in time");
+			/* Who uses it before its peer has been told of it waits there (keys_wait.c). */
+			rp_log(RP_LOG_INFO, "a peer has not acknowledged a new key yet");
 			return;
 		}
 		/* The look was taken without the lock: again soon even if no signal comes. */

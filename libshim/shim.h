@@ -411,6 +411,8 @@ struct rp_qp {
 	struct rp_keyset *keyset;	/* that @rkeys is of (keys.c) */
 	struct list_node in_keyset;
 	uint64_t keys_held;		/* since when requests wait for @rkeys; 0: none does */
+	uint64_t keys_asked;		/* the peer is being asked about keys of requests before this one; 0: it is not */
+	uint64_t keys_sure;		/* before this one, a key that is not known is wrong */
 	bool key_stop;			/* a request had a wrong key: nothing behind it is given */
 	bool as_is;			/* in ERR for that: what is given is only flushed */
 	atomic_bool key_failed;		/* and its completion was reported */

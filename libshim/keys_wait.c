@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Requests that wait for a remote key, and such that had a wrong one. Who registers memory waits a little for the
+ * peers to know its key, and then tells it to his program all the same: a key that is not in the table may be in one
+ * that is on its way. So its owner is asked how far his table goes. What is not in all of it is wrong.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "keys.h"
+#include "objects.h"
+
+/*
+ * As long as messages are said again: a table is pushed when both ends are connected, and who does not say how far his
+ * goes for so long is as dead as one that answers no retry of the HCA.
+ */
+#define AWAIT_NS	30000000000ull
+/* When more is on its way, which is told by itself. */
+#define ASK_AGAIN_NS	500000000ull
+
+/* Queue pairs with requests that wait for a table, and such that have failed by a wrong key. */
+static atomic_uint awaiting, failed;
+
+/* --- what waits; caller holds qp->lock --- */
+
+void rp_keys_hold(struct rp_qp *qp)
+{
+	if (qp->keys_held)
+		return;
+	qp->keys_held = rp_now_ns();
+	atomic_fetch_add(&awaiting, 1);
+	rp_ctl_wake();
+}
+
+void rp_keys_unhold(struct rp_qp *qp)
+{
+	if (qp->keys_held)
+		atomic_fetch_sub(&awaiting, 1);
+	qp->keys_held = 0;
+}
+
+int rp_keys_go_on(struct rp_qp *qp)
+{
+	rp_keys_unhold(qp);
+	return !qp->gate && qp->real ? rp_qp_submit_sends(qp) : 0;
+}
+
+void rp_keys_not_taken(const struct rp_qp *qp, int err)
+{
+	if (err)
+		rp_log(RP_LOG_ERR, "QP 0x%x: what waited for keys is not taken: %s", qp->qp.qp_num,
+		       strerror(err));
+}
+
+bool rp_keys_in_doubt(const struct rp_qp *qp, uint64_t index)
+{
+	if (!qp->rkeys || qp->rkeys == rp_keymap_none)
+		return false;
+	return qp->rkeys == rp_keymap_awaited || index >= qp->keys_sure;
+}
+
+/* Nothing of the queue pair waits, or has failed, any more. */
+void rp_keys_reset(struct rp_qp *qp)
+{
+	rp_keys_unhold(qp);
+	if (atomic_exchange(&qp->key_failed, false))
+		atomic_fetch_sub(&failed, 1);
+	qp->key_stop = qp->as_is = false;
+	qp->keys_sure = qp->keys_asked = 0;
+}
+
+/* Caller holds qp->lock or the lock of the CQ that reports it. */
+void rp_keys_failed(struct rp_qp *qp)
+{
+	atomic_store(&qp->key_failed, true);
+	atomic_fetch_add(&failed, 1);
+	rp_ctl_wake();
+}
+
+/* --- how far does the owner's table go? --- */
+
+/* The question is a KEYS without a table, which a shim that does not know it answers as one that it does not understand. */
+static bool send_question(struct rp_peer *peer, struct rp_keyset *ks, const struct rp_conn *c)
+{
+	const struct rp_keys_ask ask = {
+		.magic = htonl(RP_KEYS_ASK_MAGIC),
+		.ctx = htonl(ks->ctx),
+	};
+	struct rp_message *m = rp_message_new(peer, REPATH_MSG_KEYS, 1, &ask, sizeof(ask));
+
+	if (!m)
+		return false;
+	rp_message_record(&m->recs[m->nrecs++], c, REPATH_MSG_KEYS);
+	if (!rp_message_ask(m, &peer->acks)) {
+		rp_message_free(m);
+		return false;
+	}
+	ks->question = m->id;
+	rp_message_try(m);
+	return true;
+}
+
+static void ask(struct rp_peer *peer, struct rp_keyset *ks, uint64_t now)
+{
+	const struct rp_conn *c = NULL;
+	struct rp_qp *qp;
+	bool held;
+
+	if (ks->question || !ks->map || now < ks->ask_ns)
+		return;
+	list_for_each(qp, &ks->qps, in_keyset) {
+		rp_lock(&qp->lock);
+		held = qp->keys_held && !qp->gate;
+		qp->keys_asked = held ? qp->sq.submitted + 1 : 0;
+		rp_unlock(&qp->lock);
+		if (held && qp->conn && qp->conn->peer == peer && rp_conn_is_ready(qp->conn))
+			c = qp->conn;
+	}
+	if (c && !send_question(peer, ks, c))
+		ks->ask_ns = now + ASK_AGAIN_NS;
+}
+
+/* What was asked about, and is not in the table, is in none. */
+static void decide(struct rp_keyset *ks)
+{
+	struct rp_qp *qp;
+	int ret;
+
+	list_for_each(qp, &ks->qps, in_keyset) {
+		rp_lock(&qp->lock);
+		if (qp->keys_asked)
+			qp->keys_sure = qp->keys_asked;
+		ret = qp->keys_asked && qp->keys_held ? rp_keys_go_on(qp) : 0;
+		rp_unlock(&qp->lock);
+		rp_keys_not_taken(qp, ret);
+	}
+}
+
+static struct rp_keyset *asked_by(const struct rp_peer *peer, uint32_t message)
+{
+	struct rp_keyset *ks;
+
+	list_for_each(ks, &peer->keysets, node)
+		if (ks->question == message)
+			return ks;
+	return NULL;
+}
+
+void rp_keys_told(const struct rp_peer *peer, uint32_t message, const struct rp_ctl_peer_msg *m)
+{
+	struct rp_keyset *ks = asked_by(peer, message);
+	const struct rp_keys_ack *ack = m->blob;
+	int32_t newer;
+
+	if (!ks)
+		return;
+	ks->question = 0;
+	/* One that does not know the question has no such device any more, or an older shim. */
+	newer = m->blob_len == sizeof(*ack) && ack->epoch ? ntohl(ack->epoch) - ks->epoch : 0;
+	if (newer > 0 || (!newer && m->blob_len == sizeof(*ack) && ntohl(ack->serial) > ks->serial))
+		ks->ask_ns = rp_now_ns() + ASK_AGAIN_NS;
+	else
+		decide(ks);
+}
+
+void rp_keys_not_told(const struct rp_peer *peer, uint32_t message)
+{
+	struct rp_keyset *ks = asked_by(peer, message);
+
+	if (!ks)
+		return;
+	ks->question = 0;
+	ks->ask_ns = rp_now_ns() + ASK_AGAIN_NS;
+}
+
+/* --- */
+
+/* A request had a wrong key, and the peer would have said so: what is behind it is flushed. */
+static void fail(struct rp_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	rp_qp_modify_real(qp, &attr, IBV_QP_STATE);
+	rp_lock(&qp->lock);
+	qp->key_stop = false;
+	qp->as_is = true;
+	rp_qp_submit_sends(qp);
+	rp_unlock(&qp->lock);
+}
+
+/* What waits for nothing any more is given as it is, to fail. */
+static void no_longer(struct rp_qp *qp)
+{
+	int ret;
+
+	rp_log(RP_LOG_ERR, "QP 0x%x: the peer does not tell its keys", qp->qp.qp_num);
+	if (qp->rkeys == rp_keymap_awaited) {
+		rp_keys_publish(qp, rp_keymap_none);
+		return;
+	}
+	rp_lock(&qp->lock);
+	qp->keys_sure = qp->sq.submitted + 1;
+	ret = rp_keys_go_on(qp);
+	rp_unlock(&qp->lock);
+	rp_keys_not_taken(qp, ret);
+}
+
+static void look_at(struct rp_qp *qp, uint64_t now)
+{
+	bool late;
+
+	if ((qp->conn && qp->conn->moving) || !qp->real)
+		return;
+	if (atomic_exchange(&qp->key_failed, false)) {
+		atomic_fetch_sub(&failed, 1);
+		fail(qp);
+	}
+	rp_lock(&qp->lock);
+	late = qp->keys_held && now > qp->keys_held && now - qp->keys_held > AWAIT_NS;
+	rp_unlock(&qp->lock);
+	if (late)
+		no_longer(qp);
+}
+
+void rp_keys_tick(void)
+{
+	uint64_t now = rp_now_ns();
+	struct rp_context *ctx;
+	struct rp_keyset *ks;
+	struct rp_peer *p;
+	struct rp_qp *qp;
+
+	if (!atomic_load(&awaiting) && !atomic_load(&failed))
+		return;
+	rp_lock(&rp_contexts_lock);
+	list_for_each(ctx, &rp_contexts, node) {
+		rp_lock(&ctx->objects);
+		list_for_each(qp, &ctx->qps, node)
+			look_at(qp, now);
+		rp_unlock(&ctx->objects);
+	}
+	rp_unlock(&rp_contexts_lock);
+	if (!atomic_load(&awaiting))
+		return;
+	list_for_each(p, &rp_peers, node)
+		list_for_each(ks, &p->keysets, node)
+			ask(p, ks, now);
+}
+
+int rp_keys_wait_ms(void)
+{
+	return atomic_load(&failed) ? 1 : atomic_load(&awaiting) ? 500 : -1;
+}

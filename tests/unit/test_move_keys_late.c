@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The peer hears of a new key later than its owner waits for that, and the program uses it at once: it waits until
+ * the key is known, or known to be nobody's.
+ */
+#include <pthread.h>
+
+#include "../../include/repath_peer.h"
+#include "check.h"
+#include "clock_ahead.h"
+#include "move_cycle.h"
+#include "pair.h"
+
+/* Waits by the clock of clock_ahead.h, too. */
+int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t id, const struct timespec *until)
+{
+	struct timespec now, t;
+	long long ns;
+
+	clock_gettime(id, &now);
+	syscall(SYS_clock_gettime, CLOCK_REALTIME, &t);
+	ns = t.tv_nsec + until->tv_nsec - now.tv_nsec + S * (t.tv_sec + until->tv_sec - now.tv_sec);
+	t.tv_sec = ns / S;
+	t.tv_nsec = ns % S;
+	return pthread_cond_timedwait(cond, mutex, &t);
+}
+
+static void keys_take(unsigned int us)
+{
+	fake_faults_set(&(struct fake_faults){ .seed = 1, .slow = us ? REPATH_MSG_KEYS : 0, .slow_us = us });
+}
+
+static void write_by(struct end e[2], struct ibv_mr *mr, uint64_t id)
+{
+	struct ibv_mr *whole = e[0].mr;
+
+	e[0].mr = mr;
+	CHECK_EQ(post(&e[1], &e[0], IBV_WR_RDMA_WRITE, id, IBV_SEND_SIGNALED, 0, 8), 0);
+	e[0].mr = whole;
+}
+
+/* For what waits. */
+static void waits(int seconds)
+{
+	int i;
+
+	ahead_ns += seconds * S;
+	for (i = 0; i < 4; i++) {
+		usleep(60000);	/* messages are said again meanwhile */
+		fake_look();
+	}
+}
+
+static void *hurry(void *arg)
+{
+	usleep(50000);
+	ahead_ns += 2 * S;
+	return arg;
+}
+
+/* A region whose key the peer has not heard of when its owner's patience is at its end. */
+static struct ibv_mr *registered(struct end *e)
+{
+	struct ibv_mr *mr;
+	pthread_t thread;
+
+	CHECK(!pthread_create(&thread, NULL, hurry, NULL));
+	mr = ibv_reg_mr(e->pd, e->buf, 8, ALL_ACCESS);
+	CHECK(mr);
+	pthread_join(thread, NULL);
+	return mr;
+}
+
+static void nothing_comes(struct end *e)
+{
+	struct ibv_wc wc;
+
+	CHECK_EQ(ibv_poll_cq(e->cq, 1, &wc), 0);
+}
+
+static void moved(struct end e[2])
+{
+	pair_open(e, &(struct pair_how){ 0 });
+	move_away("mock0");
+	move_back("mock0");
+}
+
+static void closed(struct end e[2])
+{
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+/* It comes when its owner has long gone on; what is behind it waits, too, and one without a key. */
+static void comes_late(void)
+{
+	struct ibv_mr *mr, wrong;
+	struct end e[2];
+
+	moved(e);
+	keys_take(3500000);
+	mr = registered(&e[0]);
+	strcpy(e[0].buf, "before");
+	strcpy(e[1].buf, "late");
+	CHECK_EQ(post_recv(&e[0], 9, 64, 8), 0);
+	write_by(e, mr, 1);
+	write_by(e, e[0].mr, 2);
+	CHECK_EQ(post(&e[1], &e[0], IBV_WR_SEND, 3, IBV_SEND_SIGNALED, 0, 8), 0);
+	nothing_comes(&e[1]);
+	expect(&e[1], 1, IBV_WC_SUCCESS);
+	expect(&e[1], 2, IBV_WC_SUCCESS);
+	expect(&e[1], 3, IBV_WC_SUCCESS);
+	expect(&e[0], 9, IBV_WC_SUCCESS);
+	CHECK(!strcmp(e[0].buf, "late"));
+	/* One that nobody has fails as soon as that is known, and what is behind it is flushed. */
+	keys_take(0);
+	wrong = *mr;
+	wrong.rkey ^= 0x5a000000;
+	write_by(e, &wrong, 4);
+	write_by(e, mr, 5);
+	expect(&e[1], 4, IBV_WC_REM_ACCESS_ERR);
+	expect(&e[1], 5, IBV_WC_WR_FLUSH_ERR);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	closed(e);
+}
+
+/* Its owner has given up telling it, as the peer was not to be reached for so long; or nobody answers any more. */
+static void is_lost(bool back)
+{
+	struct ibv_mr *mr;
+	struct end e[2];
+
+	moved(e);
+	messages_are_lost(true);
+	mr = registered(&e[0]);
+	waits(40);
+	strcpy(e[0].buf, "before");
+	strcpy(e[1].buf, "late");
+	write_by(e, mr, 1);
+	write_by(e, e[0].mr, 2);
+	waits(20);
+	nothing_comes(&e[1]);
+	if (back)
+		messages_are_lost(false);
+	else
+		waits(20);
+	expect(&e[1], 1, back ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
+	expect(&e[1], 2, back ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR);
+	CHECK(!strcmp(e[0].buf, back ? "late" : "before"));
+	messages_are_lost(false);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	closed(e);
+}
+
+/* A move, of either end, while it waits. */
+static void moves_meanwhile(const char *dev)
+{
+	struct ibv_mr *mr;
+	struct end e[2];
+
+	moved(e);
+	keys_take(2500000);
+	mr = registered(&e[0]);
+	write_by(e, mr, 1);
+	write_by(e, e[0].mr, 2);
+	move_away(dev);
+	keys_take(0);
+	move_back(dev);
+	expect(&e[1], 1, IBV_WC_SUCCESS);
+	expect(&e[1], 2, IBV_WC_SUCCESS);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	closed(e);
+}
+
+int main(void)
+{
+	alarm(110);
+	comes_late();
+	is_lost(true);
+	is_lost(false);
+	moves_meanwhile("mock0");
+	moves_meanwhile("mock1");
+	return 0;
+}
