@@ -255,7 +255,10 @@ static void overrun(void)
 
 static void *ctl_main(void *arg)
 {
+	int ms, n;
+
 	(void)arg;
+	rp_work_begin();
 	watch_families();
 	register_process();
 	pthread_mutex_lock(&rp_ctl.lock);
@@ -270,8 +273,13 @@ static void *ctl_main(void *arg)
 			{ .fd = rp_ctl.events ? nl_socket_get_fd(rp_ctl.events) : -1, .events = POLLIN },
 		};
 
+		ms = rp_move_tick();
+
 		/* ENOMEM, at worst: what is due is looked at soon. Nobody else does this thread's work. */
-		if (poll(fds, 3, rp_move_tick()) < 0) {
+		rp_work_end();
+		n = poll(fds, 3, ms);
+		rp_work_begin();
+		if (n < 0) {
 			if (errno != EINTR)
 				usleep(1000);
 			continue;
@@ -292,16 +300,6 @@ static void *ctl_main(void *arg)
 	return NULL;
 }
 
-static void atfork_prepare(void)
-{
-	pthread_mutex_lock(&rp_ctl.lock);
-}
-
-static void atfork_parent(void)
-{
-	pthread_mutex_unlock(&rp_ctl.lock);
-}
-
 /* The child has neither the thread nor a registration; its sockets are the parent's. */
 static void atfork_child(void)
 {
@@ -320,12 +318,13 @@ void rp_ctl_start(void)
 	sigset_t all, old;
 	int cancel = rp_uncancelled();
 
+	rp_forks_wait();
 	pthread_mutex_lock(&rp_ctl.lock);
 	if (!rp_ctl.started) {
 		list_init(&rp_ctl.calls);
 		rp_ctl.wakefd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		if (!hooked)
-			pthread_atfork(atfork_prepare, atfork_parent, atfork_child);
+			pthread_atfork(NULL, NULL, atfork_child);
 		hooked = true;
 		/* The application's signals are for the application's threads. */
 		sigfillset(&all);

@@ -86,6 +86,11 @@ struct rp_ctl_peer_msg {
 	unsigned int blob_len;
 };
 
+/* fork.c: from now on fork() waits while the control thread works, and it does not begin to during one. */
+void rp_forks_wait(void);
+void rp_work_begin(void);
+void rp_work_end(void);
+
 /* All for the control thread alone; they return 0 or -errno. */
 int rp_ctl_reply(uint32_t op, enum repath_stage stage, int err, const char *reason,
 		 const struct repath_counters *counters);

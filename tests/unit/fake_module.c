@@ -688,6 +688,7 @@ static void *control(void *arg)
 		uint64_t next;
 		int ms, moving = 0;
 
+		rp_work_begin();
 		pthread_mutex_lock(&fake.lock);
 		while ((w = due(&next))) {
 			pthread_mutex_unlock(&fake.lock);
@@ -699,6 +700,7 @@ static void *control(void *arg)
 		ms = rp_move_tick();
 		list_for_each(c, &rp_conns, node)
 			moving += c->moving;
+		rp_work_end();
 		pthread_mutex_lock(&fake.lock);
 		fake.moving = moving;
 		pthread_cond_broadcast(&fake.answered);
@@ -719,8 +721,28 @@ static void *control(void *arg)
 	return NULL;
 }
 
+/* As ctl.c's: the child has no such thread. */
+static void forked(void)
+{
+	fake.running = false;
+	list_init(&fake.queue);
+	pthread_mutex_init(&fake.lock, NULL);
+	pthread_cond_init(&fake.wake, NULL);
+	pthread_cond_init(&fake.answered, NULL);
+	rp_move_forked();
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forked);
+}
+
 void rp_ctl_start(void)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, watch_forks);
+	rp_forks_wait();
 	pthread_mutex_lock(&fake.lock);
 	if (!fake.running) {
 		fake.running = !pthread_create(&fake.thread, NULL, control, NULL);

@@ -4,6 +4,8 @@
 #include <netlink/genl/ctrl.h>
 #include <netlink/genl/genl.h>
 #include <netlink/netlink.h>
+#include <pthread.h>
+#include <sys/wait.h>
 
 #include "../../libshim/ctl_socket.h"
 #include "../../libshim/shim.h"
@@ -249,6 +251,47 @@ static void asked_early(void)
 	module.events = 0;
 }
 
+/* A verb within which the control thread is; its lock is libibverbs'. */
+static pthread_mutex_t verb_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool in_verb;
+
+static void verb(void *arg)
+{
+	(void)arg;
+	pthread_mutex_lock(&verb_lock);
+	in_verb = true;
+	usleep(20000);
+	pthread_mutex_unlock(&verb_lock);
+	in_verb = false;
+}
+
+static void *works(void *arg)
+{
+	CHECK(rp_ctl_call(verb, NULL));
+	return arg;
+}
+
+/* The child of a fork() that comes in the middle of it finds it unlocked. */
+static void forks(void)
+{
+	pthread_t thread;
+	int i, status;
+	pid_t pid;
+
+	for (i = 0; i < 20; i++) {
+		CHECK(!pthread_create(&thread, NULL, works, NULL));
+		while (!in_verb)
+			usleep(100);
+		pid = fork();
+		CHECK(pid >= 0);
+		if (!pid)
+			_exit(pthread_mutex_trylock(&verb_lock) != 0);
+		CHECK_EQ(waitpid(pid, &status, 0), pid);
+		CHECK(WIFEXITED(status) && !WEXITSTATUS(status), "status 0x%x", status);
+		pthread_join(thread, NULL);
+	}
+}
+
 int main(void)
 {
 	alarm(60);
@@ -270,5 +313,6 @@ int main(void)
 	says(true);
 	load(-1);
 	says(false);
+	forks();
 	return 0;
 }

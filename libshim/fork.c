@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * fork() while the control thread is at work would leave the child with whatever that holds: locks of libibverbs and
+ * of its providers, which nobody gives back there. So fork() waits until it is at rest, and it until fork() is through;
+ * not for ever, as either may be what the other one waits for.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+#include "ctl.h"
+#include "shim.h"
+
+#define PATIENCE_S	10
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static bool works;
+static pthread_t worker;
+static unsigned int forks;	/* under way */
+
+/* Caller holds the lock. */
+static void wait_while(bool (*so)(void))
+{
+	struct timespec until;
+	int cancel = rp_uncancelled();
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += PATIENCE_S;
+	while (so() && pthread_cond_clockwait(&changed, &lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT)
+		;
+	rp_cancelled_as(cancel);
+}
+
+static bool forking(void)
+{
+	return forks;
+}
+
+static bool working(void)
+{
+	return works && !pthread_equal(worker, pthread_self());
+}
+
+void rp_work_begin(void)
+{
+	pthread_mutex_lock(&lock);
+	wait_while(forking);
+	works = true;
+	worker = pthread_self();
+	pthread_mutex_unlock(&lock);
+}
+
+void rp_work_end(void)
+{
+	pthread_mutex_lock(&lock);
+	works = false;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+}
+
+static void prepare(void)
+{
+	pthread_mutex_lock(&lock);
+	forks++;
+	wait_while(working);
+	pthread_mutex_unlock(&lock);
+}
+
+static void in_parent(void)
+{
+	pthread_mutex_lock(&lock);
+	forks--;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+}
+
+static void in_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	pthread_cond_init(&changed, NULL);
+	works = false;
+	forks = 0;
+}
+
+static void watch(void)
+{
+	pthread_atfork(prepare, in_parent, in_child);
+}
+
+void rp_forks_wait(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, watch);
+}
