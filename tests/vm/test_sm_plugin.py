@@ -49,6 +49,7 @@ def heard(guest):
 
 def test(bed):
     fabric = bed.fabric("mesh:3x2", opensm="-R lash -Q", repath="method auto")
+    fabric.judged = True
     guest = fabric.guest
     guest.load_repath()
     for hca in HCAS:
