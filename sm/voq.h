@@ -30,7 +30,7 @@
  * @vls: lanes of each layer
  * @even: SLs get about as many paths each: more of them are needed for as many queues
  * @hosts: the inputs that hosts send to have queues, too: by the hosts' tables
- * @inner: only crossings that come from a switch and go to one have queues, as in the paper
+ * @inner: only crossings that come from a switch and go to one have queues (for measurements)
  */
 struct rsm_voq_spec {
 	const struct rsm_topo *topo;
