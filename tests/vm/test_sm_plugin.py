@@ -1,25 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""OpenSM's plugin and the module, over the kernel's own MAD layer: six HCAs in the papers' mesh
+"""OpenSM's plugin and the module, over the kernel's own MAD layer: six HCAs of two guests in the papers' mesh
 subscribe; when S2-S5 is pulled each hears of its changed paths what the SA says of them. The way from the
-SM to H5 was by that cable: the kernel repeats an UnPath to it, which comes after the RePath."""
+SM to H5 was by that cable: the kernel repeats an UnPath to it, which comes after the RePath.
 
-import re
+Then the link comes and goes again and again under checked traffic between the guests: each time exactly the
+queue pairs whose path has changed are moved, once, and nothing is lost. LONG=1 has 500 rounds of that, two
+reroutings each, REROUTE_ROUNDS=n as many as one wants.
+"""
+
+import os
 import time
 
-from tracking import repath
-
-PROCESSORS = 1
-
+from channel import CommandFailed
+from move import LONG
+from rc_flows import service_levels
+from test_notice_heard import count
+from tracking import repath, user_qps
+from traffic import Pair
 
 # The fabric is as busy as a guest: alone.
-GUESTS = 2
+GUESTS = 3
 
-HCAS = [f"vhca{i}" for i in range(1, 7)]
+ROUNDS = int(os.environ.get("REROUTE_ROUNDS") or (500 if LONG else 2))
+TIMEOUT = 300 + 40 * ROUNDS
+LINK = '"S2"[4]'
+PATIENCE = 60
+# Packets on their way over the link are lost when it goes down, and are sent again after a second.
+OPTIONS = "-q 4 -n 4 -b -k 4 -m all --vary -s 4000 -r 30"
 
 
 def told(fabric):
     """What the plugin says when nothing is on its way, and OpenSM has routed."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         status = fabric.repath_status()
         signal, paths = status["signal"], status["paths"]
@@ -30,38 +42,143 @@ def told(fabric):
     raise TimeoutError(str(status))
 
 
-def sl_of(guest, slid, dlid):
-    text = guest.run(f"saquery -C vhca1 --src-to-dst {slid}:{dlid}")
-    return int(re.search(r"sl\.+0x(\w+)", text)[1], 16)
-
-
-def heard(guest):
+def heard(fabric, lanes):
     """How many paths hosts know by a report; all of them are as the SA has them."""
     n = 0
-    for hca in HCAS:
-        for path in repath(guest, f"path dev {hca}"):
+    for host, hca in fabric.hosts.items():
+        for path in repath(fabric.place[host], f"path dev {hca}"):
             if path["source"] == "report" and not path["unpath"]:
-                sl = sl_of(guest, path["slid"], path["dlid"])
-                assert path["sl"] == sl, (hca, path, sl)
+                assert path["sl"] == lanes[path["slid"], path["dlid"]], (hca, path)
                 n += 1
     return n
 
 
+def wait_heard(fabric, number):
+    """The service levels of all paths, of which so many are known by a report."""
+    until, lanes = time.monotonic() + PATIENCE, service_levels(fabric)
+    while heard(fabric, lanes) != number:
+        if time.monotonic() > until:
+            raise TimeoutError([repath(guest, "path") for guest in fabric.guests])
+        time.sleep(0.5)
+    return lanes
+
+
+def reroute(fabric, what, wanted):
+    """The link goes or comes: wait until the SA has these service levels. In the middle of it, it says of some
+    paths what was, and of others what will be."""
+    fabric.command(f"{what} {LINK}")
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            if service_levels(fabric) == wanted:
+                return
+        except CommandFailed:       # the way to the SM is congested
+            pass
+        if time.monotonic() > until:
+            raise TimeoutError(f"{what}: {fabric.sm_log()[-2000:]}")
+        time.sleep(0.2)
+
+
+def start_flows(fabric, old, new):
+    """Between two hosts whose path changes, and two others: hosts of both guests."""
+    lids = {host: fabric.lid(host) for host in fabric.hosts}
+    changed, same = [], []
+    for one in ("H1", "H2", "H3"):
+        for two in ("H4", "H5", "H6"):
+            ways = (lids[one], lids[two]), (lids[two], lids[one])
+            (changed if any(old[way] != new[way] for way in ways) else same).append((one, two))
+    a, b = fabric.guests
+    pairs = [Pair(a, b, f"{OPTIONS} -d {fabric.hosts[two]}", "-i 0.5 --timeout 19", port=18600 + i,
+                  server_options=f"-d {fabric.hosts[one]}")
+             for i, (one, two) in enumerate((changed[0], same[0]))]
+    for pair in pairs:
+        pair.wait_running()
+    return pairs
+
+
+def queue_pairs(fabric):
+    return {(guest.name, *key): qp for guest in fabric.guests
+            for key, qp in user_qps(guest).items() if qp["type"] == "RC"}
+
+
+class Moves:
+    """How often each queue pair is to have been moved."""
+
+    def __init__(self, fabric):
+        self.fabric = fabric
+        self.wanted = dict.fromkeys(queue_pairs(fabric), 0)
+        self.changes = 0
+
+    def wait(self, old, new):
+        """All are where the SA has them now, each moved once more if its path has changed, else not."""
+        until = time.monotonic() + PATIENCE
+        for key, qp in queue_pairs(self.fabric).items():
+            changed = old[qp["slid"], qp["dlid"]] != new[qp["slid"], qp["dlid"]]
+            self.wanted[key] += changed
+            self.changes += changed
+        while True:
+            found = queue_pairs(self.fabric)
+            assert found.keys() == self.wanted.keys(), f"gone: {self.wanted.keys() - found.keys()}"
+            moves = {key: qp.get("moves", 0) for key, qp in found.items()}
+            more = {key: qp for key, qp in found.items() if moves[key] > self.wanted[key]}
+            assert not more, f"moved for nothing: {more}"
+            if moves == self.wanted and all(qp["sl"] == new[qp["slid"], qp["dlid"]] for qp in found.values()):
+                return
+            if time.monotonic() > until:
+                raise TimeoutError((self.wanted, new, found))
+            time.sleep(0.2)
+
+
+def explain(fabric, pairs):
+    for guest in fabric.guests:
+        print(guest.run("repath qp; repath stats; dmesg | tail -n 20", check=False), flush=True)
+    print(*(job.output()[-2000:] for pair in pairs for job in pair.jobs), fabric.repath_status(), sep="\n", flush=True)
+
+
+def loop(fabric, pairs, old, new):
+    moves = Moves(fabric)
+    assert len(moves.wanted) == 16, moves.wanted
+    now, began = old, time.monotonic()
+    for n in range(ROUNDS):
+        for what in "Unlink", "ReLink":
+            before, now = now, new if what == "Unlink" else old
+            reroute(fabric, what, now)
+            moves.wait(before, now)
+        for pair in pairs:
+            pair.wait_progress(10)
+        if n % 5 == 4:
+            print(f"  {n + 1} rounds, {moves.changes} moves, {time.monotonic() - began:.0f} s", flush=True)
+    status = told(fabric)
+    moves.wait(now, now)
+    gaps = [pair.finish()[0]["max_gap_ms"] for pair in pairs]
+    print(f"  {2 * ROUNDS} reroutings, {moves.changes} moves, gaps of {gaps} ms; {status['signal']}", flush=True)
+    assert 0 in moves.wanted.values() and moves.changes >= 4 * ROUNDS, moves.wanted
+    total = {name: sum(count(fabric.place[host], hca, name) for host, hca in fabric.hosts.items())
+             for name in ("moved-sqd", "moved-apm", "move-lost", "move-failed", "move-no-way")}
+    assert total["moved-sqd"] + total["moved-apm"] == moves.changes, (total, moves.changes)
+    assert not total["move-lost"] and not total["move-failed"] and not total["move-no-way"], total
+
+
 def test(bed):
-    fabric = bed.fabric("mesh:3x2", opensm="-R lash -Q", repath="method auto")
+    fabric = bed.fabric("mesh:3x2", opensm="-R lash -Q", repath="method auto", memory=320,
+                        guests={"a": ["H1", "H2", "H3"], "b": ["H4", "H5", "H6"]})
     fabric.judged = True
-    guest = fabric.guest
-    guest.load_repath()
-    for hca in HCAS:
-        guest.wait_until(f'repath path sm dev {hca} | grep -q "state subscribed"', timeout=60)
-    fabric.command('Unlink "S2"[4]')
+    for guest in fabric.guests:
+        guest.load_repath()
+    for host, hca in fabric.hosts.items():
+        fabric.place[host].wait_until(f'repath path sm dev {hca} | grep -q "state subscribed"', timeout=60)
+    old = service_levels(fabric)
+    fabric.command(f"Unlink {LINK}")
     status = told(fabric)
     signal, paths = status["signal"], status["paths"]
-    assert signal["subscribers"] == len(HCAS), signal
+    assert signal["subscribers"] == len(fabric.hosts), signal
     assert signal["given_up"] == 0, signal
     assert signal["repath"] == paths["paths"] > 0, (signal, paths)
-    until = time.monotonic() + 20
-    while heard(guest) != signal["repath"]:
-        if time.monotonic() > until:
-            raise TimeoutError([repath(guest, f"path dev {hca}") for hca in HCAS])
-        time.sleep(0.5)
+    new = wait_heard(fabric, signal["repath"])
+    reroute(fabric, "ReLink", old)
+    pairs = start_flows(fabric, old, new)
+    try:
+        loop(fabric, pairs, old, new)
+    except Exception:
+        explain(fabric, pairs)
+        raise
