@@ -23,8 +23,11 @@ static unsigned int forks;	/* under way */
 static void wait_while(bool (*so)(void))
 {
 	struct timespec until;
-	int cancel = rp_uncancelled();
+	int cancel;
 
+	if (!so())
+		return;
+	cancel = rp_uncancelled();
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += PATIENCE_S;
 	while (so() && pthread_cond_clockwait(&changed, &lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT)

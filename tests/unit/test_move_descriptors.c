@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
@@ -57,6 +58,22 @@ static bool readable(int ep, int fd, int ms)
 	return n;
 }
 
+static atomic_int signals;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	atomic_fetch_add(&signals, 1);
+}
+
+/* The descriptors send none, and do not say that they would: nothing of ours, and no move, interrupts the program. */
+static void no_signal(int fd)
+{
+	CHECK_EQ(fcntl(fd, F_SETOWN, getpid()), 0);
+	CHECK_EQ(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_ASYNC), 0);
+	CHECK(!(fcntl(fd, F_GETFL) & O_ASYNC));
+}
+
 int main(void)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
@@ -70,6 +87,9 @@ int main(void)
 	pair_open(e, &(struct pair_how){ .events = true });
 	fd = e[0].channel->fd;
 	async = e[0].ctx->async_fd;
+	signal(SIGIO, on_signal);
+	no_signal(fd);
+	no_signal(async);
 	ep = epoll_create1(0);
 	CHECK_EQ(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev), 0);
 
@@ -141,6 +161,7 @@ int main(void)
 		expect(&e[0], 10 + i, IBV_WC_SUCCESS);
 	}
 	close(ep);
+	CHECK_EQ(atomic_load(&signals), 0);
 	pair_close(e);
 	CHECK_EQ(mock_live_total(), 0);
 	return 0;
