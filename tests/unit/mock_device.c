@@ -120,6 +120,8 @@ int mock_plug(const struct mock_plug *how)
 
 static __attribute__((constructor)) void plug_defaults(void)
 {
+	/* A kernel's locks are not the child's; the worker that may hold this one is not in it. */
+	pthread_atfork(mock_lock, mock_unlock, mock_unlock);
 	mock_plug(&(struct mock_plug){ .name = "mock0" });
 	mock_plug(&(struct mock_plug){ .name = "mock1" });
 }

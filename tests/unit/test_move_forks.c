@@ -69,6 +69,10 @@ int main(void)
 	puts("ThreadSanitizer knows no threads in a child of a process with threads");
 	return 77;
 #endif
+#ifdef __SANITIZE_ADDRESS__
+	puts("AddressSanitizer does not hold its allocator's locks across fork()");
+	return 77;
+#endif
 	alarm(110);
 	end_open(&e, "mock0", &(struct pair_how){ 0 });
 	for (i = 0; i < 64; i++) {

@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import subprocess
 
 import image
@@ -37,7 +38,9 @@ class Migration:
             [SCRIPT, "--mode", mode, "--src-agent", guest.agent_path,
              "--dst-agent", self.dst.agent_path, "--uri", uri or self.dst.uri, "--dev", dev,
              "--nic", nic.id, "--new-nic", new_nic, *options, guest.qmp_path, self.dst.qmp_path],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            # Also where the tests run under nohup.
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
 
     def wait(self, timeout=180):
         """Wait for the end; the guest goes on where it is then."""
