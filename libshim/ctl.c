@@ -351,6 +351,7 @@ bool rp_ctl_call(void (*fn)(void *arg), void *arg)
 {
 	struct call c = { .fn = fn, .arg = arg };
 	uint64_t one = 1;
+	bool forks;
 	int cancel;
 
 	pthread_mutex_lock(&rp_ctl.lock);
@@ -364,12 +365,15 @@ bool rp_ctl_call(void (*fn)(void *arg), void *arg)
 		return true;
 	}
 	cancel = rp_uncancelled();
+	forks = rp_fork_let();
 	list_add_tail(&rp_ctl.calls, &c.node);
 	while (write(rp_ctl.wakefd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 	while (!c.done)
 		pthread_cond_wait(&rp_ctl.done, &rp_ctl.lock);
 	pthread_mutex_unlock(&rp_ctl.lock);
+	if (forks)
+		rp_fork_go_on();
 	rp_cancelled_as(cancel);
 	return true;
 }

@@ -90,6 +90,9 @@ struct rp_ctl_peer_msg {
 void rp_forks_wait(void);
 void rp_work_begin(void);
 void rp_work_end(void);
+/* True: this thread is within fork(), which does not hold up the control thread until rp_fork_go_on(). */
+bool rp_fork_let(void);
+void rp_fork_go_on(void);
 
 /* All for the control thread alone; they return 0 or -errno. */
 int rp_ctl_reply(uint32_t op, enum repath_stage stage, int err, const char *reason,

@@ -18,6 +18,7 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool works;
 static pthread_t worker;
 static unsigned int forks;	/* under way */
+static __thread bool in_fork;
 
 /* Caller holds the lock. */
 static void wait_while(bool (*so)(void))
@@ -65,6 +66,27 @@ void rp_work_end(void)
 static void prepare(void)
 {
 	pthread_mutex_lock(&lock);
+	in_fork = true;
+	forks++;
+	wait_while(working);
+	pthread_mutex_unlock(&lock);
+}
+
+/* A handler of another library may want something of the control thread. */
+bool rp_fork_let(void)
+{
+	if (!in_fork)
+		return false;
+	pthread_mutex_lock(&lock);
+	forks--;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+	return true;
+}
+
+void rp_fork_go_on(void)
+{
+	pthread_mutex_lock(&lock);
 	forks++;
 	wait_while(working);
 	pthread_mutex_unlock(&lock);
@@ -73,6 +95,7 @@ static void prepare(void)
 static void in_parent(void)
 {
 	pthread_mutex_lock(&lock);
+	in_fork = false;
 	forks--;
 	pthread_cond_broadcast(&changed);
 	pthread_mutex_unlock(&lock);
@@ -80,6 +103,7 @@ static void in_parent(void)
 
 static void in_child(void)
 {
+	in_fork = false;
 	pthread_mutex_init(&lock, NULL);
 	pthread_cond_init(&changed, NULL);
 	works = false;

@@ -49,6 +49,11 @@ static void drop_set(struct rp_qp *qp)
 
 static void bind_set(struct rp_qp *qp, struct rp_keyset *ks)
 {
+	if (qp->keyset != ks) {
+		rp_lock(&qp->lock);
+		qp->keys_sure = qp->keys_asked = 0;
+		rp_unlock(&qp->lock);
+	}
 	rp_keys_publish(qp, ks->map ? ks->map : rp_keymap_awaited);
 	if (qp->keyset == ks)
 		return;
@@ -64,6 +69,7 @@ void rp_keys_clear(struct rp_qp *qp)
 	qp->rkeys = NULL;
 	qp->xlate = qp->handles || rp_qp_context(qp)->epoch;
 	rp_keys_unhold(qp);	/* what has waited is never given to the device */
+	qp->keys_sure = qp->keys_asked = 0;
 	rp_unlock(&qp->lock);
 	drop_set(qp);
 }
@@ -245,6 +251,7 @@ static int apply(struct rp_keyset *ks, const struct rp_keys_wire *w)
 			return 0;
 		ks->n = 0;
 		ks->serial = 0;
+		ks->until = 0;
 		ks->epoch = epoch;
 	} else if (from > ks->serial || to <= ks->serial) {
 		return 0;		/* something is missing; or it came twice */

@@ -63,6 +63,7 @@ struct rp_keys_ask {
  * @map: of them, for posting
  * @qps: that post by it, whatever has become of their connections
  * @question: number of the KEYS that asks how far the sender's table goes; 0: none
+ * @until: when so much is known, what was asked about and is not in it is in none; 0: that is not known
  * @ask_ns: not before
  */
 struct rp_keyset {
@@ -75,7 +76,7 @@ struct rp_keyset {
 	size_t n;
 	struct rp_keymap *map;
 	struct list_head qps;
-	uint32_t question;
+	uint32_t question, until;
 	uint64_t ask_ns;
 	struct list_node node;
 };
@@ -92,6 +93,7 @@ void rp_keys_publish(struct rp_qp *qp, struct rp_keymap *map);
 /* Asks for, or fails, what waits. */
 void rp_keys_tick(void);
 int rp_keys_wait_ms(void);
+void rp_keys_forked(void);
 /* KEYS_ACK @m answers, or nothing does, what may have been a question of ours. */
 void rp_keys_told(const struct rp_peer *peer, uint32_t message, const struct rp_ctl_peer_msg *m);
 void rp_keys_not_told(const struct rp_peer *peer, uint32_t message);

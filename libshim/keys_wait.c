@@ -33,10 +33,19 @@ void rp_keys_hold(struct rp_qp *qp)
 	rp_ctl_wake();
 }
 
+/* A child of fork() may have queue pairs that wait, and does not count them. */
+static void count_down(atomic_uint *count)
+{
+	unsigned int n = atomic_load(count);
+
+	while (n && !atomic_compare_exchange_weak(count, &n, n - 1))
+		;
+}
+
 void rp_keys_unhold(struct rp_qp *qp)
 {
 	if (qp->keys_held)
-		atomic_fetch_sub(&awaiting, 1);
+		count_down(&awaiting);
 	qp->keys_held = 0;
 }
 
@@ -65,7 +74,7 @@ void rp_keys_reset(struct rp_qp *qp)
 {
 	rp_keys_unhold(qp);
 	if (atomic_exchange(&qp->key_failed, false))
-		atomic_fetch_sub(&failed, 1);
+		count_down(&failed);
 	qp->key_stop = qp->as_is = false;
 	qp->keys_sure = qp->keys_asked = 0;
 }
@@ -97,28 +106,9 @@ static bool send_question(struct rp_peer *peer, struct rp_keyset *ks, const stru
 		return false;
 	}
 	ks->question = m->id;
+	ks->until = 0;
 	rp_message_try(m);
 	return true;
-}
-
-static void ask(struct rp_peer *peer, struct rp_keyset *ks, uint64_t now)
-{
-	const struct rp_conn *c = NULL;
-	struct rp_qp *qp;
-	bool held;
-
-	if (ks->question || !ks->map || now < ks->ask_ns)
-		return;
-	list_for_each(qp, &ks->qps, in_keyset) {
-		rp_lock(&qp->lock);
-		held = qp->keys_held && !qp->gate;
-		qp->keys_asked = held ? qp->sq.submitted + 1 : 0;
-		rp_unlock(&qp->lock);
-		if (held && qp->conn && qp->conn->peer == peer && rp_conn_is_ready(qp->conn))
-			c = qp->conn;
-	}
-	if (c && !send_question(peer, ks, c))
-		ks->ask_ns = now + ASK_AGAIN_NS;
 }
 
 /* What was asked about, and is not in the table, is in none. */
@@ -135,6 +125,30 @@ static void decide(struct rp_keyset *ks)
 		rp_unlock(&qp->lock);
 		rp_keys_not_taken(qp, ret);
 	}
+}
+
+static void ask(struct rp_peer *peer, struct rp_keyset *ks, uint64_t now)
+{
+	const struct rp_conn *c = NULL;
+	struct rp_qp *qp;
+	bool held;
+
+	if (ks->until && ks->serial >= ks->until) {
+		ks->until = 0;
+		decide(ks);
+	}
+	if (ks->question || !ks->map || now < ks->ask_ns)
+		return;
+	list_for_each(qp, &ks->qps, in_keyset) {
+		rp_lock(&qp->lock);
+		held = qp->keys_held && !qp->gate;
+		qp->keys_asked = held ? qp->sq.head : 0;
+		rp_unlock(&qp->lock);
+		if (held && qp->conn && qp->conn->peer == peer && rp_conn_is_ready(qp->conn))
+			c = qp->conn;
+	}
+	if (c && !send_question(peer, ks, c))
+		ks->ask_ns = now + ASK_AGAIN_NS;
 }
 
 static struct rp_keyset *asked_by(const struct rp_peer *peer, uint32_t message)
@@ -158,7 +172,9 @@ void rp_keys_told(const struct rp_peer *peer, uint32_t message, const struct rp_
 	ks->question = 0;
 	/* One that does not know the question has no such device any more, or an older shim. */
 	newer = m->blob_len == sizeof(*ack) && ack->epoch ? ntohl(ack->epoch) - ks->epoch : 0;
-	if (newer > 0 || (!newer && m->blob_len == sizeof(*ack) && ntohl(ack->serial) > ks->serial))
+	if (!newer && m->blob_len == sizeof(*ack) && ntohl(ack->serial) > ks->serial)
+		ks->until = ntohl(ack->serial);
+	if (newer > 0 || ks->until)
 		ks->ask_ns = rp_now_ns() + ASK_AGAIN_NS;
 	else
 		decide(ks);
@@ -189,38 +205,57 @@ static void fail(struct rp_qp *qp)
 	rp_unlock(&qp->lock);
 }
 
-/* What waits for nothing any more is given as it is, to fail. */
+/* What waits for nothing any more is given as it is: to fail, or to be flushed by a queue pair in error. */
 static void no_longer(struct rp_qp *qp)
 {
-	int ret;
+	int ret = 0;
 
-	rp_log(RP_LOG_ERR, "QP 0x%x: the peer does not tell its keys", qp->qp.qp_num);
-	if (qp->rkeys == rp_keymap_awaited) {
-		rp_keys_publish(qp, rp_keymap_none);
-		return;
-	}
 	rp_lock(&qp->lock);
-	qp->keys_sure = qp->sq.submitted + 1;
-	ret = rp_keys_go_on(qp);
+	if (qp->keys_held) {
+		if (qp->rkeys == rp_keymap_awaited)
+			qp->rkeys = rp_keymap_none;
+		qp->keys_sure = qp->sq.head;
+		ret = rp_keys_go_on(qp);
+	}
 	rp_unlock(&qp->lock);
 	rp_keys_not_taken(qp, ret);
 }
 
+static bool in_error(struct rp_qp *qp)
+{
+	return atomic_load(&qp->failed) || __atomic_load_n(&qp->qp.state, __ATOMIC_ACQUIRE) == IBV_QPS_ERR;
+}
+
 static void look_at(struct rp_qp *qp, uint64_t now)
 {
-	bool late;
+	bool held, late;
 
-	if ((qp->conn && qp->conn->moving) || !qp->real)
+	if ((qp->conn && qp->conn->moving) || !qp->real) {
+		/* Nobody can be asked meanwhile. */
+		rp_lock(&qp->lock);
+		if (qp->keys_held)
+			qp->keys_held = now;
+		rp_unlock(&qp->lock);
 		return;
+	}
 	if (atomic_exchange(&qp->key_failed, false)) {
-		atomic_fetch_sub(&failed, 1);
+		count_down(&failed);
 		fail(qp);
 	}
 	rp_lock(&qp->lock);
-	late = qp->keys_held && now > qp->keys_held && now - qp->keys_held > AWAIT_NS;
+	held = qp->keys_held;
+	late = held && now > qp->keys_held && now - qp->keys_held > AWAIT_NS;
 	rp_unlock(&qp->lock);
 	if (late)
+		rp_log(RP_LOG_ERR, "QP 0x%x: the peer does not tell its keys", qp->qp.qp_num);
+	if (late || (held && in_error(qp)))
 		no_longer(qp);
+}
+
+void rp_keys_forked(void)
+{
+	atomic_store(&awaiting, 0);
+	atomic_store(&failed, 0);
 }
 
 void rp_keys_tick(void)

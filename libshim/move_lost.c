@@ -53,6 +53,7 @@ void rp_move_forked(void)
 	rp_conns_forked();
 	rp_peer_forked();
 	rp_resolve_forked();
+	rp_keys_forked();
 	list_init(&rp_moves);
 	rp_away_forked();
 	atomic_store(&rp_contexts_lock.word, 0);

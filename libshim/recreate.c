@@ -152,6 +152,9 @@ static bool needs_link(const struct rp_context *ctx, const struct ibv_gid_entry 
 	return g->gid_type == IBV_GID_TYPE_ROCE_V2 && gid_kind(&g->gid) != GID_IPV4 && gid_in_use(ctx, g);
 }
 
+/* Up, and with a carrier: IFF_LOWER_UP, which is not in <net/if.h>. */
+#define UP	(IFF_UP | 1u << 16)
+
 /* Is a packet interface of @all this one, with a carrier that the kernel has not acted upon yet? */
 static bool link_is_late(const struct ifaddrs *all, unsigned int ifindex)
 {
@@ -160,7 +163,7 @@ static bool link_is_late(const struct ifaddrs *all, unsigned int ifindex)
 	for (i = all; i; i = i->ifa_next)
 		if (i->ifa_addr && i->ifa_addr->sa_family == AF_PACKET &&
 		    (unsigned int)((const struct sockaddr_ll *)i->ifa_addr)->sll_ifindex == ifindex)
-			return !(i->ifa_flags & IFF_RUNNING);
+			return (i->ifa_flags & UP) == UP && !(i->ifa_flags & IFF_RUNNING);
 	return false;
 }
 

@@ -271,6 +271,17 @@ static void *works(void *arg)
 	return arg;
 }
 
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+/* Of another library, which takes its memory back when its program forks: it was there before the shim's, and is after it. */
+static void purge(void)
+{
+	CHECK(rp_ctl_call(nothing, NULL));
+}
+
 /* The child of a fork() that comes in the middle of it finds it unlocked. */
 static void forks(void)
 {
@@ -297,6 +308,7 @@ int main(void)
 	alarm(60);
 	module.knows = -1;
 	module.asks = true;
+	pthread_atfork(purge, purge, NULL);
 	rp_ctl_start();
 	CHECK_EQ(module.registered, 1);
 	asked_early();

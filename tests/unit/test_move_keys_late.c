@@ -152,6 +152,28 @@ static void is_lost(bool back)
 	closed(e);
 }
 
+/* What waits is flushed like all else when its queue pair comes to ERR, whoever is not to be reached. */
+static void is_flushed(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_mr *mr;
+	struct end e[2];
+
+	moved(e);
+	messages_are_lost(true);
+	mr = registered(&e[0]);
+	write_by(e, mr, 1);
+	write_by(e, e[0].mr, 2);
+	nothing_comes(&e[1]);
+	CHECK_EQ(ibv_modify_qp(e[1].qp, &attr, IBV_QP_STATE), 0);
+	fake_look();
+	expect(&e[1], 1, IBV_WC_WR_FLUSH_ERR);
+	expect(&e[1], 2, IBV_WC_WR_FLUSH_ERR);
+	messages_are_lost(false);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	closed(e);
+}
+
 /* A move, of either end, while it waits. */
 static void moves_meanwhile(const char *dev)
 {
@@ -178,6 +200,7 @@ int main(void)
 	comes_late();
 	is_lost(true);
 	is_lost(false);
+	is_flushed();
 	moves_meanwhile("mock0");
 	moves_meanwhile("mock1");
 	return 0;
