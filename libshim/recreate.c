@@ -99,20 +99,53 @@ static bool gid_in_use(const struct rp_context *ctx, const struct ibv_gid_entry 
 	return false;
 }
 
-/* Those who use a GID of ours will be told which one has taken its place. */
-static void note_gid(struct rp_context *ctx, int i, const struct ibv_gid_entry *new, int nnew, int at)
+/* The GID at an index of the new device. Those who use ours that it stands for will be told of it. */
+static const struct ibv_gid_entry *note_gid(struct rp_context *ctx, int i, const struct ibv_gid_entry *new, int nnew,
+					    int at)
 {
 	int k;
 
 	memset(&ctx->gid_now[i], 0, sizeof(ctx->gid_now[i]));
 	for (k = 0; k < nnew && at >= 0; k++)
-		if (new[k].port_num == ctx->gids[i].port_num && (int)new[k].gid_index == at)
+		if (new[k].port_num == ctx->gids[i].port_num && (int)new[k].gid_index == at) {
 			ctx->gid_now[i] = new[k].gid;
+			return &new[k];
+		}
+	return NULL;
 }
 
-/* 0, or -EAGAIN with what is missing in @why */
-static int map_gids(struct rp_context *ctx, char *why, size_t room)
+static bool needs_link(const struct rp_context *ctx, const struct ibv_gid_entry *g)
 {
+	return g->gid_type == IBV_GID_TYPE_ROCE_V2 && gid_kind(&g->gid) != GID_IPV4 && gid_in_use(ctx, g);
+}
+
+/* Up, and with a carrier: IFF_LOWER_UP, which is not in <net/if.h>. */
+#define UP	(IFF_UP | 1u << 16)
+
+/*
+ * A port of RoCE is ACTIVE with its carrier, but IPv6 has no route, and none to a group, before the kernel calls
+ * the link operational (up to a second later): what soft RoCE is given to send meanwhile is an error. IPv4 has
+ * its routes with its address.
+ */
+static bool link_is_late(unsigned int ifindex)
+{
+	struct ifaddrs *all, *i;
+	bool late = false;
+
+	if (getifaddrs(&all))
+		return false;
+	for (i = all; i; i = i->ifa_next)
+		if (i->ifa_addr && i->ifa_addr->sa_family == AF_PACKET &&
+		    (unsigned int)((const struct sockaddr_ll *)i->ifa_addr)->sll_ifindex == ifindex)
+			late = (i->ifa_flags & UP) == UP && !(i->ifa_flags & IFF_RUNNING);
+	freeifaddrs(all);
+	return late;
+}
+
+/* 0, or -EAGAIN with what is missing in @why. @late_link: one is not operational yet */
+static int map_gids(struct rp_context *ctx, bool *late_link, char *why, size_t room)
+{
+	const struct ibv_gid_entry *now;
 	struct ibv_gid_entry *new;
 	int n = read_gids(ctx, &new), i, at, len = 0, ret = 0;
 
@@ -134,7 +167,8 @@ static int map_gids(struct rp_context *ctx, char *why, size_t room)
 		const struct ibv_gid_entry *g = &ctx->gids[i];
 
 		at = match_gid(g, ctx->gids, ctx->ngids, new, n);
-		note_gid(ctx, i, new, n, at);
+		now = note_gid(ctx, i, new, n, at);
+		*late_link |= now && needs_link(ctx, g) && link_is_late(now->ndev_ifindex);
 		if (at >= 0 && g->port_num <= 4 && ctx->sgid_map[g->port_num - 1]) {
 			ctx->sgid_map[g->port_num - 1][g->gid_index] = at;
 		} else if (gid_in_use(ctx, g)) {
@@ -145,54 +179,6 @@ static int map_gids(struct rp_context *ctx, char *why, size_t room)
 	}
 	free(new);
 	return ret;
-}
-
-static bool needs_link(const struct rp_context *ctx, const struct ibv_gid_entry *g)
-{
-	return g->gid_type == IBV_GID_TYPE_ROCE_V2 && gid_kind(&g->gid) != GID_IPV4 && gid_in_use(ctx, g);
-}
-
-/* Up, and with a carrier: IFF_LOWER_UP, which is not in <net/if.h>. */
-#define UP	(IFF_UP | 1u << 16)
-
-/* Is a packet interface of @all this one, with a carrier that the kernel has not acted upon yet? */
-static bool link_is_late(const struct ifaddrs *all, unsigned int ifindex)
-{
-	const struct ifaddrs *i;
-
-	for (i = all; i; i = i->ifa_next)
-		if (i->ifa_addr && i->ifa_addr->sa_family == AF_PACKET &&
-		    (unsigned int)((const struct sockaddr_ll *)i->ifa_addr)->sll_ifindex == ifindex)
-			return (i->ifa_flags & UP) == UP && !(i->ifa_flags & IFF_RUNNING);
-	return false;
-}
-
-/*
- * A port of RoCE is ACTIVE with its carrier, but IPv6 has no route, and none to a group, before the kernel calls
- * the link operational (up to a second later): what soft RoCE is given to send meanwhile is an error. IPv4 has
- * its routes with its address.
- */
-static bool wait_for_links(struct rp_context *ctx)
-{
-	struct ibv_gid_entry *new;
-	struct ifaddrs *all;
-	bool late = false;
-	int i, k, n;
-
-	for (i = 0; i < ctx->ngids; i++)
-		if (needs_link(ctx, &ctx->gids[i]))
-			break;
-	if (i == ctx->ngids || getifaddrs(&all))
-		return false;
-	n = read_gids(ctx, &new);
-	for (; i < ctx->ngids && n > 0; i++)
-		for (k = 0; k < n && needs_link(ctx, &ctx->gids[i]); k++)
-			late |= new[k].port_num == ctx->gids[i].port_num &&
-				!memcmp(&new[k].gid, &ctx->gid_now[i], sizeof(new[k].gid)) &&
-				link_is_late(all, new[k].ndev_ifindex);
-	free(new);
-	freeifaddrs(all);
-	return late;
 }
 
 static bool port_in_use(const struct rp_context *ctx, int port)
@@ -247,7 +233,7 @@ int rp_recreate_open(struct rp_context *ctx, const char *name, char *why, size_t
 	const struct timespec pause = { .tv_nsec = POLL_NS };
 	uint64_t end = rp_now_ns() + READY_NS;
 	int ret = keep_gids_before(ctx);
-	bool late;
+	bool late, late_link;
 
 	if (!ret)
 		ret = rp_context_recreate(ctx, name);
@@ -262,13 +248,14 @@ int rp_recreate_open(struct rp_context *ctx, const char *name, char *why, size_t
 		return ret;
 	for (;;) {
 		late = rp_now_ns() >= end;
+		late_link = false;
 		ret = ports_active(ctx, why, room);
 		if (!ret)
-			ret = map_gids(ctx, why, room);
+			ret = map_gids(ctx, &late_link, why, room);
 		if (!ret)
 			ret = rp_pkeys_map(ctx, why, room);
 		/* It goes without, too. */
-		if (!ret && !late && (wait_for_links(ctx) || rp_alternates_wait(ctx)))
+		if (!ret && !late && (late_link || rp_alternates_wait(ctx)))
 			ret = -EAGAIN;
 		if (!ret)
 			ret = rp_clock_enter(ctx, why, room);
