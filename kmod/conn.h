@@ -59,6 +59,7 @@ struct repath_remote {
  * @token: this end's
  * @peer_token: the peer's; 0 is "not yet known"
  * @old_token: the one before, until something is said by the one that is known now; 0: none
+ * @told: an administrator has said where the peer is, and it has not been heard from there yet
  * @dead: destroyed; only references are left
  * @moving: suspended, from GATE to CONNECTED or ABORTED
  * @must_reset: ABORT or ABORTED said that an end has left RTS
@@ -99,6 +100,7 @@ struct repath_conn {
 	u64 token;
 	u64 peer_token;
 	u64 old_token;
+	bool told;
 	bool dead;
 	bool moving;
 	bool must_reset;

@@ -66,6 +66,7 @@ void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, 
 	static const union ib_gid none;
 
 	lockdep_assert_held(&repath_conn_mutex);
+	conn->told = false;
 	/* It has moved itself since its READY: what this end is connected to is no more. */
 	if (!repath_conn_is_peer(conn, qpn, gid))
 		conn->connected_tx = false;

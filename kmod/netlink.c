@@ -9,6 +9,7 @@
 
 #include "adopt.h"
 #include "conn.h"
+#include "conn_told.h"
 #include "device.h"
 #include "listen.h"
 #include "netlink.h"
@@ -308,6 +309,10 @@ static const struct genl_ops repath_ops[] = {
 	}, {
 		REPATH_OP(CONN_GET, repath_conn_get_policy),
 		.dumpit	= repath_conn_dump,
+	}, {
+		REPATH_OP(CONN_MOVED, repath_conn_moved_policy),
+		.flags	= GENL_UNS_ADMIN_PERM,
+		.doit	= repath_conn_moved_cmd,
 	}, {
 		REPATH_OP(SUSPEND, repath_suspend_policy),
 		.flags	= GENL_UNS_ADMIN_PERM,

@@ -53,6 +53,14 @@ const struct nla_policy repath_conn_get_policy[REPATH_POLICY_SIZE] = {
 	[REPATH_A_PID]		= POLICY_U32(pid_range),
 };
 
+const struct nla_policy repath_conn_moved_policy[REPATH_POLICY_SIZE] = {
+	[REPATH_A_DEV_NAME]	= POLICY_DEV_NAME,
+	[REPATH_A_DGID]		= NLA_POLICY_EXACT_LEN(sizeof(union ib_gid)),
+	[REPATH_A_DLID]		= POLICY_U32(lid_range),
+	[REPATH_A_NEW_DGID]	= NLA_POLICY_EXACT_LEN(sizeof(union ib_gid)),
+	[REPATH_A_NEW_DLID]	= POLICY_U32(lid_range),
+};
+
 const struct nla_policy repath_suspend_policy[REPATH_POLICY_SIZE] = {
 	[REPATH_A_DEV_NAME]	= POLICY_DEV_NAME,
 	[REPATH_A_TIMEOUT_MS]	= POLICY_U32(timeout_range),

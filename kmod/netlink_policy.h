@@ -14,6 +14,7 @@ extern const struct nla_policy repath_process_get_policy[REPATH_POLICY_SIZE];
 extern const struct nla_policy repath_device_get_policy[REPATH_POLICY_SIZE];
 extern const struct nla_policy repath_op_get_policy[REPATH_POLICY_SIZE];
 extern const struct nla_policy repath_conn_get_policy[REPATH_POLICY_SIZE];
+extern const struct nla_policy repath_conn_moved_policy[REPATH_POLICY_SIZE];
 extern const struct nla_policy repath_suspend_policy[REPATH_POLICY_SIZE];
 extern const struct nla_policy repath_resume_policy[REPATH_POLICY_SIZE];
 extern const struct nla_policy repath_abort_policy[REPATH_POLICY_SIZE];

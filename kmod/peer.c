@@ -36,6 +36,7 @@
  * @proc: who sent it and is told of its end; NULL: nobody is. Holds a reference
  * @peer_id: to whom, as @proc knows it
  * @type: enum repath_msg
+ * @told: it goes to where an administrator has said that the peer is
  * @msg_id: @proc's number
  * @data: the message, for @work
  * @len: bytes of the message
@@ -45,6 +46,7 @@ struct out_letter {
 	struct repath_proc *proc;
 	u32 peer_id;
 	u8 type;
+	bool told;
 	u64 msg_id;
 	void *data;
 	u32 len;
@@ -121,6 +123,9 @@ static void letter_done(void *arg, int err, u8 status)
 	if (letter->proc && is_said_again(letter->type) && !err &&
 	    (status == REPATH_PEER_BAD_TOKEN || status == REPATH_PEER_SOME_BAD))
 		hello_again(letter->proc, letter->peer_id);
+	/* A wrong word: that one is a stranger's host, and what it does not know says nothing of the peer. */
+	if (letter->told && !err && status == REPATH_PEER_BAD_TOKEN)
+		err = -EHOSTUNREACH;
 	if (letter->proc)
 		tell_sent(letter->proc, letter->peer_id, letter->type, letter->msg_id,
 			  err ? -err : repath_xprt_status_errno(status));
@@ -161,6 +166,7 @@ static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 ty
 	}
 	letter->peer_id = conn->remote->id;
 	letter->type = type;
+	letter->told = conn->told;
 	letter->msg_id = msg_id;
 
 	if (repath_proc_is_local(conn->remote->cookie)) {

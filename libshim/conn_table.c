@@ -289,8 +289,12 @@ void rp_conn_ready(const struct rp_ctl_conn *row)
 	conn_row(row, &ix);
 	free(ix.rows);
 	c = rp_conn_find(row->conn_id);
-	if (c)
-		rp_keys_push_peer(c->peer, c->ctx);
+	if (!c)
+		return;
+	/* The module looks for it elsewhere now. */
+	if (row->moving)
+		rp_peer_back(c->peer);
+	rp_keys_push_peer(c->peer, c->ctx);
 }
 
 /* It is not forgotten: the module may have been loaded anew just now, and not have been told of it yet. */

@@ -26,6 +26,7 @@ struct rp_ctl_bind {
 struct rp_ctl_conn {
 	uint32_t conn_id, peer_id, dev_index, qpn;
 	uint8_t state;	/* enum repath_conn_state */
+	bool moving;
 };
 
 /**

@@ -103,6 +103,7 @@ bool rp_ctl_parse_conn(struct nlattr *nest, struct rp_ctl_conn *c)
 		.conn_id = nla_get_u32(tb[REPATH_A_CONN_ID]),
 		.qpn = nla_get_u32(tb[REPATH_A_QPN]),
 		.state = nla_get_u8(tb[REPATH_A_CONN_STATE]),
+		.moving = tb[REPATH_A_MOVING],
 	};
 	if (tb[REPATH_A_DEV_INDEX])
 		c->dev_index = nla_get_u32(tb[REPATH_A_DEV_INDEX]);

@@ -255,6 +255,51 @@ static void do_relay(struct agent *ag, struct request *q)
 		agent_door_failed(ag);
 }
 
+/* Where the peers were, and are: the host has moved them, too. */
+static void do_moved(struct agent *ag, struct request *q)
+{
+	static const struct {
+		const char *key;
+		enum repath_attr attr;
+		enum json_type type;
+	} places[] = {
+		{ "dgid", REPATH_A_DGID, json_type_string }, { "dlid", REPATH_A_DLID, json_type_int },
+		{ "to", REPATH_A_NEW_DGID, json_type_string }, { "lid", REPATH_A_NEW_DLID, json_type_int },
+	};
+	struct nl_msg *msg = door_request(REPATH_CMD_CONN_MOVED);
+	const char *dev = device(q, "dev");
+	struct json_object *value, *o;
+	unsigned char gid[16];
+	struct door *door;
+	int err;
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		value = member(q, places[i].key, places[i].type);
+		if (value && places[i].type == json_type_string && gid_of(json_object_get_string(value), gid))
+			nla_put(msg, places[i].attr, sizeof(gid), gid);
+		else if (value && places[i].type == json_type_int && json_object_get_int64(value) > 0 &&
+			 json_object_get_int64(value) <= 0xbfff)
+			nla_put_u32(msg, places[i].attr, json_object_get_int64(value));
+		else if (value)
+			q->wrong = places[i].key;
+	}
+	door = refused(ag, q, dev ? NULL : "dev") ? NULL : agent_door(ag, q->id);
+	if (!door) {
+		nlmsg_free(msg);
+		return;
+	}
+	nla_put_string(msg, REPATH_A_DEV_NAME, dev);
+	o = agent_answer(q->id, true);
+	err = connections_moved(door, msg, o);
+	if (err) {
+		json_object_put(o);
+		agent_refuse(ag, q->id, "%s", door_error(door));
+		agent_door_failed(ag);
+		return;
+	}
+	port_send(&ag->port, o);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(struct agent *ag, struct request *q);
@@ -270,6 +315,7 @@ static const struct {
 	{ "device-gone", do_device_gone },
 	{ "device-new", do_device_new },
 	{ "relay", do_relay },
+	{ "moved", do_moved },
 };
 
 static void dispatch(struct agent *ag, struct request *q)

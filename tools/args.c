@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The command line. */
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -94,6 +95,14 @@ bool dev_name_ok(const char *name)
 		if (!isalnum((unsigned char)*name) && !strchr("_.:-", *name))
 			return false;
 	return true;
+}
+
+bool gid_of(const char *word, unsigned char gid[16])
+{
+	static const unsigned char ipv4[16] = { [10] = 0xff, [11] = 0xff };
+
+	memcpy(gid, ipv4, sizeof(ipv4));
+	return inet_pton(AF_INET6, word, gid) == 1 || inet_pton(AF_INET, word, gid + 12) == 1;
 }
 
 const char *take_dev(struct args *a)

@@ -49,6 +49,9 @@ const char *take_dev(struct args *a);
 /* "vhca1/2": the name, and returns the port. */
 uint32_t take_dev_port(struct args *a, char dev[DEV_NAME_LEN]);
 
+/* A GID as it is written, or an IPv4 address, which is what one of RoCE often is. */
+bool gid_of(const char *word, unsigned char gid[16]);
+
 /* A device name of the kernel's: no path, no option, no shell's special characters. */
 bool dev_name_ok(const char *name);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* repath connection: what the module knows of the other end of each connection. */
+#include <stdio.h>
 #include "command.h"
 #include "names.h"
 #include "out.h"
@@ -26,10 +27,64 @@ struct json_object *connection_object(struct nlattr *nest)
 	return o;
 }
 
+static void take_count(uint8_t cmd, struct nlattr **tb, void *arg)
+{
+	(void)cmd;
+	show_number(arg, "connections", tb[REPATH_A_COUNT]);
+}
+
+int connections_moved(struct door *door, struct nl_msg *msg, struct json_object *o)
+{
+	return door_do(door, msg, take_count, o);
+}
+
+static int connection_moved(struct door *door, struct args *a)
+{
+	struct nl_msg *msg = door_request(REPATH_CMD_CONN_MOVED);
+	struct json_object *o = json_object_new_object();
+	const char *dev = take_dev(a);
+	bool from = false, to = false;
+	int err;
+
+	nla_put_string(msg, REPATH_A_DEV_NAME, dev);
+	while (a->argc) {
+		if (!from && take(a, "dgid")) {
+			put_gid(msg, REPATH_A_DGID, a);
+			from = true;
+		} else if (!from && take(a, "dlid")) {
+			nla_put_u32(msg, REPATH_A_DLID, take_u32(a, "LID", 1, 0xbfff));
+			from = true;
+		} else if (take(a, "to")) {
+			put_gid(msg, REPATH_A_NEW_DGID, a);
+			to = true;
+		} else if (take(a, "lid")) {
+			nla_put_u32(msg, REPATH_A_NEW_DLID, take_u32(a, "LID", 1, 0xbfff));
+			to = true;
+		} else {
+			take_end(a);
+		}
+	}
+	if (!from || !to)
+		usage_error(a, from ? "\"to\" or \"lid\" is missing: where the peers are" :
+				      "\"dgid\" or \"dlid\" is missing: where the peers were");
+	err = connections_moved(door, msg, o);
+	if (err)
+		fprintf(stderr, "repath: %s: %s\n", dev, door_error(door));
+	else if (out_json)
+		out_object(o);
+	else
+		out_line(o);
+	json_object_put(o);
+	return door_exit_status(err);
+}
+
 int cmd_connection(struct door *door, struct args *a)
 {
-	struct nl_msg *msg = door_request(REPATH_CMD_CONN_GET);
+	struct nl_msg *msg;
 
+	if (take(a, "moved"))
+		return connection_moved(door, a);
+	msg = door_request(REPATH_CMD_CONN_GET);
 	take_show(a);
 	while (a->argc) {
 		if (take(a, "dev"))

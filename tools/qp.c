@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* repath qp: queue pairs, whose they are and where they go. */
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 #include "command.h"
@@ -94,17 +93,6 @@ struct json_object *qp_object(struct nlattr *nest)
 	return o;
 }
 
-static void put_gid(struct nl_msg *msg, struct args *a)
-{
-	const char *word = take_word(a, "a GID");
-	unsigned char gid[16] = { [10] = 0xff, [11] = 0xff };
-
-	/* An IPv4 address is what a RoCE GID often is. */
-	if (inet_pton(AF_INET6, word, gid) != 1 && inet_pton(AF_INET, word, gid + 12) != 1)
-		usage_error(a, "\"%s\" is not a GID", word);
-	nla_put(msg, REPATH_A_DGID, sizeof(gid), gid);
-}
-
 static void put_state(struct nl_msg *msg, struct args *a)
 {
 	const char *word = take_word(a, "a state");
@@ -132,7 +120,7 @@ int cmd_qp(struct door *door, struct args *a)
 		else if (take(a, "dlid"))
 			nla_put_u32(msg, REPATH_A_DLID, take_u32(a, "LID", 1, UINT32_MAX));
 		else if (take(a, "dgid"))
-			put_gid(msg, a);
+			put_gid(msg, REPATH_A_DGID, a);
 		else if (take(a, "state"))
 			put_state(msg, a);
 		else

@@ -20,8 +20,8 @@ static const struct command {
 	  "processes that use RDMA devices, with the shim or without" },
 	{ "device", cmd_device, "repath device [show] [[dev] D]",
 	  "devices and what holds them" },
-	{ "connection", cmd_connection, "repath connection [show] [dev D] [pid P]",
-	  "connections and what is known of their other end" },
+	{ "connection", cmd_connection, "repath connection [show] [dev D] [pid P] | moved DEV dgid G | dlid L [to G] [lid L]",
+	  "connections, what is known of their other end, and where it is when both have moved" },
 	{ "path", cmd_path,
 	  "repath path [show] [dev D] [port N] [dlid L] | sm [dev D] | ask DEV [port N] [dlid L]"
 	  " | listen DEV on | off | set | prepare | hold DEV/PORT dlid L [slid L] [to L] [sl N] [mtu N]"

@@ -59,6 +59,16 @@ void show_gid(struct json_object *o, const char *key, const struct nlattr *a)
 		out_text(o, key, text);
 }
 
+void put_gid(struct nl_msg *msg, enum repath_attr attr, struct args *a)
+{
+	const char *word = take_word(a, "a GID");
+	unsigned char gid[16];
+
+	if (!gid_of(word, gid))
+		usage_error(a, "\"%s\" is not a GID", word);
+	nla_put(msg, attr, sizeof(gid), gid);
+}
+
 static void take_one(uint8_t cmd, struct nlattr **tb, void *arg)
 {
 	struct showing *s = arg;

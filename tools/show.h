@@ -4,6 +4,7 @@
 #define REPATH_TOOL_SHOW_H
 
 #include <json-c/json.h>
+#include "args.h"
 #include "door.h"
 
 struct json_object *qp_object(struct nlattr *nest);
@@ -12,12 +13,17 @@ struct json_object *device_object(struct nlattr *nest);
 struct json_object *connection_object(struct nlattr *nest);
 struct json_object *path_object(struct nlattr *nest);
 
+/* Sends CONN_MOVED and adds how many connections were told; 0 or -errno. */
+int connections_moved(struct door *door, struct nl_msg *msg, struct json_object *o);
+
 /* Adds a member where the attribute is there. */
 void show_number(struct json_object *o, const char *key, const struct nlattr *a);
 void show_text(struct json_object *o, const char *key, struct nlattr *a);
 /* Whole seconds from a CLOCK_BOOTTIME in ns until now. */
 void show_age(struct json_object *o, const char *key, struct nlattr *since);
 void show_gid(struct json_object *o, const char *key, const struct nlattr *a);
+/* Takes the next word, a GID or an IPv4 address, into a request. */
+void put_gid(struct nl_msg *msg, enum repath_attr attr, struct args *a);
 
 /**
  * struct showing - a dump on its way into a list

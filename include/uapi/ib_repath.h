@@ -4,8 +4,8 @@
  *
  * Everybody who can open a netlink socket may read, and sees only devices of
  * the own network namespace and PIDs of the own PID namespace. SUSPEND,
- * RESUME, ABORT, PATH_SET, RELAY and DEVICE_SET need CAP_NET_ADMIN in the user namespace that owns
- * the device's network namespace. REGISTER and what follows it are for the shim:
+ * RESUME, ABORT, CONN_MOVED, PATH_SET, RELAY and DEVICE_SET need CAP_NET_ADMIN in the user namespace that
+ * owns the device's network namespace. REGISTER and what follows it are for the shim:
  * a process speaks for itself only.
  *
  * No handler waits for a process or for what another host answers. What is about the subnet manager
@@ -47,6 +47,9 @@
  *   SUSPEND  DEV_NAME [TIMEOUT_MS FORCE DRY_RUN]        -> OP_ID
  *   RESUME   OP_ID|OLD_DEV_NAME [DEV_NAME TIMEOUT_MS]   -> OP_ID
  *   ABORT    OP_ID                                      -> OP_ID
+ *   CONN_MOVED DEV_NAME DGID|DLID [NEW_DGID NEW_DLID]   -> COUNT
+ *                                        the peers there have moved, too, to that address: connections
+ *                                        of DEV that stand still look for them there from now on; so many
  *   PATH_ASK DEV_NAME [PORT DLID]          ask the subnet manager for one path, or all
  *   SM_SET   DEV_NAME SM_LISTEN            listen to the subnet manager, or do not
  *   ADOPT    [DEV_NAME]          dump                   -> ADOPTION (below), one a device
@@ -91,7 +94,8 @@
  *   EV_RESOLVED  MSG_ID ERRNO [QPN DGID DLID MOVED?]  the answer to RESOLVE; of a UD address again
  *                                        each time it has changed. MOVED: keys that were told
  *                                        before are not the device's
- *   EV_CONN      CONN                    a connection of a process that has moved became READY
+ *   EV_CONN      CONN                    a connection of a process that has moved became READY; one
+ *                                        that is MOVING: its peer is now where it was not looked for
  *   EV_NUMBERS   COUNT                   so many queue pairs of this host are known by other
  *                                        numbers, and of so many other processes, which are away,
  *                                        numbers are kept; when it becomes 0 or stops being 0
@@ -189,6 +193,7 @@ enum repath_cmd {
 	REPATH_CMD_CYCLED,
 
 	REPATH_CMD_LISTEN,
+	REPATH_CMD_CONN_MOVED,
 
 	__REPATH_CMD_MAX
 };
@@ -306,6 +311,7 @@ enum repath_attr {
 	REPATH_A_NOTICE,	/* binary, REPATH_NOTICE_SIZE: struct repath_sm_report of repath_sm.h */
 	REPATH_A_RELAYED,	/* flag: the hypervisor has told it */
 	REPATH_A_KNOWS,		/* u32: bits of enum repath_knows; absent: none */
+	REPATH_A_NEW_DGID,	/* 16 bytes, network order */
 
 	__REPATH_A_MAX
 };

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 20 */
-/* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../known.o ../stat.o */
+/* kunit-cases: 24 */
+/* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../conn_told.o ../known.o ../stat.o */
 /* Connections: what keeps them, what ends them, and who may be their other end. */
 #include <kunit/test.h>
 #include <linux/delay.h>
 #include <linux/slab.h>
+#include <net/genetlink.h>
 #include <repath_peer.h>
 
 #include "../conn.h"
+#include "../conn_told.h"
 #include "../device.h"
 #include "../hello.h"
 #include "../known.h"
+#include "../netlink.h"
 #include "../number.h"
 #include "../op.h"
 #include "../peer.h"
@@ -28,7 +31,12 @@ static struct {
 	bool registered;
 	bool moved;
 	int ready_told;
+	struct repath_device *admins;	/* that an administrator names */
+	bool may_not, local;
+	int answered;
 } fake;
+
+static const union ib_gid multicast = { .raw = { 0xff, 0x12, [15] = 1 } };
 
 struct repath_proc *repath_proc_find(struct pid *tgid)
 {
@@ -76,8 +84,37 @@ void repath_conn_tell(const struct repath_conn *conn)
 	fake.ready_told++;
 }
 
+struct repath_device *repath_nl_admins_device(struct sk_buff *skb, struct genl_info *info)
+{
+	if (fake.may_not) {
+		NL_SET_ERR_MSG(info->extack, "may not");
+		return ERR_PTR(-EPERM);
+	}
+	return repath_device_get(fake.admins);
+}
+
+struct sk_buff *repath_nl_reply_new(struct genl_info *info, size_t size, void **hdr)
+{
+	*hdr = NULL;
+	return nlmsg_new(size, GFP_KERNEL);
+}
+
+int repath_nl_reply(struct genl_info *info, struct sk_buff *skb, void *hdr)
+{
+	fake.answered = nla_get_u32((struct nlattr *)skb->data);
+	nlmsg_free(skb);
+	return 0;
+}
+
+struct repath_proc *repath_proc_find_cookie(u64 cookie)
+{
+	return fake.local ? repath_proc_get(&fake.proc) : NULL;
+}
+
 struct ctx {
 	struct repath_device dev[2];
+	struct ib_device ibdev;
+	struct ib_port_data ports[2];
 	struct repath_qp qp[4];
 	struct repath_user user;
 };
@@ -116,7 +153,11 @@ static int conn_init(struct kunit *test)
 	for (i = 0; i < 2; i++) {
 		kref_init(&c->dev[i].kref);
 		c->dev[i].index = i + 1;
+		c->dev[i].ibdev = &c->ibdev;
 	}
+	c->ibdev.phys_port_cnt = 1;
+	c->ibdev.port_data = c->ports;
+	fake.admins = &c->dev[0];
 	c->user.pid = fake.proc.tgid;
 	for (i = 0; i < 4; i++) {
 		kref_init(&c->qp[i].kref);
@@ -691,6 +732,141 @@ static void t_lease_is_by_what_is_heard(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, lease_over(conn, 100 * HZ));
 }
 
+/* CONN_MOVED of a device: @was and @now are the last byte of a GID, 0: it is not said. */
+static int told(struct kunit *test, u8 was, u32 was_lid, u8 now, u32 now_lid)
+{
+	struct nlattr *attrs[REPATH_A_MAX + 1];
+	struct netlink_ext_ack extack = {};
+	struct genl_info info = { .attrs = attrs, .extack = &extack };
+	struct sk_buff *skb = nlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	union ib_gid from = { .raw = { 0xfe, [15] = was } }, to = { .raw = { 0xfe, [15] = now } };
+	int err = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	if (was)
+		err |= nla_put(skb, REPATH_A_DGID, sizeof(from), &from);
+	if (was_lid)
+		err |= nla_put_u32(skb, REPATH_A_DLID, was_lid);
+	if (now)
+		err |= nla_put(skb, REPATH_A_NEW_DGID, sizeof(to), now == 0xff ? &multicast : &to);
+	if (now_lid)
+		err |= nla_put_u32(skb, REPATH_A_NEW_DLID, now_lid);
+	err |= __nla_parse(attrs, REPATH_A_MAX, (struct nlattr *)skb->data, skb->len, NULL, 0, NULL);
+	KUNIT_ASSERT_EQ(test, err, 0);
+	fake.answered = 0;
+	err = repath_conn_moved_cmd(NULL, &info);
+	KUNIT_EXPECT_EQ(test, !err, !extack._msg);
+	nlmsg_free(skb);
+	return err ? err : fake.answered;
+}
+
+/* One that is suspended, as its peer is. */
+static struct repath_conn *away(struct kunit *test, int qp, u8 gid, u64 cookie)
+{
+	struct repath_conn *conn = connected(test, &of(test)->qp[qp], 99 + qp, gid);
+
+	mutex_lock(&repath_conn_mutex);
+	conn->state = REPATH_CONN_READY;
+	repath_conn_set_remote(conn, cookie);
+	mutex_unlock(&repath_conn_mutex);
+	message(conn, REPATH_MSG_GATE, REPATH_REC_MOVER, true);
+	message(conn, REPATH_MSG_READY, REPATH_REC_MOVER, false);
+	return conn;
+}
+
+static void t_told_moved(struct kunit *test)
+{
+	struct repath_conn *conn = away(test, 0, 5, 0xbe), *same = away(test, 1, 5, 0xbe);
+	struct repath_addr at = conn->addr, now[2];
+	u64 cookies[2];
+
+	of(test)->ports[1].immutable.core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 7, 0), 2);
+	KUNIT_EXPECT_EQ(test, (int)conn->addr.dgid.raw[15], 7);
+	KUNIT_EXPECT_EQ(test, (int)same->addr.dgid.raw[15], 7);
+	KUNIT_EXPECT_FALSE(test, conn->addr.has_dmac);
+	KUNIT_EXPECT_EQ(test, conn->dest_qpn, 99u);
+	KUNIT_EXPECT_TRUE(test, conn->moving && conn->told);
+	/* Both are of the same peer: one message is enough. */
+	KUNIT_EXPECT_EQ(test, fake.ready_told, 1);
+	/* Who connects to the old place again is led there, too. */
+	mutex_lock(&repath_conn_mutex);
+	KUNIT_EXPECT_EQ(test, repath_known_find(&fake.proc, &at, now, cookies, 2), 1u);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_EXPECT_EQ(test, cookies[0], 0xbeull);
+	/* It was a mistake. */
+	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 8, 0), -ENOENT);
+	KUNIT_EXPECT_EQ(test, told(test, 7, 0, 8, 0), 2);
+	KUNIT_EXPECT_EQ(test, (int)conn->addr.dgid.raw[15], 8);
+	/* The peer has the last word. */
+	mutex_lock(&repath_conn_mutex);
+	repath_conn_readdress(conn, at.dgid.raw, 0, 123);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_EXPECT_FALSE(test, conn->told);
+	KUNIT_EXPECT_TRUE(test, same->told);
+}
+
+static void t_told_of_others(struct kunit *test)
+{
+	struct repath_conn *conn = away(test, 0, 5, 0xbe), *other = away(test, 2, 5, 0xbe);
+
+	of(test)->ports[1].immutable.core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+	KUNIT_EXPECT_EQ(test, told(test, 6, 0, 7, 0), -ENOENT);
+	fake.local = true;	/* it is found without an address */
+	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 7, 0), -ENOENT);
+	fake.local = false;
+	conn->state = REPATH_CONN_GONE;
+	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 7, 0), -ENOENT);
+	conn->state = REPATH_CONN_READY;
+	conn->moving = false;
+	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 7, 0), -ENOENT);
+	conn->moving = true;
+	KUNIT_EXPECT_EQ(test, (int)conn->addr.dgid.raw[15], 5);
+	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 7, 0), 1);
+	/* Of another device. */
+	KUNIT_EXPECT_EQ(test, (int)other->addr.dgid.raw[15], 5);
+}
+
+static void t_told_wrong(struct kunit *test)
+{
+	away(test, 0, 5, 0xbe);
+	of(test)->ports[1].immutable.core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+	KUNIT_EXPECT_EQ(test, told(test, 0, 0, 7, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, told(test, 5, 3, 7, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 0, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 7, 4), -EINVAL);
+	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 0xff, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, told(test, 0, 3, 7, 0), -EINVAL);
+	of(test)->ports[1].immutable.core_cap_flags = RDMA_CORE_PORT_IBA_IB;
+	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 7, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, told(test, 0, 3, 7, 4), -EINVAL);
+	fake.may_not = true;
+	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 7, 4), -EPERM);
+	KUNIT_EXPECT_EQ(test, fake.ready_told, 0);
+}
+
+static void t_told_infiniband(struct kunit *test)
+{
+	struct repath_conn *conn = away(test, 0, 5, 0xbe), *lid = away(test, 1, 0, 0xbe);
+
+	of(test)->ports[1].immutable.core_cap_flags = RDMA_CORE_PORT_IBA_IB;
+	memset(&lid->addr.dgid, 0, sizeof(lid->addr.dgid));
+	conn->addr.dlid = 3;
+	lid->addr.dlid = 3;
+	/* What has a GID is known by that, whatever LID it is reached by. */
+	KUNIT_EXPECT_EQ(test, told(test, 0, 3, 0, 9), 1);
+	KUNIT_EXPECT_EQ(test, lid->addr.dlid, 9u);
+	KUNIT_EXPECT_FALSE(test, repath_addr_has_gid(&lid->addr));
+	KUNIT_EXPECT_EQ(test, conn->addr.dlid, 3u);
+	/* A GID that comes along, and one that does not. */
+	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 0, 9), 1);
+	KUNIT_EXPECT_EQ(test, conn->addr.dlid, 9u);
+	KUNIT_EXPECT_EQ(test, (int)conn->addr.dgid.raw[15], 5);
+	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 6, 10), 1);
+	KUNIT_EXPECT_EQ(test, conn->addr.dlid, 10u);
+	KUNIT_EXPECT_EQ(test, (int)conn->addr.dgid.raw[15], 6);
+}
+
 static struct kunit_case conn_cases[] = {
 	KUNIT_CASE(t_created_at_rtr),
 	KUNIT_CASE(t_who_gets_none),
@@ -712,6 +888,10 @@ static struct kunit_case conn_cases[] = {
 	KUNIT_CASE(t_remotes_are_shared),
 	KUNIT_CASE(t_lease_in_range),
 	KUNIT_CASE(t_lease_is_by_what_is_heard),
+	KUNIT_CASE(t_told_moved),
+	KUNIT_CASE(t_told_of_others),
+	KUNIT_CASE(t_told_wrong),
+	KUNIT_CASE(t_told_infiniband),
 	{}
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 31 */
+/* kunit-cases: 32 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../hello.o ../known.o ../lid.o ../local.o ../peer.o ../peer_wire.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
@@ -51,6 +51,7 @@ static struct {
 	bool sender;			/* the process speaks */
 	bool sends;			/* the carrier takes messages */
 	int uses;			/* of the device: for each HELLO one */
+	int errno_told;		/* of EV_PEER_SENT */
 	bool absent, between;		/* the queue pair; processes, between two devices */
 	u32 sent_form;
 	repath_xprt_done_fn sent_done;
@@ -122,9 +123,11 @@ int repath_proc_send(struct repath_proc *proc, struct sk_buff *skb, void *hdr)
 {
 	struct nlattr *tb[REPATH_A_MAX + 1];
 
-	if (!fake.send_err &&
-	    !__nla_parse(tb, REPATH_A_MAX, (struct nlattr *)skb->data, skb->len, NULL, 0, NULL) &&
-	    tb[REPATH_A_CONNS]) {
+	if (__nla_parse(tb, REPATH_A_MAX, (struct nlattr *)skb->data, skb->len, NULL, 0, NULL))
+		memset(tb, 0, sizeof(tb));
+	if (tb[REPATH_A_ERRNO])
+		fake.errno_told = nla_get_u32(tb[REPATH_A_ERRNO]);
+	if (!fake.send_err && tb[REPATH_A_CONNS]) {
 		fake.told++;
 		fake.told_type = nla_get_u8(tb[REPATH_A_MSG_TYPE]);
 		fake.told_conns = nla_len(tb[REPATH_A_CONNS]) / sizeof(fake.told_rec);
@@ -911,6 +914,24 @@ static void t_send_unproven(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake.proc.sending), 0);
 }
 
+/* A host that an administrator has named, and that knows no such connection, says nothing of the peer's end. */
+static void t_send_where_told(struct kunit *test)
+{
+	struct repath_conn *conn = ready(test);
+	struct repath_conn_rec rec = { .conn_id = conn->id };
+
+	fake.sends = true;
+	conn->told = true;
+	KUNIT_ASSERT_EQ(test, send(test, REPATH_MSG_READY, &rec, 1, false), 0);
+	/* What is heard meanwhile is not of where it goes. */
+	conn->told = false;
+	fake.sent_done(fake.sent_arg, 0, REPATH_PEER_BAD_TOKEN);
+	KUNIT_EXPECT_EQ(test, fake.errno_told, EHOSTUNREACH);
+	KUNIT_ASSERT_EQ(test, send(test, REPATH_MSG_READY, &rec, 1, false), 0);
+	fake.sent_done(fake.sent_arg, 0, REPATH_PEER_BAD_TOKEN);
+	KUNIT_EXPECT_EQ(test, fake.errno_told, (int)REPATH_PEER_BAD_TOKEN);
+}
+
 /* The shim's last word is the module's to repeat: the process may end before it is heard. */
 static void t_send_gone(struct kunit *test)
 {
@@ -1091,6 +1112,7 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_gone_connected_again),
 	KUNIT_CASE(t_gone_amidst_others),
 	KUNIT_CASE(t_send_unproven),
+	KUNIT_CASE(t_send_where_told),
 	KUNIT_CASE(t_send_gone),
 	KUNIT_CASE(t_send_gone_often),
 	KUNIT_CASE(t_send_with_wrong_token),

@@ -11,7 +11,7 @@ from statistic import median
 
 BED = False
 # Those beside it, rounds.
-COUNTED = ((1, 4), (1024, 4))
+COUNTED = ((1, 4), (1024, 4), (16384, 2))
 ROUNDS = int(os.environ.get("QP_LIFECYCLE_ROUNDS", "15"))
 TIMED = ((1, ROUNDS), (1024, ROUNDS), (16384, ROUNDS))
 MEMORY = 16384      # fewer objects are lost among what else comes and goes

@@ -42,6 +42,10 @@ def test(bed):
     assert "dev" in refuses(agent, "relay", port=1)
     for notice in ("00", "0" * 399 + "x", "0" * 402):
         assert "notice" in refuses(agent, "relay", dev="rxe0", notice=notice)
+    assert "dev" in refuses(agent, "moved", dgid="10.0.0.2", to="10.0.0.3")
+    for wrong in ({"to": "nowhere"}, {"lid": 0}, {"lid": 0xc000}, {"to": 5}):
+        assert next(iter(wrong)) in refuses(agent, "moved", dev="rxe0", dgid="10.0.0.2", **wrong)
+    assert "modprobe" in refuses(agent, "moved", dev="rxe0", dgid="10.0.0.2", to="10.0.0.3")
     assert "rxe9 has not come" in refuses(agent, "wait-device", dev="rxe9", timeout=0.2)
     agent.ask("wait-device", dev="rxe0", timeout=5)
 

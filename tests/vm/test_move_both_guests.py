@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Both ends of the same connections are moved at the same moment, three guests in a ring all at once,
-and one while the other is away: each HCA is exchanged, as long as one of two keeps its address."""
+and one while the other is away: each HCA is exchanged. One of two keeps its address, or an administrator
+tells one of them where the other one is now."""
 
 import threading
 import time
@@ -55,6 +56,40 @@ def swap_all(mover, guests, keeping):
     at_once(*(lambda g=g, op=op: mover.resume(g, op, timeout=60) for g, op in zip(guests, ops)))
 
 
+def tell(guest, device, was, now):
+    status, found, text = repath(guest, f"connection moved {device} dgid {was} to {now}")
+    assert status == 0 and found["connections"] == 3, (status, text)
+
+
+def new_places(mover, guests, wrong=None):
+    """Every guest gets another address, and each finds the next one when it is told where that is. @wrong: told at
+    first, the place of a guest whose module knows no such connection."""
+    was = [guest.nics[0].ip for guest in guests]
+    ops = at_once(*(lambda g=g: mover.suspend(g, timeout=60) for g in guests))
+    mover.note_inflight(*ops)
+    for guest in guests:
+        mover.release(guest)
+    for guest in guests:
+        mover.new_device(guest)
+    now = [guest.nics[0].ip for guest in guests]
+    for guest, op in zip(guests, ops):
+        guest.run(f"repath resume {op['op']} on {mover.device(guest)} timeout 60 nowait")
+    for number, guest in enumerate(guests if len(guests) > 2 else guests[:1]):
+        device, peer = mover.device(guest), (number + 1) % len(guests)
+        # When its own end is there again.
+        guest.wait_until(f"repath -j connection dev {device} | grep -q ffff:{was[peer]}")
+        status, _, text = repath(guest, f"connection moved {device} dgid 10.0.0.250 to {now[peer]}")
+        assert status == 1 and "has its peer there" in text, (status, text)
+        at = was[peer]
+        if wrong:
+            tell(guest, device, at, wrong.nics[0].ip)
+            time.sleep(8)       # longer than one that refuses is asked
+            at = wrong.nics[0].ip
+        tell(guest, device, at, now[peer])
+    for guest, op in zip(guests, ops):
+        guest.wait_until(f"repath -j status {op['op']} | grep -q resumed", 60)
+
+
 def test(bed):
     guests = bed.guests("a", "b", "c")
     a, b, c = guests
@@ -67,6 +102,11 @@ def test(bed):
             swap_all(mover, movers, keeping)
             for pair in pairs:
                 pair.wait_progress()
+
+        new_places(mover, (a, b), wrong=c)
+        new_places(mover, guests)
+        for pair in pairs:
+            pair.wait_progress()
 
         # One while the other is away; who left first comes back first, and last; the second time
         # the first one back waits longer than it would for a peer that is not on the move.
