@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Both ends of a connection may be moved at once, each to a new address: then neither finds the other where it was. Who
- * has moved them knows where they are, and says so to one of them; its INFO tells the other one.
+ * has moved them knows where they are, and says so to one of them; its INFO tells the other one. Where a UD queue pair has
+ * gone its senders are told one by one: so who has some is told where they are.
  */
 #include <rdma/ib_verbs.h>
 
@@ -10,6 +11,7 @@
 #include "device.h"
 #include "netlink.h"
 #include "proc.h"
+#include "watch.h"
 
 /**
  * struct told - peers have moved
@@ -17,7 +19,8 @@
  * @from: where they were: a GID, else a LID
  * @to: their new GID; NULL: it is as before
  * @lid: their new LID; 0 on RoCE
- * @count: connections that look for them there now
+ * @conns: connections that look for them there now
+ * @senders: of those, senders to UD queue pairs, that are told there now where these are
  * @last: the last one whose process was told
  */
 struct told {
@@ -25,7 +28,8 @@ struct told {
 	struct repath_addr from;
 	const u8 *to;
 	u32 lid;
-	u32 count;
+	u32 conns;
+	u32 senders;
 	const struct repath_conn *last;
 };
 
@@ -51,7 +55,7 @@ static int has_moved(struct repath_conn *conn, void *arg)
 	if (!is_of_last(t, conn))
 		repath_conn_tell(conn);
 	t->last = conn;
-	t->count++;
+	t->conns++;
 	return 0;
 }
 
@@ -94,7 +98,7 @@ static int parse(struct genl_info *info, const struct repath_device *dev, struct
 	return 0;
 }
 
-static int answer(struct genl_info *info, u32 count)
+static int answer(struct genl_info *info, const struct told *t)
 {
 	struct sk_buff *skb;
 	void *hdr;
@@ -102,7 +106,7 @@ static int answer(struct genl_info *info, u32 count)
 	skb = repath_nl_reply_new(info, NLMSG_DEFAULT_SIZE, &hdr);
 	if (!skb)
 		return -ENOMEM;
-	if (nla_put_u32(skb, REPATH_A_COUNT, count)) {
+	if (nla_put_u32(skb, REPATH_A_CONN_COUNT, t->conns) || nla_put_u32(skb, REPATH_A_COUNT, t->senders)) {
 		nlmsg_free(skb);
 		return -EMSGSIZE;
 	}
@@ -130,12 +134,13 @@ int repath_conn_moved_cmd(struct sk_buff *skb, struct genl_info *info)
 	if (!err) {
 		mutex_lock(&repath_conn_mutex);
 		repath_conn_for_each(has_moved, &t);
+		t.senders = repath_watch_told(dev, &t.from, t.to, t.lid);
 		mutex_unlock(&repath_conn_mutex);
-		if (!t.count) {
+		if (!t.conns && !t.senders) {
 			NL_SET_ERR_MSG(info->extack, "no connection of the device that stands still has its peer there");
 			err = -ENOENT;
 		}
 	}
 	repath_device_put(dev);
-	return err ? err : answer(info, t.count);
+	return err ? err : answer(info, &t);
 }

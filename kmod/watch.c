@@ -47,6 +47,7 @@
  * @next: when it is told again; the same
  * @round: which MOVED was sent last, of all watches: one that is dropped and asked for anew has the same token
  * @refused: how often its token was not known there
+ * @guessed: an administrator has said where the sender is, and it has not been heard from since
  * @busy: a MOVED is under way
  * @news: it has moved again since that was sent
  */
@@ -70,6 +71,7 @@ struct watch {
 	u8 refused;
 	unsigned long since;
 	unsigned long next;
+	bool guessed;
 	bool busy;
 	bool news;
 };
@@ -230,7 +232,8 @@ static void heard(struct watch *w, int err, u8 status)
 	bool news = w->news;
 
 	w->busy = w->news = false;
-	if (!err && status == REPATH_PEER_BAD_TOKEN && ++w->refused >= REFUSED_TRIES)
+	/* What a stranger's host does not know says nothing of the sender. */
+	if (!err && status == REPATH_PEER_BAD_TOKEN && !w->guessed && ++w->refused >= REFUSED_TRIES)
 		drop(w);	/* it does not use the address any more */
 	else if (news)
 		tell(w);
@@ -423,6 +426,16 @@ static bool is_back_to(const struct watch *w, const struct repath_addr *addr)
 	return w->back.dlid == addr->dlid;
 }
 
+/* What is under way to its old place does not matter any more. */
+static void tell_there(struct watch *w)
+{
+	w->back.has_dmac = false;
+	if (!w->tries)
+		return;
+	w->busy = w->news = false;
+	tell(w);
+}
+
 /**
  * repath_watch_sender_moved - a sender to queue pairs of a process is elsewhere
  * @proc: process
@@ -448,12 +461,41 @@ void repath_watch_sender_moved(const struct repath_proc *proc, u64 cookie,
 			continue;
 		w->back.dgid = to->dgid;
 		w->back.dlid = to->dlid;
-		w->back.has_dmac = false;
-		if (!w->tries)
-			continue;
-		w->busy = w->news = false;
-		tell(w);
+		w->guessed = false;
+		tell_there(w);
 	}
+}
+
+/**
+ * repath_watch_told - an administrator says that senders are elsewhere
+ * @dev: the way back to them
+ * @from: where they were: a GID, else a LID
+ * @gid: their new GID; NULL: it is as before
+ * @lid: their new LID; 0 on RoCE
+ *
+ * Only those that have not heard yet where the queue pair has gone: of the others nobody knows that they are not where
+ * they were.
+ *
+ * Context: repath_conn_mutex held.
+ * Return: how many are told there now.
+ */
+u32 repath_watch_told(const struct repath_device *dev, const struct repath_addr *from, const u8 *gid, u32 lid)
+{
+	struct watch *w, *next;
+	u32 n = 0;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	list_for_each_entry_safe(w, next, &watches, lru) {
+		if (w->dev != dev || !w->tries || !is_back_to(w, from))
+			continue;
+		if (gid)
+			memcpy(w->back.dgid.raw, gid, sizeof(w->back.dgid));
+		w->back.dlid = lid;
+		w->guessed = true;
+		n++;
+		tell_there(w);
+	}
+	return n;
 }
 
 /**

@@ -30,7 +30,8 @@ struct json_object *connection_object(struct nlattr *nest)
 static void take_count(uint8_t cmd, struct nlattr **tb, void *arg)
 {
 	(void)cmd;
-	show_number(arg, "connections", tb[REPATH_A_COUNT]);
+	show_number(arg, "connections", tb[REPATH_A_CONN_COUNT]);
+	show_number(arg, "senders", tb[REPATH_A_COUNT]);
 }
 
 int connections_moved(struct door *door, struct nl_msg *msg, struct json_object *o)

@@ -13,7 +13,7 @@ struct json_object *device_object(struct nlattr *nest);
 struct json_object *connection_object(struct nlattr *nest);
 struct json_object *path_object(struct nlattr *nest);
 
-/* Sends CONN_MOVED and adds how many connections were told; 0 or -errno. */
+/* Sends CONN_MOVED and adds how many connections it was about; 0 or -errno. */
 int connections_moved(struct door *door, struct nl_msg *msg, struct json_object *o);
 
 /* Adds a member where the attribute is there. */

@@ -47,9 +47,10 @@
  *   SUSPEND  DEV_NAME [TIMEOUT_MS FORCE DRY_RUN]        -> OP_ID
  *   RESUME   OP_ID|OLD_DEV_NAME [DEV_NAME TIMEOUT_MS]   -> OP_ID
  *   ABORT    OP_ID                                      -> OP_ID
- *   CONN_MOVED DEV_NAME DGID|DLID [NEW_DGID NEW_DLID]   -> COUNT
- *                                        the peers there have moved, too, to that address: connections
- *                                        of DEV that stand still look for them there from now on; so many
+ *   CONN_MOVED DEV_NAME DGID|DLID [NEW_DGID NEW_DLID]   -> CONN_COUNT COUNT
+ *                                        the peers there have moved, too, to that address: CONN_COUNT
+ *                                        connections of DEV that stand still look for them there from now
+ *                                        on, and COUNT senders to UD queue pairs are told there
  *   PATH_ASK DEV_NAME [PORT DLID]          ask the subnet manager for one path, or all
  *   SM_SET   DEV_NAME SM_LISTEN            listen to the subnet manager, or do not
  *   ADOPT    [DEV_NAME]          dump                   -> ADOPTION (below), one a device

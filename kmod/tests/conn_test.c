@@ -33,7 +33,7 @@ static struct {
 	int ready_told;
 	struct repath_device *admins;	/* that an administrator names */
 	bool may_not, local;
-	int answered;
+	int answered, senders;
 } fake;
 
 static const union ib_gid multicast = { .raw = { 0xff, 0x12, [15] = 1 } };
@@ -101,9 +101,16 @@ struct sk_buff *repath_nl_reply_new(struct genl_info *info, size_t size, void **
 
 int repath_nl_reply(struct genl_info *info, struct sk_buff *skb, void *hdr)
 {
-	fake.answered = nla_get_u32((struct nlattr *)skb->data);
+	struct nlattr *conns = nla_find((struct nlattr *)skb->data, skb->len, REPATH_A_CONN_COUNT);
+
+	fake.answered = nla_get_u32(conns);
 	nlmsg_free(skb);
 	return 0;
+}
+
+u32 repath_watch_told(const struct repath_device *dev, const struct repath_addr *from, const u8 *gid, u32 lid)
+{
+	return fake.senders;
 }
 
 struct repath_proc *repath_proc_find_cookie(u64 cookie)
@@ -825,6 +832,9 @@ static void t_told_of_others(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 7, 0), 1);
 	/* Of another device. */
 	KUNIT_EXPECT_EQ(test, (int)other->addr.dgid.raw[15], 5);
+	/* Nobody is connected, but somebody sends. */
+	fake.senders = 1;
+	KUNIT_EXPECT_EQ(test, told(test, 6, 0, 7, 0), 0);
 }
 
 static void t_told_wrong(struct kunit *test)

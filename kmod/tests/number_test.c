@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 31 */
+/* kunit-cases: 32 */
 /* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../watch.o ../stat.o */
 /*
  * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
@@ -1204,6 +1204,47 @@ static void watch_sender_moved(struct kunit *test)
 	answer(2, 0, REPATH_PEER_OK, 0, 0, 0);
 }
 
+/* Nobody but an administrator knows where the sender is. */
+static void watch_told(struct kunit *test)
+{
+	struct repath_number row = { .qpn = 103, .known_as = 101 };
+	struct repath_gid_change gid = { .old = { 0xfe, [15] = 1 }, .now = { 0xfe, [15] = 2 }, .port = 1 };
+	struct repath_addr from = { .dgid.raw = { 0xfe, [15] = ASKER_GID } }, wrong = { .dgid.raw = { 0xfe, [15] = 12 } };
+	const u8 right[16] = { 0xfe, [15] = 13 };
+	struct ctx *c = of(test);
+	struct repath_resolved out;
+	int i;
+
+	c->qp[1].type = c->qp[3].type = IB_QPT_UD;
+	c->qp[3].user = c->qp[1].user;
+	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
+	c->qp[1].gone = true;
+	mutex_lock(&repath_conn_mutex);
+	/* There is nothing to tell it. */
+	KUNIT_EXPECT_EQ(test, repath_watch_told(&c->dev, &from, right, 0), 0u);
+	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 1);
+	KUNIT_EXPECT_EQ(test, repath_watch_told(&c->dev, &wrong, right, 0), 0u);
+	KUNIT_EXPECT_EQ(test, repath_watch_told(NULL, &from, right, 0), 0u);
+	KUNIT_EXPECT_EQ(test, repath_watch_told(&c->dev, &from, wrong.dgid.raw, 0), 1u);
+	mutex_unlock(&repath_conn_mutex);
+	/* A stranger's host: the sender is not given up for what that one does not know. */
+	for (i = 1; i < 6; i++) {
+		KUNIT_ASSERT_TRUE(test, sent_until(i + 1));
+		KUNIT_EXPECT_EQ(test, fake.sent[i].to.dgid.raw[15], (u8)12);
+		answer(i, 0, REPATH_PEER_BAD_TOKEN, 0, 0, 0);
+	}
+	mutex_lock(&repath_conn_mutex);
+	KUNIT_EXPECT_EQ(test, repath_watch_told(&c->dev, &wrong, right, 0), 1u);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 7);
+	KUNIT_EXPECT_EQ(test, fake.sent[6].to.dgid.raw[15], (u8)13);
+	answer(6, 0, REPATH_PEER_OK, 0, 0, 0);
+	mutex_lock(&repath_conn_mutex);
+	KUNIT_EXPECT_EQ(test, repath_watch_told(&c->dev, &wrong, right, 0), 0u);
+	mutex_unlock(&repath_conn_mutex);
+}
+
 /* A sender asks again while it is told: the answer to what it was told before is not the one to the new word. */
 static void watch_asked_again(struct kunit *test)
 {
@@ -1392,6 +1433,7 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(resolve_ud_late),
 	KUNIT_CASE(watch_tells),
 	KUNIT_CASE(watch_sender_moved),
+	KUNIT_CASE(watch_told),
 	KUNIT_CASE(watch_asked_again),
 	KUNIT_CASE(watch_unheard),
 	KUNIT_CASE(watch_of_another),

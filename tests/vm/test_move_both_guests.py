@@ -6,6 +6,7 @@ tells one of them where the other one is now."""
 import threading
 import time
 
+from datagrams import Words
 from move import SHIM, moving, repath
 from traffic import Pair
 
@@ -56,9 +57,10 @@ def swap_all(mover, guests, keeping):
     at_once(*(lambda g=g, op=op: mover.resume(g, op, timeout=60) for g, op in zip(guests, ops)))
 
 
-def tell(guest, device, was, now):
+def tell(guest, device, was, now, connections=3):
     status, found, text = repath(guest, f"connection moved {device} dgid {was} to {now}")
-    assert status == 0 and found["connections"] == 3, (status, text)
+    assert status == 0 and found["connections"] == connections, (status, text)
+    return found["senders"]
 
 
 def new_places(mover, guests, wrong=None):
@@ -88,6 +90,7 @@ def new_places(mover, guests, wrong=None):
         tell(guest, device, at, now[peer])
     for guest, op in zip(guests, ops):
         guest.wait_until(f"repath -j status {op['op']} | grep -q resumed", 60)
+    return was, now
 
 
 def test(bed):
@@ -103,7 +106,12 @@ def test(bed):
             for pair in pairs:
                 pair.wait_progress()
 
-        new_places(mover, (a, b), wrong=c)
+        words = Words(a, b, 1)      # a's sends datagrams to b's, which has to be told where a's is
+        words.first()
+        was, now = new_places(mover, (a, b), wrong=c)
+        assert tell(b, mover.device(b), was[0], now[0], connections=0) == 1
+        words.reach_all()
+        words.end()
         new_places(mover, guests)
         for pair in pairs:
             pair.wait_progress()
