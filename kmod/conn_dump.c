@@ -20,6 +20,7 @@ static int fill(struct sk_buff *skb, const struct repath_conn *conn, u32 pid)
 	    (conn->remote && nla_put_u32(skb, REPATH_A_PEER_ID, conn->remote->id)) ||
 	    nla_put_u32(skb, REPATH_A_DEST_QPN, conn->dest_qpn) ||
 	    nla_put(skb, REPATH_A_DGID, sizeof(conn->addr.dgid), &conn->addr.dgid) ||
+	    nla_put_u32(skb, REPATH_A_DLID, conn->addr.dlid) ||
 	    (conn->moving && nla_put_flag(skb, REPATH_A_MOVING)) ||
 	    nla_put_u32(skb, REPATH_A_PID, pid)) {
 		nla_nest_cancel(skb, nest);

@@ -38,12 +38,19 @@ static bool is_of_last(const struct told *t, const struct repath_conn *conn)
 	return t->last && t->last->proc == conn->proc && t->last->remote == conn->remote;
 }
 
+/* Or it is on its way to one: whoever knows where its peer is may be faster. */
+static bool is_concerned(const struct told *t, const struct repath_conn *conn)
+{
+	return conn->dev == t->dev ||
+	       (!conn->rqp && net_eq(repath_device_net(conn->dev), repath_device_net(t->dev)));
+}
+
 static int has_moved(struct repath_conn *conn, void *arg)
 {
 	struct told *t = arg;
 	union ib_gid to;
 
-	if (conn->dev != t->dev || !conn->moving || !conn->remote || conn->state != REPATH_CONN_READY ||
+	if (!is_concerned(t, conn) || !conn->moving || !conn->remote || conn->state != REPATH_CONN_READY ||
 	    repath_proc_is_local(conn->remote->cookie) || !repath_addr_is_same_place(&conn->addr, &t->from))
 		return 0;
 	to = conn->addr.dgid;
@@ -71,7 +78,7 @@ static int parse(struct genl_info *info, const struct repath_device *dev, struct
 
 	t->dev = dev;
 	if (!a[REPATH_A_DGID] == !a[REPATH_A_DLID]) {
-		NL_SET_ERR_MSG(info->extack, "one of DGID and DLID: where the peers were");
+		NL_SET_ERR_MSG(info->extack, "where the peers were: either their GID or, without one, their LID");
 		return -EINVAL;
 	}
 	if (a[REPATH_A_DGID])
@@ -84,7 +91,7 @@ static int parse(struct genl_info *info, const struct repath_device *dev, struct
 		t->lid = nla_get_u32(a[REPATH_A_NEW_DLID]);
 	if (roce ? !t->to || t->lid : !t->lid) {
 		NL_SET_ERR_MSG(info->extack,
-			       "where the peers are: NEW_DGID on RoCE, NEW_DLID on InfiniBand and maybe NEW_DGID");
+			       "where the peers are: a new GID on RoCE; on InfiniBand a new LID, and maybe a new GID");
 		return -EINVAL;
 	}
 	if ((t->to && !is_unicast(t->to)) || (a[REPATH_A_DGID] && !repath_addr_has_gid(&t->from))) {
@@ -92,7 +99,7 @@ static int parse(struct genl_info *info, const struct repath_device *dev, struct
 		return -EINVAL;
 	}
 	if (a[REPATH_A_DLID] && (roce || t->to)) {
-		NL_SET_ERR_MSG(info->extack, "peers that are reached by a GID have DGID");
+		NL_SET_ERR_MSG(info->extack, "peers that have a new GID, or are on RoCE, are known by the GID that they had");
 		return -EINVAL;
 	}
 	return 0;

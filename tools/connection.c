@@ -24,6 +24,8 @@ struct json_object *connection_object(struct nlattr *nest)
 	show_number(o, "peer", tb[REPATH_A_PEER_ID]);
 	show_number(o, "dqpn", tb[REPATH_A_DEST_QPN]);
 	show_gid(o, "dgid", tb[REPATH_A_DGID]);
+	if (tb[REPATH_A_DLID] && nla_get_u32(tb[REPATH_A_DLID]))
+		show_number(o, "dlid", tb[REPATH_A_DLID]);
 	return o;
 }
 

@@ -28,7 +28,7 @@
  *                                        QP_COUNT CTX_COUNT PROC_COUNT OP_ID? REROUTE }
  *   OP_GET     [OP_ID]           -> OP (below)
  *   CONN_GET   [PID DEV_NAME]    -> CONN { CONN_ID CONN_STATE DEV_INDEX PORT QPN PEER_ID
- *                                        DEST_QPN DGID MOVING? PID }
+ *                                        DEST_QPN DGID DLID MOVING? PID }
  *   STATS_GET  [DEV_NAME]        -> STATS { DEV_INDEX? DEV_NAME? COUNTS { u64 by enum repath_stat } }
  *                                        one for the module, without DEV_*, to readers in the initial
  *                                        network namespace; then one a device

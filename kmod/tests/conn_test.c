@@ -32,6 +32,7 @@ static struct {
 	bool moved;
 	int ready_told;
 	struct repath_device *admins;	/* that an administrator names */
+	struct repath_device *elsewhere;	/* in another network namespace */
 	bool may_not, local;
 	int answered, senders;
 } fake;
@@ -106,6 +107,11 @@ int repath_nl_reply(struct genl_info *info, struct sk_buff *skb, void *hdr)
 	fake.answered = nla_get_u32(conns);
 	nlmsg_free(skb);
 	return 0;
+}
+
+struct net *repath_device_net(const struct repath_device *dev)
+{
+	return fake.elsewhere == dev ? NULL : &init_net;
 }
 
 u32 repath_watch_told(const struct repath_device *dev, const struct repath_addr *from, const u8 *gid, u32 lid)
@@ -832,6 +838,15 @@ static void t_told_of_others(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 7, 0), 1);
 	/* Of another device. */
 	KUNIT_EXPECT_EQ(test, (int)other->addr.dgid.raw[15], 5);
+	/* Which is gone now: it may be on its way to this one. */
+	mutex_lock(&repath_conn_mutex);
+	repath_conn_unbind(other);
+	mutex_unlock(&repath_conn_mutex);
+	fake.elsewhere = &of(test)->dev[1];
+	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 7, 0), -ENOENT);
+	fake.elsewhere = NULL;
+	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 7, 0), 1);
+	KUNIT_EXPECT_EQ(test, (int)other->addr.dgid.raw[15], 7);
 	/* Nobody is connected, but somebody sends. */
 	fake.senders = 1;
 	KUNIT_EXPECT_EQ(test, told(test, 6, 0, 7, 0), 0);

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Both ends of connections are moved at the same moment, each to an InfiniBand HCA at another place of the fabric: neither
+finds the other until one of them is told the other's new GID and LID."""
+
+import ipaddress
+
+from move import SHIM, moving, repath
+from move_fabric import FabricMover
+from test_move_both_guests import at_once
+from traffic import Pair
+
+QPS = 3
+
+
+def place(mover, guest):
+    """(GID as repath shows it, LID)"""
+    port = f"/sys/class/infiniband/{mover.device(guest)}/ports/1"
+    gid, lid = guest.run(f"cat {port}/gids/0 {port}/lid").split()
+    return str(ipaddress.ip_address(gid)), int(lid, 16)
+
+
+def test(bed):
+    # OpenSM's HCA stays.
+    fabric = bed.fabric("mesh:5", guests={"sm": ["H1"], "a": ["H2"], "b": ["H3"]})
+    _, a, b = fabric.guests
+    with moving(a, b, mover=FabricMover(fabric, spare=["H4", "H5"])) as mover:
+        pair = Pair(a, b, f"-q {QPS} -n 8 -b -k 4 -m all --vary -s 20000", env=SHIM)
+        pair.wait_running()
+        was = place(mover, b)
+        ops = at_once(*(lambda g=g: mover.suspend(g, timeout=60) for g in (a, b)))
+        mover.note_inflight(*ops)
+        for guest in (a, b):
+            mover.release(guest)
+        for guest in (a, b):
+            mover.new_device(guest)
+        now, device = place(mover, b), mover.device(a)
+        assert now[0] != was[0] and now[1] != was[1]
+        for guest, op in zip((a, b), ops):
+            guest.run(f"repath resume {op['op']} on {mover.device(guest)} timeout 60 nowait")
+        told = f"connection moved {device} dgid {was[0]}"
+        for wrong in (f"to {now[0]}", f"to ff12::1 lid {now[1]}", f"dlid {was[1]} lid {now[1]}"):
+            status, _, text = repath(a, f"{told} {wrong}")
+            assert status, (wrong, text)
+        status, found, text = repath(a, f"{told} to {now[0]} lid {now[1]}")
+        assert status == 0 and found["connections"] == QPS, (status, text)
+        for guest, op in zip((a, b), ops):
+            guest.wait_until(f"repath -j status {op['op']} | grep -q resumed", 60)
+        pair.wait_progress(50)
+        print(f"  {pair.finish()[0]}", flush=True)
