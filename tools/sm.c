@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* repath sm: what libosmrepath.so, in the OpenSM of this machine, says of itself, and moves of VMs. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,31 +86,64 @@ static int no_plugin(const char *path)
 	return EXIT_NO_DOOR;
 }
 
-/* The words as they are, but for the socket's: the plugin says what is wrong with them. */
+/* A number, perhaps with a slash and another: nothing in it may end the line or the word. */
+static const char *take_number(struct args *a, const char *what)
+{
+	const char *word = take_word(a, what);
+
+	if (!isdigit((unsigned char)*word) || strpbrk(word, " \t\r\n"))
+		usage_error(a, "%s \"%s\" is not a LID or a GUID", what, word);
+	return word;
+}
+
+/* The line for the plugin, which says what is wrong with what the words mean. Returns its length. */
+static size_t take_vm(struct args *a, char *line, size_t size, const char **path)
+{
+	static const struct {
+		const char *name;
+		bool has_place, has_ways;
+	} verbs[] = {
+		{ "plan", true, true }, { "begin", true, true }, { "move", true, true },
+		{ "end", false, false }, { "cancel", false, false },
+		{ "start", true, false }, { "stop", false, false },
+	};
+	bool limited = false, closed = false;
+	const char *vm, *place = "";
+	size_t n, i = 0;
+
+	while (i < sizeof(verbs) / sizeof(verbs[0]) && !take(a, verbs[i].name))
+		i++;
+	if (i == sizeof(verbs) / sizeof(verbs[0]))
+		usage_error(a, "what is to be done with which VM?");
+	vm = take_number(a, "VM");
+	if (verbs[i].has_place)
+		place = take_number(a, "PLACE");
+	while (a->argc) {
+		if (take(a, "socket"))
+			*path = take_word(a, "PATH");
+		else if (verbs[i].has_ways && take(a, "limited"))
+			limited = true;
+		else if (verbs[i].has_ways && take(a, "closed"))
+			closed = true;
+		else
+			take_end(a);
+	}
+	n = snprintf(line, size, "%s %s%s%s%s%s\n", verbs[i].name, vm, *place ? " " : "", place,
+		     limited ? " limited" : "", closed ? " closed" : "");
+	if (n >= size)
+		usage_error(a, "too long a line");
+	return n;
+}
+
 static int move_vm(struct args *a)
 {
 	const char *path = VM_SOCKET, *error;
 	struct json_object *o, *why;
 	char line[256];
-	size_t n = 0;
 	int fd, status;
+	size_t n;
 
-	while (a->argc) {
-		const char *word;
-
-		if (!strcmp(a->argv[0], "socket")) {
-			take(a, "socket");
-			path = take_word(a, "PATH");
-			continue;
-		}
-		word = take_word(a, "VERB");
-		n += snprintf(line + n, sizeof(line) - n, "%s ", word);
-		if (n >= sizeof(line) - 1)
-			usage_error(a, "too long a line");
-	}
-	if (!n)
-		usage_error(a, "what is to be done with which VM?");
-	line[n - 1] = '\n';
+	n = take_vm(a, line, sizeof(line), &path);
 	fd = connect_to(path);
 	if (fd < 0)
 		return no_plugin(path);
@@ -145,10 +179,8 @@ int cmd_sm(struct door *door, struct args *a)
 	int fd;
 
 	(void)door;
-	if (a->argc && !strcmp(a->argv[0], "vm")) {
-		take(a, "vm");
+	if (take(a, "vm"))
 		return move_vm(a);
-	}
 	take_show(a);
 	while (a->argc) {
 		if (take(a, "socket"))
