@@ -197,8 +197,9 @@ static int parse_line(struct rsm_options *opt, char *line, char *why, size_t siz
 int rsm_options_read(struct rsm_options *opt, const char *path, char *why, size_t size)
 {
 	bool named = path && *path;
-	char line[1024], wrong[256];
 	int number = 0, rc = 0;
+	char wrong[256], *line = NULL;
+	size_t room = 0;
 	FILE *file;
 
 	set_fallbacks(opt);
@@ -210,12 +211,20 @@ int rsm_options_read(struct rsm_options *opt, const char *path, char *why, size_
 		snprintf(why, size, "%s: %s", path, strerror(errno));
 		return named || rc != -ENOENT ? rc : 0;
 	}
-	while (!rc && fgets(line, sizeof(line), file)) {
+	errno = 0;
+	while (!rc && getline(&line, &room, file) >= 0) {
 		number++;
 		rc = parse_line(opt, line, wrong, sizeof(wrong));
+		errno = 0;
 	}
-	fclose(file);
-	if (rc)
+	if (rc) {
 		snprintf(why, size, "%s:%d: %s", path, number, wrong);
+	} else if (!feof(file)) {
+		/* A directory, a disk that fails, no memory: what was read is not all. */
+		rc = errno ? -errno : -EIO;
+		snprintf(why, size, "%s: %s", path, strerror(-rc));
+	}
+	free(line);
+	fclose(file);
 	return rc;
 }
