@@ -167,8 +167,10 @@ static int parse_line(struct pftree_policy *policy, char *line)
  */
 int pftree_policy_read(struct pftree_policy *policy, const char *path, char *why, size_t size)
 {
-	char line[1024], text[200];
+	char text[200], *line = NULL;
+	bool unread = false;
 	int at = 0, rc = 0;
+	size_t room = 0;
 	FILE *file;
 
 	*policy = (struct pftree_policy) { 0 };
@@ -180,18 +182,29 @@ int pftree_policy_read(struct pftree_policy *policy, const char *path, char *why
 		snprintf(why, size, "%s: %s", path, strerror(errno));
 		return rc;
 	}
-	while (!rc && fgets(line, sizeof(line), file)) {
+	errno = 0;
+	while (!rc && getline(&line, &room, file) >= 0) {
 		at++;
 		line[strcspn(line, "\n")] = '\0';
 		snprintf(text, sizeof(text), "%.*s", (int)sizeof(text) - 1, line);
 		rc = parse_line(policy, line);
+		errno = 0;
 	}
+	if (!rc && !feof(file)) {
+		/* A directory, a disk that fails, no memory: what was read is not all. */
+		unread = true;
+		rc = errno ? -errno : -EIO;
+	}
+	free(line);
 	fclose(file);
 	if (!rc)
 		return 0;
-	snprintf(why, size, "%s:%d: not understood: %s (want strict, best-effort, partition "
-		 "NAME|P_KEY phy|vlane|def [links=N], or weight NODE|PORT_GUID 1..100)", path, at,
-		 text);
+	if (unread)
+		snprintf(why, size, "%s: %s", path, strerror(-rc));
+	else
+		snprintf(why, size, "%s:%d: not understood: %s (want strict, best-effort, partition "
+			 "NAME|P_KEY phy|vlane|def [links=N], or weight NODE|PORT_GUID 1..100)", path,
+			 at, text);
 	pftree_policy_free(policy);
 	return rc;
 }

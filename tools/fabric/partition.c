@@ -190,6 +190,10 @@ struct partitions *partitions_read(const char *path, char message[READ_MESSAGE])
 	}
 	all = fabric_alloc(1, sizeof(*all));
 	done = read_definitions(all, &l);
+	if (done && ferror(l.file)) {
+		snprintf(message, READ_MESSAGE, "%s: %s", path, strerror(errno));
+		done = false;
+	}
 	free(l.line);
 	fclose(l.file);
 	if (!done) {

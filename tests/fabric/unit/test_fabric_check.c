@@ -219,6 +219,7 @@ static struct partitions *partitions_of(const char *text)
 
 static void test_isolation(void)
 {
+	char message[READ_MESSAGE];
 	static const char both[] = "Default=0x7fff, ipoib : ALL=limited, SELF=full ;\n"
 		"red=0x1 : 0xc1=full, 0xc3=full ;\n# blue\nblue=0x8002, sl=1 :\n 0xc2=full,\n 0xc4 ;\n";
 	static const char one_lane[] = PAIR "table a1 1:3 2:4 3:1 4:1\ntable a2 1:1 2:1 3:3 4:4\n";
@@ -265,6 +266,7 @@ static void test_isolation(void)
 	CHECK(!partitions_of("red : 0xc1=full"));
 	CHECK(!partitions_of("red=0x8000 : 0xc1 ;"));
 	CHECK(!partitions_of("red ;"));
+	CHECK(!partitions_read("/tmp", message) && strstr(message, "/tmp: Is a directory"));
 }
 
 /* What is written is what was read. */

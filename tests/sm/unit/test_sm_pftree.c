@@ -324,6 +324,13 @@ static void bad_policies(void)
 	f.policy[0] = '\0';
 	strcpy(f.opt.pftree_policy, "/nonexistent");
 	CHECK(rsm_pftree_router.route(&f.topo, &f.opt, &f.routes, f.why, sizeof(f.why)) < 0);
+	/* What can not be read does not stand for no wishes. */
+	strcpy(f.opt.pftree_policy, "/tmp");
+	CHECK(rsm_pftree_router.route(&f.topo, &f.opt, &f.routes, f.why, sizeof(f.why)) < 0);
+	CHECK(strstr(f.why, "/tmp: Is a directory"));
+	/* A comment of any length is one line. */
+	snprintf(f.policy, sizeof(f.policy), "#%1500s\n", "some");
+	CHECK_EQ(bed_route(&f, false), 0);
 	bed_close(&f);
 }
 
