@@ -280,6 +280,8 @@ static void take_operation(struct args *a, struct op_request *r)
 {
 	if (a->argc && isdigit((unsigned char)a->argv[0][0]))
 		r->id = take_u32(a, "operation", 1, UINT32_MAX);
+	else if (!a->argc)
+		usage_error(a, "an operation's number or a device name is missing");
 	else
 		r->dev = take_dev(a);
 }
