@@ -168,16 +168,13 @@ static bool has_returned(const struct rp_qp *qp, bool marked)
 	       (qp->qp.srq || atomic_load(&qp->rq.retired) == qp->rq.submitted);
 }
 
-/*
- * The device does not take what the old one took: nothing left but the queue pair's error. What it has
- * taken comes back, in order; then the rest is completed.
- */
-static void replay_failed(struct rp_qp *qp, int err)
+void rp_qp_not_taken(struct rp_qp *qp, int err, enum ibv_wc_status first)
 {
 	uint64_t end = rp_now_ns() + RETURN_NS;
 	bool marked;
 
-	rp_log(RP_LOG_ERR, "QP 0x%x: replay failed: %s", qp->qp.qp_num, strerror(err));
+	rp_log(RP_LOG_ERR, "QP 0x%x: the device does not take what was kept: %s", qp->qp.qp_num,
+	       strerror(err));
 	if (rp_qp_to_error(qp))
 		rp_log(RP_LOG_ERR, "QP 0x%x does not go to ERR", qp->qp.qp_num);
 	rp_lock(&qp->lock);
@@ -189,7 +186,7 @@ static void replay_failed(struct rp_qp *qp, int err)
 	while (!has_returned(qp, marked) && rp_now_ns() < end);
 	/* What was not flushed has been executed, and asked for no completion. */
 	rp_qp_retire_all(qp);
-	rp_drain_fail_all(qp, IBV_WC_GENERAL_ERR);
+	rp_drain_fail_all(qp, first);
 	rp_lock(&qp->lock);
 	qp->as_is = true;
 	qp->gate = false;
@@ -212,7 +209,7 @@ void rp_qp_open_gate(struct rp_qp *qp)
 		qp->gate = false;
 	rp_unlock(&qp->lock);
 	if (ret)
-		replay_failed(qp, ret);
+		rp_qp_not_taken(qp, ret, IBV_WC_GENERAL_ERR);
 }
 
 void rp_conn_reset(struct rp_conn *c)

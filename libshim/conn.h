@@ -213,6 +213,11 @@ void rp_conn_stay(struct rp_conn *c);
 void rp_conn_kill(struct rp_conn *c);		/* the peer is gone */
 /* Gives kept sends to the device and lets new ones through. */
 void rp_qp_open_gate(struct rp_qp *qp);
+/*
+ * The device does not take what was kept for it, and the gate is closed: nothing left but the queue pair's error.
+ * What it has taken comes back, in order; then the rest is completed, @first before what is flushed.
+ */
+void rp_qp_not_taken(struct rp_qp *qp, int err, enum ibv_wc_status first);
 
 /* cycle.c */
 void rp_cycle_tick(void);		/* before messages are sent */

@@ -23,16 +23,14 @@ static void keyset_put(struct rp_keyset *ks)
  */
 void rp_keys_publish(struct rp_qp *qp, struct rp_keymap *map)
 {
-	int ret = 0;
-
 	rp_lock(&qp->lock);
 	qp->rkeys = map;
 	qp->xlate = map || qp->handles || rp_qp_context(qp)->epoch;
 	/* What has waited for it. */
 	if (qp->keys_held && map != rp_keymap_awaited)
-		ret = rp_keys_go_on(qp);
-	rp_unlock(&qp->lock);
-	rp_keys_not_taken(qp, ret);
+		rp_keys_go_on_unlock(qp);
+	else
+		rp_unlock(&qp->lock);
 }
 
 /* Of a queue pair that does not post by it any more. */

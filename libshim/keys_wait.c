@@ -49,17 +49,18 @@ void rp_keys_unhold(struct rp_qp *qp)
 	qp->keys_held = 0;
 }
 
-int rp_keys_go_on(struct rp_qp *qp)
+void rp_keys_go_on_unlock(struct rp_qp *qp)
 {
-	rp_keys_unhold(qp);
-	return !qp->gate && qp->real ? rp_qp_submit_sends(qp) : 0;
-}
+	int ret = 0;
 
-void rp_keys_not_taken(const struct rp_qp *qp, int err)
-{
-	if (err)
-		rp_log(RP_LOG_ERR, "QP 0x%x: what waited for keys is not taken: %s", qp->qp.qp_num,
-		       strerror(err));
+	rp_keys_unhold(qp);
+	if (!qp->gate && qp->real)
+		ret = rp_qp_submit_sends(qp);
+	if (ret)
+		qp->gate = true;	/* nothing passes what is not taken */
+	rp_unlock(&qp->lock);
+	if (ret)
+		rp_qp_not_taken(qp, ret, IBV_WC_GENERAL_ERR);
 }
 
 bool rp_keys_in_doubt(const struct rp_qp *qp, uint64_t index)
@@ -115,15 +116,15 @@ static bool send_question(struct rp_peer *peer, struct rp_keyset *ks, const stru
 static void decide(struct rp_keyset *ks)
 {
 	struct rp_qp *qp;
-	int ret;
 
 	list_for_each(qp, &ks->qps, in_keyset) {
 		rp_lock(&qp->lock);
 		if (qp->keys_asked)
 			qp->keys_sure = qp->keys_asked;
-		ret = qp->keys_asked && qp->keys_held ? rp_keys_go_on(qp) : 0;
-		rp_unlock(&qp->lock);
-		rp_keys_not_taken(qp, ret);
+		if (qp->keys_asked && qp->keys_held)
+			rp_keys_go_on_unlock(qp);
+		else
+			rp_unlock(&qp->lock);
 	}
 }
 
@@ -196,29 +197,34 @@ void rp_keys_not_told(const struct rp_peer *peer, uint32_t message)
 static void fail(struct rp_qp *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	bool gate;
+	int ret;
 
 	rp_qp_modify_real(qp, &attr, IBV_QP_STATE);
 	rp_lock(&qp->lock);
 	qp->key_stop = false;
 	qp->as_is = true;
-	rp_qp_submit_sends(qp);
+	gate = qp->gate;
+	ret = rp_qp_submit_sends(qp);
+	if (ret)
+		qp->gate = true;
 	rp_unlock(&qp->lock);
+	if (ret && !gate)
+		rp_qp_not_taken(qp, ret, IBV_WC_WR_FLUSH_ERR);
 }
 
 /* What waits for nothing any more is given as it is: to fail, or to be flushed by a queue pair in error. */
 static void no_longer(struct rp_qp *qp)
 {
-	int ret = 0;
-
 	rp_lock(&qp->lock);
-	if (qp->keys_held) {
-		if (qp->rkeys == rp_keymap_awaited)
-			qp->rkeys = rp_keymap_none;
-		qp->keys_sure = qp->sq.head;
-		ret = rp_keys_go_on(qp);
+	if (!qp->keys_held) {
+		rp_unlock(&qp->lock);
+		return;
 	}
-	rp_unlock(&qp->lock);
-	rp_keys_not_taken(qp, ret);
+	if (qp->rkeys == rp_keymap_awaited)
+		qp->rkeys = rp_keymap_none;
+	qp->keys_sure = qp->sq.head;
+	rp_keys_go_on_unlock(qp);
 }
 
 static bool in_error(struct rp_qp *qp)

@@ -3,6 +3,7 @@
  * The peer hears of a new key later than its owner waits for that, and the program uses it at once: it waits until
  * the key is known, or known to be nobody's.
  */
+#include <errno.h>
 #include <pthread.h>
 
 #include "../../include/repath_peer.h"
@@ -194,6 +195,50 @@ static void moves_meanwhile(const char *dev)
 	closed(e);
 }
 
+/* What waited, and the device does not take when it may go: from the @nth of it on the queue pair has failed. */
+static void is_refused(unsigned int nth)
+{
+	enum ibv_wc_status status;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_mr *mr;
+	struct end e[2];
+	struct ibv_wc wc;
+	unsigned int i;
+
+	moved(e);
+	keys_take(2500000);
+	mr = registered(&e[0]);
+	CHECK_EQ(post_recv(&e[1], 9, 64, 8), 0);
+	mock_fail("post_send", EIO, nth, 1);
+	for (i = 0; i < 4; i++)
+		write_by(e, i % 2 ? e[0].mr : mr, i);
+	nothing_comes(&e[1]);
+	for (i = 0; i < 4; i++) {
+		wc = poll_one(&e[1]);
+		/* Where the CQ is the receives', too. */
+		if (wc.wr_id == 9) {
+			CHECK_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
+			i--;
+			continue;
+		}
+		CHECK_EQ(wc.wr_id, i);
+		status = i == nth ? IBV_WC_GENERAL_ERR : IBV_WC_WR_FLUSH_ERR;
+		CHECK(wc.status == status || (i < nth && wc.status == IBV_WC_SUCCESS), "request %u: %d", i, wc.status);
+	}
+	CHECK_EQ(ibv_query_qp(e[1].qp, &attr, IBV_QP_STATE, &init), 0);
+	CHECK_EQ(attr.qp_state, IBV_QPS_ERR);
+	keys_take(0);
+	write_by(e, e[0].mr, 7);
+	do
+		wc = poll_one(&e[1]);
+	while (wc.wr_id == 9);
+	CHECK_EQ(wc.wr_id, 7);
+	CHECK_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	closed(e);
+}
+
 int main(void)
 {
 	alarm(110);
@@ -201,6 +246,8 @@ int main(void)
 	is_lost(true);
 	is_lost(false);
 	is_flushed();
+	is_refused(0);
+	is_refused(2);
 	moves_meanwhile("mock0");
 	moves_meanwhile("mock1");
 	return 0;
