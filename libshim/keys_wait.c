@@ -107,7 +107,6 @@ static bool send_question(struct rp_peer *peer, struct rp_keyset *ks, const stru
 		return false;
 	}
 	ks->question = m->id;
-	ks->until = 0;
 	rp_message_try(m);
 	return true;
 }
@@ -143,7 +142,9 @@ static void ask(struct rp_peer *peer, struct rp_keyset *ks, uint64_t now)
 	list_for_each(qp, &ks->qps, in_keyset) {
 		rp_lock(&qp->lock);
 		held = qp->keys_held && !qp->gate;
-		qp->keys_asked = held ? qp->sq.head : 0;
+		/* Asked again it is for what the owner tells; what he has said of the rest stands, or it would never end. */
+		if (!ks->until)
+			qp->keys_asked = held ? qp->sq.head : 0;
 		rp_unlock(&qp->lock);
 		if (held && qp->conn && qp->conn->peer == peer && rp_conn_is_ready(qp->conn))
 			c = qp->conn;
@@ -167,18 +168,22 @@ void rp_keys_told(const struct rp_peer *peer, uint32_t message, const struct rp_
 	struct rp_keyset *ks = asked_by(peer, message);
 	const struct rp_keys_ack *ack = m->blob;
 	int32_t newer;
+	bool more;
 
 	if (!ks)
 		return;
 	ks->question = 0;
 	/* One that does not know the question has no such device any more, or an older shim. */
 	newer = m->blob_len == sizeof(*ack) && ack->epoch ? ntohl(ack->epoch) - ks->epoch : 0;
-	if (!newer && m->blob_len == sizeof(*ack) && ntohl(ack->serial) > ks->serial)
+	more = !newer && m->blob_len == sizeof(*ack) && ntohl(ack->serial) > ks->serial;
+	if (more && !ks->until)
 		ks->until = ntohl(ack->serial);
-	if (newer > 0 || ks->until)
+	if (newer > 0 || more) {
 		ks->ask_ns = rp_now_ns() + ASK_AGAIN_NS;
-	else
-		decide(ks);
+		return;
+	}
+	ks->until = 0;
+	decide(ks);
 }
 
 void rp_keys_not_told(const struct rp_peer *peer, uint32_t message)

@@ -336,6 +336,9 @@ static void carry(struct work *w)
 	/* Lost messages are reported; delivered ones sometimes too, since the answer may get lost. */
 	sent->err = !copies || chance(fake.faults.lost) ? ETIMEDOUT : 0;
 	late_us = fake.faults.late_us;
+	/* An older shim takes it for a table, which it does not understand. */
+	if (fake.faults.old_keys && type == REPATH_MSG_KEYS && w->msg.blob_len == sizeof(struct rp_keys_ask))
+		w->blob[0] ^= 0x55;
 	if (err) {
 		copies = 0;
 		sent->err = err;

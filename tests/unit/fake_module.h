@@ -16,6 +16,7 @@
  * @late_us: each message waits for up to so long
  * @spoilt: the first of several records is not taken; @unasked: of a PREPARE
  * @slow, @slow_us: messages of this type (enum repath_msg) take so much longer
+ * @old_keys: shims do not know the question how far a table of keys goes
  * @away_us: how long a process whose device is away is looked for
  */
 struct fake_faults {
@@ -23,6 +24,7 @@ struct fake_faults {
 	int twice, lost, spoilt, unasked;
 	int slow;
 	unsigned int slow_us, away_us;
+	bool old_keys;
 };
 
 void fake_faults_set(const struct fake_faults *f);

@@ -239,6 +239,44 @@ static void is_refused(unsigned int nth)
 	closed(e);
 }
 
+#define MANY	500
+
+/*
+ * As much as a queue holds, on UC, where nobody answers: in its order, but for what has a wrong key, which does
+ * nothing; or flushed, in its order, too.
+ */
+static void many_wait(bool flushed)
+{
+	struct ibv_mr *mr, wrong;
+	struct end e[2];
+	unsigned int i;
+
+	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UC, .send_wr = MANY, .recv_wr = MANY, .cqe = 2 * MANY });
+	move_away("mock0");
+	move_back("mock0");
+	keys_take(2800000);
+	mr = registered(&e[0]);
+	wrong = *mr;
+	wrong.rkey ^= 0x5a000000;
+	memset(e[0].buf, 0, 8);
+	*(uint32_t *)e[1].buf = 1;
+	for (i = 0; i < MANY; i++)
+		write_by(e, i % 7 == 3 ? &wrong : i % 2 ? e[0].mr : mr, i);
+	nothing_comes(&e[1]);
+	keys_take(0);
+	if (flushed) {
+		qp_to(e[1].qp, IBV_QPS_ERR);
+		fake_look();
+	}
+	for (i = 0; i < MANY; i++)
+		expect(&e[1], i, flushed ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS);
+	CHECK_EQ(*(uint32_t *)e[0].buf, !flushed);
+	nothing_comes(&e[1]);
+	CHECK_EQ(mock_cq_overruns(), 0);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	closed(e);
+}
+
 int main(void)
 {
 	alarm(110);
@@ -248,6 +286,8 @@ int main(void)
 	is_flushed();
 	is_refused(0);
 	is_refused(2);
+	many_wait(false);
+	many_wait(true);
 	moves_meanwhile("mock0");
 	moves_meanwhile("mock1");
 	return 0;
