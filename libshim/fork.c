@@ -2,7 +2,8 @@
 /*
  * fork() while the control thread is at work would leave the child with whatever that holds: locks of libibverbs and
  * of its providers, which nobody gives back there. So fork() waits until it is at rest, and it until fork() is through;
- * not for ever, as either may be what the other one waits for.
+ * not for ever, as either may be what the other one waits for. Where several threads fork all the time, those that come
+ * while it waits let it go first.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -15,7 +16,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static bool works;
+static bool works, wants;
 static pthread_t worker;
 static unsigned int forks;	/* under way */
 static __thread bool in_fork;
@@ -46,12 +47,20 @@ static bool working(void)
 	return works && !pthread_equal(worker, pthread_self());
 }
 
+static bool wanted(void)
+{
+	return wants;
+}
+
 void rp_work_begin(void)
 {
 	pthread_mutex_lock(&lock);
+	wants = true;
 	wait_while(forking);
+	wants = false;
 	works = true;
 	worker = pthread_self();
+	pthread_cond_broadcast(&changed);	/* for those who have waited for its turn */
 	pthread_mutex_unlock(&lock);
 }
 
@@ -67,6 +76,7 @@ static void prepare(void)
 {
 	pthread_mutex_lock(&lock);
 	in_fork = true;
+	wait_while(wanted);
 	forks++;
 	wait_while(working);
 	pthread_mutex_unlock(&lock);
@@ -106,7 +116,7 @@ static void in_child(void)
 	in_fork = false;
 	pthread_mutex_init(&lock, NULL);
 	pthread_cond_init(&changed, NULL);
-	works = false;
+	works = wants = false;
 	forks = 0;
 }
 
