@@ -4,8 +4,14 @@
 #include <time.h>
 
 #include "journal.h"
+#include "sma.h"
 
-enum kind { IS_BLOCK, IS_TOP, IS_TURN, IS_LID, IS_CABLE, IS_STATE };
+/* IBA 1.2.1 vol 1, 13.4.5, 15.3.1 */
+#define REPORT		0x06
+#define REPORT_RESP	0x86
+#define SA_DATA		56
+
+enum kind { IS_BLOCK, IS_TOP, IS_TURN, IS_LID, IS_CABLE, IS_STATE, IS_REPORT, IS_ANSWER };
 
 struct entry {
 	uint64_t us;
@@ -109,6 +115,17 @@ void journal_state(struct fabric *f, uint32_t at)
 	e->data[1] = f->ports[at].op_vls;
 }
 
+void journal_mad(struct fabric *f, uint32_t at, const uint8_t *mad)
+{
+	struct entry *e;
+
+	if (mad[1] != CLASS_SA || (mad[3] != REPORT && mad[3] != REPORT_RESP))
+		return;
+	e = add(f, mad[3] == REPORT ? IS_REPORT : IS_ANSWER, at);
+	if (e)
+		memcpy(e->data, mad + SA_DATA, sizeof(e->data));
+}
+
 static void write_node(struct fabric *f, uint32_t at)
 {
 	const struct node *node = &f->nodes[at];
@@ -180,6 +197,11 @@ static void print_entry(const struct fabric *f, const struct entry *e, FILE *out
 		break;
 	case IS_CABLE:
 		fprintf(out, "cable %s %s\n", port_name(f, e->at), port_name(f, e->more));
+		break;
+	case IS_REPORT:
+	case IS_ANSWER:
+		fprintf(out, "%s %s ", e->kind == IS_REPORT ? "report" : "answer", port_name(f, e->at));
+		print_bytes(e->data, 64, out);
 		break;
 	default:
 		fprintf(out, "state %s %u %u\n", port_name(f, e->at), e->data[0], e->data[1]);

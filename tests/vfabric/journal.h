@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What happens to tables and cables, in the order in which it does: each SMP that sets one, as it
- * arrives at its node. Who reads it knows at each moment where packets may go, whatever the subnet
- * manager thinks. Only on request (console: Journal), and no more entries than were asked for.
+ * arrives at its node; and what programs are told of it meanwhile, and have answered. Who reads it
+ * knows at each moment where packets may go, whatever the subnet manager thinks. Only on request
+ * (console: Journal), and no more entries than were asked for.
  */
 #ifndef VF_JOURNAL_H
 #define VF_JOURNAL_H
@@ -26,5 +27,7 @@ void journal_turn(struct fabric *f, uint32_t node, unsigned int in, unsigned int
 void journal_lid(struct fabric *f, uint32_t port);
 void journal_cable(struct fabric *f, uint32_t port);
 void journal_state(struct fabric *f, uint32_t port);
+/* A program at the port has taken a MAD: of interest are Reports, and answers to them. */
+void journal_mad(struct fabric *f, uint32_t port, const uint8_t *mad);
 
 #endif

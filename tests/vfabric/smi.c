@@ -5,6 +5,7 @@
 
 #include "ext.h"
 #include "fault.h"
+#include "journal.h"
 #include "manager.h"
 #include "shared.h"
 #include "sma.h"
@@ -207,7 +208,9 @@ static int at_lid(struct fabric *f, uint32_t port, struct mad_address *address, 
 	struct mad_address back = { address->dlid, address->slid, address->dqp, address->sqp };
 
 	if (!for_agent(f, port, mad)) {
-		if (!clients_take(f, port, address, mad))
+		if (clients_take(f, port, address, mad))
+			journal_mad(f, port, mad);
+		else
 			f->manager->lost++;
 		return 0;
 	}
