@@ -23,15 +23,16 @@ class LateLink(Mover):
 
 
 class Vcheck:
-    """A vcheck server and its client."""
+    """A vcheck server and its client. @vhca: the HCAs of a fabric that they are to use."""
 
-    def __init__(self, server, client):
+    def __init__(self, server, client, vhca=None):
         # On InfiniBand the provider has no extended CQ and no windows, and vcheck no group.
-        infiniband = server.bed.infiniband
+        infiniband = server.bed.infiniband or vhca
+        at, to = (f"-d {hca}" for hca in vhca) if vhca else ("", "")
         self.kinds = ("uc", "ud") if infiniband else ("uc", "ud", "mc")
         self.lacks = ["extended CQ", "memory windows", "multicast group"] if infiniband else []
-        self.jobs = [server.start(f"exec env {SHIM} vcheck"),
-                     client.start(f"exec env {SHIM} vcheck {server.mgmt_ip}")]
+        self.jobs = [server.start(f"exec env {SHIM} vcheck {at}"),
+                     client.start(f"exec env {SHIM} vcheck {to} {server.mgmt_ip}")]
         Pair.jobs_made += self.jobs
 
     def told(self):
