@@ -177,13 +177,17 @@ static bool may_try(const struct repath_reroute *r, const struct repath_move *mo
 
 /* All ways were tried. */
 static enum repath_move_next give_up(struct repath_reroute *r, struct repath_move *move,
-				     bool may_apm, bool may_cycle)
+				     const struct ib_qp *qp, bool may_apm, bool may_cycle)
 {
+	const char *why = "the device can neither drain nor migrate";
+
+	if (!qp->event_handler)
+		why = "the device does not drain, and its owner hears no events";
+	else if (!may_apm)
+		why = "the device does not drain, and the alternate path is its owner's";
 	if (r->can[REPATH_WAY_SQD] == REPATH_CAN_NOT &&
 	    (!may_apm || r->can[REPATH_WAY_APM] == REPATH_CAN_NOT) && !may_cycle)
-		return repath_move_end(r, move, REPATH_MOVE_NO_WAY,
-				       may_apm ? "the device can neither drain nor migrate" :
-			   "the device does not drain, and the alternate path is its owner's");
+		return repath_move_end(r, move, REPATH_MOVE_NO_WAY, why);
 	if (++move->rounds == ROUNDS)
 		return repath_move_end(r, move, REPATH_MOVE_FAILED,
 				       move->why ?: "its peer's host has not answered yet");
@@ -229,7 +233,7 @@ static enum repath_move_next start(struct repath_reroute *r, struct repath_move 
 	if (r->paused)
 		return REPATH_NEXT_WAIT;
 
-	may_apm = repath_move_may_load(move);
+	may_apm = repath_move_may_load(move, qp);
 	if (why)
 		move->tried |= BIT(REPATH_WAY_APM) | BIT(REPATH_WAY_SQD);
 	set_state(move, move->hold ? REPATH_MOVE_WAITING : REPATH_MOVE_MOVING, why ?: move->why);
@@ -244,7 +248,7 @@ static enum repath_move_next start(struct repath_reroute *r, struct repath_move 
 	if (state != IB_QPS_SQD && may_try(r, move, REPATH_WAY_CYCLE) && may_cycle &&
 	    repath_shim_can_cycle(move->rqp))
 		return repath_move_begin_cycle(r, move, path);
-	return give_up(r, move, may_apm, may_cycle);
+	return give_up(r, move, qp, may_apm, may_cycle);
 }
 
 static enum repath_move_next step(struct repath_reroute *r, struct repath_move *move,

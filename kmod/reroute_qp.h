@@ -168,7 +168,7 @@ enum repath_move_next repath_move_begin_sqd(struct repath_reroute *r, struct rep
 enum repath_move_next repath_move_drain(struct repath_reroute *r, struct repath_move *move,
 					struct ib_qp *qp, const struct repath_path *path);
 bool repath_move_leave_sqd(struct repath_move *move, struct ib_qp *qp);
-bool repath_move_may_load(struct repath_move *move);
+bool repath_move_may_load(struct repath_move *move, const struct ib_qp *qp);
 enum repath_move_next repath_move_load(struct repath_reroute *r, struct repath_move *move,
 				       struct ib_qp *qp, const struct repath_path *path);
 enum repath_move_next repath_move_arm(struct repath_reroute *r, struct repath_move *move,

@@ -170,7 +170,7 @@ static void rearm(struct repath_reroute *r, struct repath_move *move, struct ib_
 	};
 
 	if (r->can[REPATH_WAY_SQD] != REPATH_CAN_NOT || asked->qp_state != IB_QPS_RTS ||
-	    !repath_move_may_load(move))
+	    !repath_move_may_load(move, qp))
 		return;
 	if (asked->path_mig_state != IB_MIG_MIGRATED &&
 	    repath_ah_is_there(&move->to, &asked->alt_ah_attr))
@@ -419,13 +419,17 @@ bool repath_move_is_armed(struct repath_move *move, struct ib_qp *qp)
 /**
  * repath_move_may_load - is there no alternate path, or ours?
  * @move: of the queue pair
+ * @qp: the same
  *
- * The owner's is not ours to write over.
+ * The owner's is not ours to write over. And once a path is loaded the device may migrate at any time, and tells
+ * the owner: rdmavt (6.1) without looking whether there is somebody to tell. IPoIB's senders have nobody.
  */
-bool repath_move_may_load(struct repath_move *move)
+bool repath_move_may_load(struct repath_move *move, const struct ib_qp *qp)
 {
 	struct repath_alt_path alt;
 
+	if (!qp->event_handler)
+		return false;
 	repath_qp_snapshot_alt(move->rqp, &alt);
 	return READ_ONCE(move->loaded) || (!alt.dlid && (!alt.has_mig || alt.mig == IB_MIG_MIGRATED));
 }

@@ -202,6 +202,11 @@ static __maybe_unused int owner_sets(struct hw_qp *hw, enum ib_qp_state state)
 	return owner_does(hw, &attr, IB_QP_STATE);
 }
 
+/* Its owner's. */
+static void hear_event(struct ib_event *event, void *context)
+{
+}
+
 /* A queue pair in RTS, to @dlid by OLD_SL. @task: NULL for the kernel's. */
 static struct hw_qp *add_qp(struct kunit *test, u32 qpn, u16 dlid, struct task_struct *task)
 {
@@ -221,6 +226,7 @@ static struct hw_qp *add_qp(struct kunit *test, u32 qpn, u16 dlid, struct task_s
 	hw->qp.qp_num = qpn;
 	hw->qp.qp_type = IB_QPT_RC;
 	hw->qp.port = 1;
+	hw->qp.event_handler = hear_event;
 	rdma_restrack_new(&hw->qp.res, RDMA_RESTRACK_QP);
 	rdma_restrack_set_name(&hw->qp.res, task ? NULL : "fake");
 	rdma_restrack_add(&hw->qp.res);

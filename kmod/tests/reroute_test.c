@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 27 */
+/* kunit-cases: 28 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
 /* Queue pairs are moved to new paths: by what the device can do, whatever their owners do. */
 #include "reroute_case.h"
@@ -36,6 +36,28 @@ static void t_kernels_own(struct kunit *test)
 	reroute_to(test, OLD_SL);
 	settle(test, false);
 	expect(test, hw, REPATH_MOVE_NO_WAY, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
+}
+
+/* Some drivers tell of a migration whether there is somebody to tell or not: it never comes to that. */
+static void t_hears_no_events(struct kunit *test)
+{
+	const struct repath_new_path path = { .dlid = DLID, .sl = NEW_SL, .has = REPATH_PATH_SL };
+	struct hw_qp *hw = add_qp(test, 21, DLID, NULL);
+
+	hw->qp.event_handler = NULL;
+	repath_reroute_prepare(the_device(test), 1, &path);
+	settle(test, true);
+	KUNIT_EXPECT_EQ(test, hw->modified, 0);
+	reroute_to(test, NEW_SL);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, hw->modified, 3);
+
+	the_device(test)->reroute->can[REPATH_WAY_SQD] = REPATH_CAN_NOT;
+	reroute_to(test, OLD_SL);
+	settle(test, true);
+	expect(test, hw, REPATH_MOVE_NO_WAY, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, hw->modified, 3);
 }
 
 static void t_drains_first(struct kunit *test)
@@ -554,6 +576,7 @@ static struct kunit_case reroute_cases[] = {
 	KUNIT_CASE(t_end_in_between),
 	KUNIT_CASE(t_waits_for_operation),
 	KUNIT_CASE(t_kernels_own),
+	KUNIT_CASE(t_hears_no_events),
 	KUNIT_CASE(t_left_alone),
 	KUNIT_CASE(t_of_another_gid),
 	KUNIT_CASE(t_switched_off),
