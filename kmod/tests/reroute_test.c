@@ -274,6 +274,8 @@ static void t_prepared_idle(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->ah), NEW_SL);
 	settle(test, false);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
+	/* Loaded; drained, given the address, sent on. */
+	KUNIT_EXPECT_EQ(test, hw->modified, 4);
 }
 
 /* Until the new path is told, or not for ever. */

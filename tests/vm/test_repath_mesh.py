@@ -15,6 +15,7 @@ import re
 import time
 
 from channel import CommandFailed
+from moves_traced import Trace, check
 from rc_flows import Flows, LINK, slow_links
 from test_notice_heard import count, wait_subscribed
 from test_vhca_deadlock import NET, PAIRS, flows_of
@@ -78,6 +79,20 @@ def modified(fabric):
     return {host: count(fabric.guest, hca, "qp-modify") for host, hca in fabric.hosts.items()}
 
 
+def check_calls(fabric, moves, changed, calls, say):
+    """Since @calls: as many modify_qp calls as there are steps to each move, and none for a queue pair whose path is
+    what it was."""
+    hosts = {fabric.lid(host): host for host in fabric.hosts}
+    devices = {device: host for host, device in fabric.hosts.items()}
+    check(moves)
+    steps = {(devices[move.dev], hosts[move.dlid]): " ".join(move.calls) for move in moves}
+    say(f"  modify_qp calls: {steps}")
+    assert len(steps) == len(moves) and set(steps) == changed, (moves, changed)
+    more = {host: n - calls[host] for host, n in modified(fabric).items()}
+    assert more == {host: sum(len(done.split()) for (one, _), done in steps.items() if one == host)
+                    for host in fabric.hosts}, (more, steps)
+
+
 def count_moves(fabric):
     """Queue pairs that the module has moved."""
     whole, = (part["counts"] for part in json.loads(fabric.guest.run("repath -j stats"))
@@ -139,7 +154,7 @@ def repaired(fabric, say=print, second=False):
     say(f"  all on service level {old[0][2]}")
 
     check_wire(fabric, hops, both_ways(old))
-    calls = modified(fabric)
+    calls, trace = modified(fabric), Trace(fabric.guest)
     before, (events["S2-S5 down"], _) = count_moves(fabric), flows.received()
     fabric.command('Unlink "S2"[3]')
     new = wait_lanes(fabric, 2)
@@ -155,11 +170,7 @@ def repaired(fabric, say=print, second=False):
     say(f"  packets by VL: {used}")
     assert sum(n > 1000 for n in used.values()) == 2, used
     check_wire(fabric, hops, both_ways(new))
-    # Three calls for one that is drained, two for one that migrates; none for one whose path is what it was.
-    more = {host: n - calls[host] for host, n in modified(fabric).items()}
-    ends = {host: sum(one == host for one, _ in changed) for host in fabric.hosts}
-    say(f"  modify_qp calls: {more}, for queue pairs: {ends}")
-    assert all(more[host] >= 2 * n if n else not more[host] for host, n in ends.items()), (more, ends)
+    check_calls(fabric, trace.end(), changed, calls, say)
     assert count_moves(fabric) - before == len(changed), (count_moves(fabric), before, changed)
 
     if second:
