@@ -13,6 +13,7 @@ import os
 import re
 import time
 
+import moves_traced
 from rc_flows import service_levels
 from test_notice_heard import wait_subscribed
 from test_vhca_deadlock import NET
@@ -25,6 +26,7 @@ QUIET = 2           # seconds without news
 PATIENCE = 300
 TRACE = "/sys/kernel/tracing"
 MOVED = "4"         # enum repath_move_state
+ANNOUNCES = "auto"  # each path by itself
 EVENT = re.compile(r"(\d+\.\d+): (sm_report|sm_paths|move|qp|tracing_mark_write): (.*)")
 # Of the class SubnAdm as hosts, and the one with OpenSM, receive them: (method, attribute). What is acknowledged of
 # an answer in several packets has the question's method.
@@ -45,9 +47,9 @@ class Trace:
 
     def __init__(self, guest):
         self.guest = guest
-        guest.run(f"mount -t tracefs none {TRACE} 2>/dev/null; cd {TRACE} && echo mono > trace_clock && "
-                  "echo 32768 > buffer_size_kb && for e in sm_report sm_paths move qp; do "
-                  "echo 1 > events/repath/$e/enable; done; cd events/ib_mad/ib_mad_recv_done_handler && "
+        moves_traced.listen(guest)
+        guest.run(f"cd {TRACE} && echo mono > trace_clock && echo 32768 > buffer_size_kb && "
+                  "echo 1 > events/repath/sm_paths/enable; cd events/ib_mad/ib_mad_recv_done_handler && "
                   "echo mgmt_class==3 > filter && echo 1 > enable")
 
     def begin(self, command):
@@ -56,6 +58,11 @@ class Trace:
 
     def moves(self):
         return int(self.guest.run(f"grep -c ' move: ' {TRACE}/trace", check=False))
+
+    def modifies(self, method):
+        """Of a path that is announced more is seen to change than what the calls change."""
+        event = " modify_qp: " if method == ANNOUNCES else " qp: .* change"
+        return int(self.guest.run(f"grep -c '{event}' {TRACE}/trace", check=False))
 
     def mads(self):
         """{type: how many have arrived}"""
@@ -153,16 +160,28 @@ def spans(events):
     return {**slowest, "together": together}
 
 
-def check_messages(fabric, method, m, found, before, after):
-    """Paper II's equations 3 to 6, with n hosts and m paths that are others: what is sent must be that. How the
-    answers are cut is RMPP's: the paper has a quarter of a packet for a record, and two more."""
-    n, mads = len(fabric.hosts), found["mads"]
+def check_answers(fabric, mads, questions):
+    """Of RMPP: an answer has the paths to all LIDs, 64 bytes each, of which 200 go into a packet, and its packets are
+    acknowledged by twos."""
+    lids = 2 * len(fabric.hosts)        # as many switches
+    packets = -(-lids * 64 // 200)
+    assert mads["packets of answers"] == questions * packets, (mads, questions)
+    assert mads["questions and ACKs"] == questions * (1 + -(-packets // 2)), (mads, questions)
+
+
+def check_messages(fabric, method, changed, found, before, after):
+    """Paper II's equations 3 to 6, with n hosts and m paths that are others: what is sent must be that; and what is
+    ours, with the hosts at which these begin, which are also told before. How the answers are cut is RMPP's: the
+    paper has a quarter of a packet for a record, and two more."""
+    n, m, mads = len(fabric.hosts), len(changed), found["mads"]
+    affected = len({a for a, _ in changed})
     new = {name: after["signal"][name] - before["signal"][name] for name in ("reports", "repeated")}
     sweeps = after["paths"]["routings"] - before["paths"]["routings"]
     first = new["reports"] - new["repeated"]
     assert mads["reports"] == new["reports"], (mads, new)
     whole = 4 * n + n * n / 4
-    equation = {"repath-only": m, "hybrid": whole * bool(m), "wildcard": whole * sweeps}.get(method)
+    equation = {"repath-only": m, "hybrid": whole * bool(m), "wildcard": whole * sweeps,
+                "affected": (5 + n / 4) * affected, "auto": 2 * m}[method]
     if method == "repath-only":
         assert first == m, (first, m)
         assert mads["questions and ACKs"] == mads["packets of answers"] == 0, mads
@@ -170,9 +189,19 @@ def check_messages(fabric, method, m, found, before, after):
         assert first == found["questions"] == n * bool(m), (first, found)
     elif method == "wildcard":
         assert first == n * sweeps, (first, n, sweeps)
-    # Drained, given the other path, sent on again. What is announced may be loaded before.
-    if equation is not None:
-        assert found["modifies"] == 3 * found["moved"], found
+    elif method == "affected":
+        assert first == 2 * affected and found["questions"] == affected, (first, affected, found)
+    elif method == "auto":
+        # Nobody has so many that one question for all were less.
+        assert first == 2 * m and not found["questions"], (first, m, found)
+    check_answers(fabric, mads, found["questions"])
+    # Drained, given the other path, sent on again. What is announced, one by one, may be loaded before.
+    steps = 3 * found["moved"]
+    if method == ANNOUNCES:
+        moves_traced.check(found["moves"])
+        assert len(found["moves"]) == found["moved"], found
+        steps = sum(len(move.calls) for move in found["moves"])
+    assert found["modifies"] == steps, (found["modifies"], steps)
     found["equation"] = equation
 
 
@@ -187,10 +216,11 @@ def fault(fabric, trace, command, program, method):
     found = {"reports": after["signal"]["reports"] - before["signal"]["reports"],
              "questions": sum(" asked " in said for _, event, _, said in events if event == "sm_paths"),
              "moved": len(moved),
-             # Three for a move by SQD.
-             "modifies": sum(event == "qp" and " change" in said for _, event, _, said in events),
+             "moves": moves_traced.moves(fabric.guest) if method == ANNOUNCES else [],
+             "modifies": trace.modifies(method),
              "mads": trace.mads(), **spans(events)}
-    check_messages(fabric, method, len(program.changed) if command == SOMETHING else 0, found, before, after)
+    check_messages(fabric, method, program.changed if command == SOMETHING else (), found, before, after)
+    del found["moves"]
     trace.begin(command.replace("Unlink", "ReLink"))
     settled(fabric, trace, after["paths"]["told"])
     return found
@@ -218,7 +248,7 @@ def tell(record, what, found):
     """The figures for @what: messages, and seconds."""
     mads, equation = found.pop("mads"), found.pop("equation")
     record(f"{what}: MADs, without answers to reports, and by the paper's equation",
-           sum(mads.values()) - mads["answers to them"], *[equation] * (equation is not None), **mads)
+           sum(mads.values()) - mads["answers to them"], equation, **mads)
     record(f"{what}: seconds on the slowest host", found.get("host", 0),
            **{name: round(value, 6) for name, value in found.items()})
 
@@ -240,6 +270,8 @@ def bench(bed, record):
 
     for method in METHODS:
         use(fabric, method)
+        if method == ANNOUNCES:
+            moves_traced.probe(guest, True)
         for processes in PROCESSES:
             program = Program(fabric, processes, old, new)
             if processes == PROCESSES[0]:
@@ -250,6 +282,8 @@ def bench(bed, record):
             program.stop()
             if method == "hybrid" and processes == PROCESSES[-1]:
                 costs(fabric, trace, record, processes, old, new, found)
+        if method == ANNOUNCES:
+            moves_traced.probe(guest, False)
 
 
 def costs(fabric, trace, record, processes, old, new, found):
