@@ -12,7 +12,7 @@ PROCESSORS = 1
 CHANGING = ("suspend rxe0", "suspend rxe0 force nowait", "suspend rxe0 dry-run", "resume {op}", "resume rxe0",
             "resume {op} on rxe0", "abort {op}", "adopt", "adopt rxe0", "path set rxe0/1 dlid 5",
             "path prepare rxe0/1 dlid 5", "path hold rxe0/1 dlid 5", "path reroute rxe0 off",
-            "path ask rxe0 dlid 5", "path listen rxe0 off")
+            "path ask rxe0 dlid 5", "path listen rxe0 off", "connection moved rxe0 dgid 10.0.0.2 to 10.0.0.3")
 
 
 def refused(guest, command, why):
