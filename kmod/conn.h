@@ -163,7 +163,7 @@ void repath_conn_set_remote(struct repath_conn *conn, u64 cookie);
 void repath_conn_rebind(struct repath_conn *conn, struct repath_qp *rqp, u32 port, u32 sgid_index);
 bool repath_conn_is_peer(const struct repath_conn *conn, u32 qpn, const u8 gid[16]);
 void repath_conn_update_ready(struct repath_conn *conn);
-void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, u32 qpn);
+void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, u32 qpn, bool told);
 /* Is a message that has come one of a round of the peer's that is over? */
 bool repath_conn_is_late(const struct repath_conn *conn, u8 type, u32 flags);
 /* A message of @type was sent (@tx) or accepted: keeps moving, and may destroy @conn. */

@@ -59,14 +59,15 @@ void repath_conn_rebind(struct repath_conn *conn, struct repath_qp *rqp, u32 por
  * @gid: GID of its port
  * @lid: LID of its port, 0 on RoCE
  * @qpn: its queue pair
+ * @told: by an administrator; else it has said so itself
  */
-void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, u32 qpn)
+void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, u32 qpn, bool told)
 {
 	const struct repath_addr before = conn->addr;
 	static const union ib_gid none;
 
 	lockdep_assert_held(&repath_conn_mutex);
-	conn->told = false;
+	conn->told = told;
 	/* It has moved itself since its READY: what this end is connected to is no more. */
 	if (!repath_conn_is_peer(conn, qpn, gid))
 		conn->connected_tx = false;
@@ -82,7 +83,7 @@ void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, 
 			     memcmp(&before.dgid, &conn->addr.dgid, sizeof(none)))) {
 		/* MOVED may have said so before, to those who send; not to those who watch. */
 		repath_known_moved(conn->proc, conn->remote->cookie, &before, &conn->addr);
-		repath_watch_sender_moved(conn->proc, conn->remote->cookie, &before, &conn->addr);
+		repath_watch_sender_moved(conn->proc, conn->remote->cookie, &before, &conn->addr, told);
 	}
 }
 
@@ -103,6 +104,7 @@ static void is_over(struct repath_conn *conn, u16 round)
 static void settled(struct repath_conn *conn)
 {
 	conn->moving = false;
+	conn->told = false;
 	conn->must_reset = false;
 	conn->connected_tx = false;
 	conn->connected_rx = false;

@@ -9,9 +9,12 @@
 #include "conn.h"
 #include "conn_told.h"
 #include "device.h"
+#include "known.h"
 #include "netlink.h"
 #include "proc.h"
 #include "watch.h"
+
+#define KNOWN_MAX	8	/* processes that have left one address, the last ones */
 
 /**
  * struct told - peers have moved
@@ -45,19 +48,48 @@ static bool is_concerned(const struct told *t, const struct repath_conn *conn)
 	       (!conn->rqp && net_eq(repath_device_net(conn->dev), repath_device_net(t->dev)));
 }
 
+static struct repath_addr where(const struct told *t, const struct repath_conn *conn)
+{
+	struct repath_addr to = conn->addr;
+
+	if (t->to)
+		memcpy(to.dgid.raw, t->to, sizeof(to.dgid));
+	to.dlid = t->lid;
+	return to;
+}
+
+/* The peer has said it before, or it was told twice. */
+static bool is_known(const struct told *t, const struct repath_conn *conn)
+{
+	struct repath_addr now[KNOWN_MAX];
+	u64 cookies[KNOWN_MAX];
+	u32 i, n;
+
+	if (repath_addr_is_same_place(&conn->addr, &t->from))
+		return true;
+	n = repath_known_find(conn->proc, &t->from, now, cookies, KNOWN_MAX);
+	for (i = 0; i < n; i++)
+		if (cookies[i] == conn->remote->cookie)
+			return true;
+	return false;
+}
+
 static int has_moved(struct repath_conn *conn, void *arg)
 {
+	struct repath_addr to;
 	struct told *t = arg;
-	union ib_gid to;
 
-	if (!is_concerned(t, conn) || !conn->moving || !conn->remote || conn->state != REPATH_CONN_READY ||
-	    repath_proc_is_local(conn->remote->cookie) || !repath_addr_is_same_place(&conn->addr, &t->from))
+	if (!is_concerned(t, conn) || !conn->remote || conn->state != REPATH_CONN_READY ||
+	    repath_proc_is_local(conn->remote->cookie))
 		return 0;
-	to = conn->addr.dgid;
-	if (t->to)
-		memcpy(to.raw, t->to, sizeof(to));
-	repath_conn_readdress(conn, to.raw, t->lid, conn->dest_qpn);
-	conn->told = true;
+	to = where(t, conn);
+	if (repath_addr_is_same_place(&conn->addr, &to) && conn->addr.dlid == to.dlid) {
+		t->conns += is_known(t, conn);
+		return 0;
+	}
+	if (!conn->moving || !repath_addr_is_same_place(&conn->addr, &t->from))
+		return 0;
+	repath_conn_readdress(conn, to.dgid.raw, t->lid, conn->dest_qpn, true);
 	/* What it says is on its way to the old place. One message to a process for all of a peer's. */
 	if (!is_of_last(t, conn))
 		repath_conn_tell(conn);
@@ -140,8 +172,8 @@ int repath_conn_moved_cmd(struct sk_buff *skb, struct genl_info *info)
 	err = parse(info, dev, &t);
 	if (!err) {
 		mutex_lock(&repath_conn_mutex);
-		repath_conn_for_each(has_moved, &t);
 		t.senders = repath_watch_told(dev, &t.from, t.to, t.lid);
+		repath_conn_for_each(has_moved, &t);
 		mutex_unlock(&repath_conn_mutex);
 		if (!t.conns && !t.senders) {
 			NL_SET_ERR_MSG(info->extack, "no connection of the device that stands still has its peer there");

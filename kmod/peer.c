@@ -534,7 +534,7 @@ static u8 receive_locked(struct repath_proc *proc, u8 type, const struct repath_
 			continue;
 		conn->old_token = 0;
 		if (type == REPATH_MSG_INFO && !repath_conn_is_late(conn, type, recs[i].flags))
-			repath_conn_readdress(conn, wire->src_gid, lid, recs[i].qpn);
+			repath_conn_readdress(conn, wire->src_gid, lid, recs[i].qpn, false);
 		if (type == REPATH_MSG_GONE)
 			log_gone(conn);
 		repath_conn_message(conn, type, recs[i].flags, false);

@@ -232,6 +232,7 @@ static void heard(struct watch *w, int err, u8 status)
 	bool news = w->news;
 
 	w->busy = w->news = false;
+	w->guessed &= err || status;
 	/* What a stranger's host does not know says nothing of the sender. */
 	if (!err && status == REPATH_PEER_BAD_TOKEN && !w->guessed && ++w->refused >= REFUSED_TRIES)
 		drop(w);	/* it does not use the address any more */
@@ -442,13 +443,14 @@ static void tell_there(struct watch *w)
  * @cookie: the sender
  * @from: where it was; other ports of it are where they were
  * @to: where it is
+ * @told: as an administrator says, and not itself
  *
  * What was sent to it where it was would be tried there to the last.
  *
  * Context: repath_conn_mutex held.
  */
 void repath_watch_sender_moved(const struct repath_proc *proc, u64 cookie,
-			       const struct repath_addr *from, const struct repath_addr *to)
+			       const struct repath_addr *from, const struct repath_addr *to, bool told)
 {
 	struct watch *w, *next;
 
@@ -461,7 +463,7 @@ void repath_watch_sender_moved(const struct repath_proc *proc, u64 cookie,
 			continue;
 		w->back.dgid = to->dgid;
 		w->back.dlid = to->dlid;
-		w->guessed = false;
+		w->guessed = told;
 		tell_there(w);
 	}
 }

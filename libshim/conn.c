@@ -190,6 +190,7 @@ void rp_qp_not_taken(struct rp_qp *qp, int err, enum ibv_wc_status first)
 	rp_lock(&qp->lock);
 	qp->as_is = true;
 	qp->gate = false;
+	rp_qp_submit_sends(qp);		/* what was posted meanwhile is flushed */
 	rp_unlock(&qp->lock);
 }
 

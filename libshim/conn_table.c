@@ -291,10 +291,11 @@ void rp_conn_ready(const struct rp_ctl_conn *row)
 	c = rp_conn_find(row->conn_id);
 	if (!c)
 		return;
-	/* The module looks for it elsewhere now. */
+	/* The module looks for it elsewhere now; INFO will tell it the keys, too. */
 	if (row->moving)
 		rp_peer_back(c->peer);
-	rp_keys_push_peer(c->peer, c->ctx);
+	else
+		rp_keys_push_peer(c->peer, c->ctx);
 }
 
 /* It is not forgotten: the module may have been loaded anew just now, and not have been told of it yet. */

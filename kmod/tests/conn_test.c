@@ -348,7 +348,7 @@ static void t_moves(struct kunit *test)
 	mutex_lock(&repath_conn_mutex);
 	repath_conn_rebind(conn, new, 2, 3);
 	KUNIT_EXPECT_FALSE(test, conn->addr.has_dmac);
-	repath_conn_readdress(conn, gid, 0, 55);
+	repath_conn_readdress(conn, gid, 0, 55, false);
 	mutex_unlock(&repath_conn_mutex);
 	KUNIT_EXPECT_PTR_EQ(test, conn_of(new), conn);
 	KUNIT_EXPECT_PTR_EQ(test, conn->dev, new->dev);
@@ -431,7 +431,7 @@ static void t_both_move(struct kunit *test)
 	message(conn, REPATH_MSG_INFO, 0, true);
 	message(conn, REPATH_MSG_CONNECTED, 0, true);
 	mutex_lock(&repath_conn_mutex);
-	repath_conn_readdress(conn, gid, 0, 55);
+	repath_conn_readdress(conn, gid, 0, 55, false);
 	mutex_unlock(&repath_conn_mutex);
 	message(conn, REPATH_MSG_INFO, REPATH_REC_CONNECTED, false);
 	KUNIT_EXPECT_TRUE(test, conn->moving);
@@ -807,16 +807,27 @@ static void t_told_moved(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, repath_known_find(&fake.proc, &at, now, cookies, 2), 1u);
 	mutex_unlock(&repath_conn_mutex);
 	KUNIT_EXPECT_EQ(test, cookies[0], 0xbeull);
+	/* Twice, by who does not know whether it was heard: the same answer, and nothing else. */
+	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 7, 0), 2);
+	KUNIT_EXPECT_EQ(test, fake.ready_told, 1);
 	/* It was a mistake. */
 	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 8, 0), -ENOENT);
 	KUNIT_EXPECT_EQ(test, told(test, 7, 0, 8, 0), 2);
 	KUNIT_EXPECT_EQ(test, (int)conn->addr.dgid.raw[15], 8);
 	/* The peer has the last word. */
 	mutex_lock(&repath_conn_mutex);
-	repath_conn_readdress(conn, at.dgid.raw, 0, 123);
+	repath_conn_readdress(conn, at.dgid.raw, 0, 123, false);
 	mutex_unlock(&repath_conn_mutex);
 	KUNIT_EXPECT_FALSE(test, conn->told);
 	KUNIT_EXPECT_TRUE(test, same->told);
+	/* It is where it was told to be, and is told so again when all is over. */
+	message(same, REPATH_MSG_INFO, 0, false);
+	message(same, REPATH_MSG_CONNECTED, 0, true);
+	message(same, REPATH_MSG_CONNECTED, 0, false);
+	KUNIT_EXPECT_FALSE(test, same->moving || same->told);
+	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 8, 0), 2);
+	KUNIT_EXPECT_FALSE(test, same->told);
+	KUNIT_EXPECT_TRUE(test, conn->told);
 }
 
 static void t_told_of_others(struct kunit *test)
@@ -843,9 +854,10 @@ static void t_told_of_others(struct kunit *test)
 	repath_conn_unbind(other);
 	mutex_unlock(&repath_conn_mutex);
 	fake.elsewhere = &of(test)->dev[1];
-	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 7, 0), -ENOENT);
-	fake.elsewhere = NULL;
 	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 7, 0), 1);
+	KUNIT_EXPECT_EQ(test, (int)other->addr.dgid.raw[15], 5);
+	fake.elsewhere = NULL;
+	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 7, 0), 2);
 	KUNIT_EXPECT_EQ(test, (int)other->addr.dgid.raw[15], 7);
 	/* Nobody is connected, but somebody sends. */
 	fake.senders = 1;
@@ -887,6 +899,9 @@ static void t_told_infiniband(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 0, 9), 1);
 	KUNIT_EXPECT_EQ(test, conn->addr.dlid, 9u);
 	KUNIT_EXPECT_EQ(test, (int)conn->addr.dgid.raw[15], 5);
+	conn->told = false;		/* its INFO has come */
+	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 0, 9), 1);
+	KUNIT_EXPECT_FALSE(test, conn->told);
 	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 6, 10), 1);
 	KUNIT_EXPECT_EQ(test, conn->addr.dlid, 10u);
 	KUNIT_EXPECT_EQ(test, (int)conn->addr.dgid.raw[15], 6);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 32 */
+/* kunit-cases: 33 */
 /* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../watch.o ../stat.o */
 /*
  * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
@@ -1175,11 +1175,11 @@ static void watch_sender_moved(struct kunit *test)
 	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
 	KUNIT_EXPECT_EQ(test, fake.nsent, 1);
 	/* Another process, and another port of this one */
-	repath_watch_sender_moved(&fake.proc[0], REMOTE + 1, &from, &to);
-	repath_watch_sender_moved(&fake.proc[1], REMOTE, &from, &to);
-	repath_watch_sender_moved(&fake.proc[0], REMOTE, &to, &from);
+	repath_watch_sender_moved(&fake.proc[0], REMOTE + 1, &from, &to, false);
+	repath_watch_sender_moved(&fake.proc[1], REMOTE, &from, &to, false);
+	repath_watch_sender_moved(&fake.proc[0], REMOTE, &to, &from, false);
 	KUNIT_EXPECT_EQ(test, fake.nsent, 1);
-	repath_watch_sender_moved(&fake.proc[0], REMOTE, &from, &to);
+	repath_watch_sender_moved(&fake.proc[0], REMOTE, &from, &to, false);
 	mutex_unlock(&repath_conn_mutex);
 	KUNIT_ASSERT_EQ(test, fake.nsent, 2);
 	KUNIT_EXPECT_EQ(test, fake.sent[1].to.dgid.raw[15], (u8)12);
@@ -1193,7 +1193,7 @@ static void watch_sender_moved(struct kunit *test)
 
 	/* It has heard all: of its next place it is told when there is something to tell. */
 	mutex_lock(&repath_conn_mutex);
-	repath_watch_sender_moved(&fake.proc[0], REMOTE, &to, &from);
+	repath_watch_sender_moved(&fake.proc[0], REMOTE, &to, &from, false);
 	KUNIT_EXPECT_EQ(test, fake.nsent, 2);
 	memcpy(gid.old, gid.now, 16);
 	gid.now[15] = 3;
@@ -1242,7 +1242,50 @@ static void watch_told(struct kunit *test)
 	answer(6, 0, REPATH_PEER_OK, 0, 0, 0);
 	mutex_lock(&repath_conn_mutex);
 	KUNIT_EXPECT_EQ(test, repath_watch_told(&c->dev, &wrong, right, 0), 0u);
+	/* It has been heard from there: what it does not know from now on it does not use any more. */
+	memcpy(gid.old, gid.now, 16);
+	gid.now[15] = 3;
+	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
 	mutex_unlock(&repath_conn_mutex);
+	for (i = 7; i < 10; i++) {
+		KUNIT_ASSERT_TRUE(test, sent_until(i + 1));
+		answer(i, 0, REPATH_PEER_BAD_TOKEN, 0, 0, 0);
+	}
+	msleep(1500);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 10);
+}
+
+/* The same when the word is about a connection of the two. */
+static void watch_told_by_connection(struct kunit *test)
+{
+	struct repath_number row = { .qpn = 103, .known_as = 101 };
+	struct repath_gid_change gid = { .old = { 0xfe, [15] = 1 }, .now = { 0xfe, [15] = 2 }, .port = 1 };
+	struct repath_addr from = { .dgid.raw = { 0xfe, [15] = ASKER_GID } }, wrong = { .dgid.raw = { 0xfe, [15] = 12 } };
+	const u8 right[16] = { 0xfe, [15] = 13 };
+	struct ctx *c = of(test);
+	struct repath_resolved out;
+	int i;
+
+	c->qp[1].type = c->qp[3].type = IB_QPT_UD;
+	c->qp[3].user = c->qp[1].user;
+	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
+	c->qp[1].gone = true;
+	mutex_lock(&repath_conn_mutex);
+	/* Before the queue pair has moved. */
+	repath_watch_sender_moved(&fake.proc[0], REMOTE, &from, &wrong, true);
+	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
+	mutex_unlock(&repath_conn_mutex);
+	for (i = 0; i < 4; i++) {
+		KUNIT_ASSERT_TRUE(test, sent_until(i + 1));
+		KUNIT_EXPECT_EQ(test, fake.sent[i].to.dgid.raw[15], (u8)12);
+		answer(i, 0, REPATH_PEER_BAD_TOKEN, 0, 0, 0);
+	}
+	mutex_lock(&repath_conn_mutex);
+	KUNIT_EXPECT_EQ(test, repath_watch_told(&c->dev, &wrong, right, 0), 1u);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 5);
+	KUNIT_EXPECT_EQ(test, fake.sent[4].to.dgid.raw[15], (u8)13);
+	answer(4, 0, REPATH_PEER_OK, 0, 0, 0);
 }
 
 /* A sender asks again while it is told: the answer to what it was told before is not the one to the new word. */
@@ -1394,14 +1437,14 @@ static void watch_unheard(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake.lease_asked);
 	/* It has not heard it yet: where it is found it hears it at once. */
 	mutex_lock(&repath_conn_mutex);
-	repath_watch_sender_moved(&fake.proc[0], REMOTE, &from, &to);
+	repath_watch_sender_moved(&fake.proc[0], REMOTE, &from, &to, false);
 	mutex_unlock(&repath_conn_mutex);
 	KUNIT_ASSERT_EQ(test, fake.nsent, i + 1);
 	/* Until the lease is over. */
 	fake.lease_over = true;
 	answer(i, -ETIMEDOUT, 0, 0, 0, 0);
 	mutex_lock(&repath_conn_mutex);
-	repath_watch_sender_moved(&fake.proc[0], REMOTE, &to, &from);
+	repath_watch_sender_moved(&fake.proc[0], REMOTE, &to, &from, false);
 	mutex_unlock(&repath_conn_mutex);
 	KUNIT_EXPECT_EQ(test, fake.nsent, i + 1);
 }
@@ -1434,6 +1477,7 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(watch_tells),
 	KUNIT_CASE(watch_sender_moved),
 	KUNIT_CASE(watch_told),
+	KUNIT_CASE(watch_told_by_connection),
 	KUNIT_CASE(watch_asked_again),
 	KUNIT_CASE(watch_unheard),
 	KUNIT_CASE(watch_of_another),

@@ -57,15 +57,15 @@ def swap_all(mover, guests, keeping):
     at_once(*(lambda g=g, op=op: mover.resume(g, op, timeout=60) for g, op in zip(guests, ops)))
 
 
-def tell(guest, device, was, now, connections=3):
+def tell(guest, device, was, now):
     status, found, text = repath(guest, f"connection moved {device} dgid {was} to {now}")
-    assert status == 0 and found["connections"] == connections, (status, text)
+    assert status == 0 and found["connections"] == 3, (status, text)
     return found["senders"]
 
 
-def new_places(mover, guests, wrong=None):
-    """Every guest gets another address, and each finds the next one when it is told where that is. @wrong: told at
-    first, the place of a guest whose module knows no such connection."""
+def new_places(mover, guests, wrong=None, early=False):
+    """Every guest gets another address, and each finds the next one when it is told where that is; @early: before it
+    is resumed. @wrong: told at first, the place of a guest whose module knows no such connection."""
     was = [guest.nics[0].ip for guest in guests]
     ops = at_once(*(lambda g=g: mover.suspend(g, timeout=60) for g in guests))
     mover.note_inflight(*ops)
@@ -74,8 +74,11 @@ def new_places(mover, guests, wrong=None):
     for guest in guests:
         mover.new_device(guest)
     now = [guest.nics[0].ip for guest in guests]
-    for guest, op in zip(guests, ops):
-        guest.run(f"repath resume {op['op']} on {mover.device(guest)} timeout 60 nowait")
+    resumes = [(guest, f"repath resume {op['op']} on {mover.device(guest)} timeout 60 nowait")
+               for guest, op in zip(guests, ops)]
+    if not early:
+        for guest, command in resumes:
+            guest.run(command)
     for number, guest in enumerate(guests if len(guests) > 2 else guests[:1]):
         device, peer = mover.device(guest), (number + 1) % len(guests)
         status, _, text = repath(guest, f"connection moved {device} dgid 10.0.0.250 to {now[peer]}")
@@ -86,6 +89,10 @@ def new_places(mover, guests, wrong=None):
             time.sleep(1)       # it is said there, and refused
             at = wrong.nics[0].ip
         tell(guest, device, at, now[peer])
+        tell(guest, device, at, now[peer])      # who is not sure says it again
+    if early:
+        for guest, command in resumes:
+            guest.run(command)
     for guest, op in zip(guests, ops):
         guest.wait_until(f"repath -j status {op['op']} | grep -q resumed", 60)
     return was, now
@@ -96,10 +103,10 @@ def all_new(mover, guests):
     words = Words(a, b, 1)      # a's sends datagrams to b's, which has to be told where a's is
     words.first()
     was, now = new_places(mover, (a, b), wrong=c)
-    assert tell(b, mover.device(b), was[0], now[0], connections=0) == 1
+    assert tell(b, mover.device(b), was[0], now[0]) == 1
     words.reach_all()
     words.end()
-    new_places(mover, guests)
+    new_places(mover, guests, early=True)
 
 
 def test(bed):
