@@ -5,6 +5,7 @@ is given. Stock OpenSM sees one HCA a server. VFs have no QP0; their QP1 is the 
 
 import re
 
+from rdma_cm import rdma_cm_ends
 from traffic import Pair
 
 GUESTS = 3
@@ -78,11 +79,9 @@ def connections(a, b):
                "ip link set ib0 up")
     b.wait_until("ping -c 1 -W 1 10.9.0.1", timeout=60)
     for server, client, address in ((a, b, "10.9.0.1"), (b, a, "10.9.0.2")):
-        job = server.start("ib_send_bw -F -R -n 100 -s 4096")
-        server.wait_until("netstat -ltn | grep -q :18515 || sleep 1", timeout=20)
-        said = client.run(f"ib_send_bw -F -R -n 100 -s 4096 {address}")
+        command = "ib_send_bw -F -R -n 100 -s 4096"
+        _, said = rdma_cm_ends(server, client, command, f"{command} {address}")
         assert re.search(r"4096 +100 ", said), said
-        job.wait(20)
 
 
 def moved(pf, a, b, fabric):
