@@ -80,13 +80,20 @@ class Job:
         lines = self.lines()
         return lines[-1]["rounds"] if lines else 0
 
+    def said(self):
+        """What was said, for a person: the first complaints, the end, and what shims have to say."""
+        text = self.job.output()
+        wrong = [line for line in text.splitlines() if not USUAL.match(line)]
+        logs = [f"{guest}: " + guest.run(f"tail -n 30 {LOG}", check=False) for guest in self.guests]
+        return "\n".join((*wrong[:20], "...", text[-2000:], *logs))
+
     def wait_rounds(self, count, timeout=120):
         """Wait until there are @count rounds more than now."""
         goal, end = self.rounds + count, time.monotonic() + timeout
         while self.rounds < goal:
-            assert self.job.running, f"no {count} rounds more:\n{self.job.output()[-3000:]}"
+            assert self.job.running, f"no {count} rounds more:\n{self.said()}"
             if time.monotonic() > end:
-                raise TimeoutError(f"no {count} rounds more:\n{self.job.output()[-3000:]}")
+                raise TimeoutError(f"no {count} rounds more:\n{self.said()}")
             time.sleep(0.1)
 
     def finish(self, timeout=120, also=None):
@@ -111,7 +118,7 @@ def move_in_the_middle(job, move):
     job.wait_rounds(3)
     before = job.rounds
     move()
-    assert job.job.running, f"it was over: this proves nothing\n{job.job.output()[-3000:]}"
+    assert job.job.running, f"it was over: this proves nothing\n{job.said()}"
     assert job.rounds < before + 200, f"{job.rounds - before} rounds meanwhile: this proves nothing"
     job.wait_rounds(12)
 
