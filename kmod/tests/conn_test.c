@@ -191,6 +191,7 @@ static void conn_exit(struct kunit *test)
 
 	if (!c)
 		return;
+	repath_known_exit();
 	repath_conn_exit();
 	KUNIT_EXPECT_EQ(test, kref_read(&fake.proc.kref), 1u);
 	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 0u);

@@ -1228,6 +1228,7 @@ static void watch_told(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, repath_watch_told(NULL, &from, right, 0), 0u);
 	KUNIT_EXPECT_EQ(test, repath_watch_told(&c->dev, &from, wrong.dgid.raw, 0), 1u);
 	mutex_unlock(&repath_conn_mutex);
+	answer(0, -ETIMEDOUT, 0, 0, 0, 0);	/* of where it was */
 	/* A stranger's host: the sender is not given up for what that one does not know. */
 	for (i = 1; i < 6; i++) {
 		KUNIT_ASSERT_TRUE(test, sent_until(i + 1));
