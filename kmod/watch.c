@@ -428,9 +428,12 @@ static bool is_back_to(const struct watch *w, const struct repath_addr *addr)
 }
 
 /* What is under way to its old place does not matter any more. */
-static void tell_there(struct watch *w)
+static void is_now_at(struct watch *w, const struct repath_addr *to, bool guessed)
 {
+	w->back.dgid = to->dgid;
+	w->back.dlid = to->dlid;
 	w->back.has_dmac = false;
+	w->guessed = guessed;
 	if (!w->tries)
 		return;
 	w->busy = w->news = false;
@@ -461,10 +464,7 @@ void repath_watch_sender_moved(const struct repath_proc *proc, u64 cookie,
 		/* Another connection of the two has told. */
 		if (w->back.dlid == to->dlid && !memcmp(&w->back.dgid, &to->dgid, sizeof(to->dgid)))
 			continue;
-		w->back.dgid = to->dgid;
-		w->back.dlid = to->dlid;
-		w->guessed = told;
-		tell_there(w);
+		is_now_at(w, to, told);
 	}
 }
 
@@ -484,18 +484,19 @@ void repath_watch_sender_moved(const struct repath_proc *proc, u64 cookie,
 u32 repath_watch_told(const struct repath_device *dev, const struct repath_addr *from, const u8 *gid, u32 lid)
 {
 	struct watch *w, *next;
+	struct repath_addr to;
 	u32 n = 0;
 
 	lockdep_assert_held(&repath_conn_mutex);
 	list_for_each_entry_safe(w, next, &watches, lru) {
 		if (w->dev != dev || !w->tries || !is_back_to(w, from))
 			continue;
+		to = w->back;
 		if (gid)
-			memcpy(w->back.dgid.raw, gid, sizeof(w->back.dgid));
-		w->back.dlid = lid;
-		w->guessed = true;
+			memcpy(to.dgid.raw, gid, sizeof(to.dgid));
+		to.dlid = lid;
+		is_now_at(w, &to, true);
 		n++;
-		tell_there(w);
 	}
 	return n;
 }

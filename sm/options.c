@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lines.h"
 #include "options.h"
 
 static const char *const methods[] = {
@@ -160,8 +161,14 @@ static void say_range(const struct option *o, char *why, size_t size)
 		snprintf(why + at, size - at, ")");
 }
 
-static int parse_line(struct rsm_options *opt, char *line, char *why, size_t size)
+struct reading {
+	struct rsm_options *opt;
+	char wrong[256];
+};
+
+static int parse_line(char *line, void *arg)
 {
+	struct reading *r = arg;
 	char *save, *name, *value;
 
 	line[strcspn(line, "#\n")] = '\0';
@@ -174,14 +181,14 @@ static int parse_line(struct rsm_options *opt, char *line, char *why, size_t siz
 			continue;
 		if (!value && options[i].kind == TEXT)
 			value = "";
-		if (!value || strtok_r(NULL, " \t\r", &save) || set(opt, &options[i], value)) {
-			snprintf(why, size, "no value for %s: %s", name, value ? value : "");
-			say_range(&options[i], why, size);
+		if (!value || strtok_r(NULL, " \t\r", &save) || set(r->opt, &options[i], value)) {
+			snprintf(r->wrong, sizeof(r->wrong), "no value for %s: %s", name, value ? value : "");
+			say_range(&options[i], r->wrong, sizeof(r->wrong));
 			return -EINVAL;
 		}
 		return 0;
 	}
-	snprintf(why, size, "no such option: %s", name);
+	snprintf(r->wrong, sizeof(r->wrong), "no such option: %s", name);
 	return -EINVAL;
 }
 
@@ -196,35 +203,18 @@ static int parse_line(struct rsm_options *opt, char *line, char *why, size_t siz
  */
 int rsm_options_read(struct rsm_options *opt, const char *path, char *why, size_t size)
 {
+	struct reading r = { .opt = opt };
 	bool named = path && *path;
-	int number = 0, rc = 0;
-	char wrong[256], *line = NULL;
-	size_t room = 0;
-	FILE *file;
+	unsigned int number;
+	int rc;
 
 	set_fallbacks(opt);
 	if (!named)
 		path = RSM_OPTIONS_FILE;
-	file = fopen(path, "re");
-	if (!file) {
-		rc = -errno;
-		snprintf(why, size, "%s: %s", path, strerror(errno));
-		return named || rc != -ENOENT ? rc : 0;
-	}
-	errno = 0;
-	while (!rc && getline(&line, &room, file) >= 0) {
-		number++;
-		rc = parse_line(opt, line, wrong, sizeof(wrong));
-		errno = 0;
-	}
-	if (rc) {
-		snprintf(why, size, "%s:%d: %s", path, number, wrong);
-	} else if (!feof(file)) {
-		/* A directory, a disk that fails, no memory: what was read is not all. */
-		rc = errno ? -errno : -EIO;
+	rc = rsm_lines(path, parse_line, &r, &number);
+	if (number && rc)
+		snprintf(why, size, "%s:%u: %s", path, number, r.wrong);
+	else if (rc)
 		snprintf(why, size, "%s: %s", path, strerror(-rc));
-	}
-	free(line);
-	fclose(file);
-	return rc;
+	return named || rc != -ENOENT ? rc : 0;
 }

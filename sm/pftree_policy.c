@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lines.h"
 #include "pftree_policy.h"
 
 #define MOST_WORDS	5
@@ -138,11 +139,21 @@ static int add_weight(struct pftree_policy *policy, char **words, int n)
 	return number(words[1], 16, 1, UINT64_MAX, &weight->guid);
 }
 
-static int parse_line(struct pftree_policy *policy, char *line)
-{
-	char *words[MOST_WORDS];
-	int n = split(line, words);
+struct reading {
+	struct pftree_policy *policy;
+	char text[200];		/* of the line at hand, for a person */
+};
 
+static int parse_line(char *line, void *arg)
+{
+	struct reading *r = arg;
+	struct pftree_policy *policy = r->policy;
+	char *words[MOST_WORDS];
+	int n;
+
+	line[strcspn(line, "\n")] = '\0';
+	snprintf(r->text, sizeof(r->text), "%.*s", (int)sizeof(r->text) - 1, line);
+	n = split(line, words);
 	if (!n)
 		return 0;
 	if (n == 1 && (!strcmp(words[0], "strict") || !strcmp(words[0], "best-effort"))) {
@@ -167,44 +178,22 @@ static int parse_line(struct pftree_policy *policy, char *line)
  */
 int pftree_policy_read(struct pftree_policy *policy, const char *path, char *why, size_t size)
 {
-	char text[200], *line = NULL;
-	bool unread = false;
-	int at = 0, rc = 0;
-	size_t room = 0;
-	FILE *file;
+	struct reading r = { .policy = policy };
+	unsigned int at;
+	int rc;
 
 	*policy = (struct pftree_policy) { 0 };
 	if (!*path)
 		return 0;
-	file = fopen(path, "re");
-	if (!file) {
-		rc = -errno;
-		snprintf(why, size, "%s: %s", path, strerror(errno));
-		return rc;
-	}
-	errno = 0;
-	while (!rc && getline(&line, &room, file) >= 0) {
-		at++;
-		line[strcspn(line, "\n")] = '\0';
-		snprintf(text, sizeof(text), "%.*s", (int)sizeof(text) - 1, line);
-		rc = parse_line(policy, line);
-		errno = 0;
-	}
-	if (!rc && !feof(file)) {
-		/* A directory, a disk that fails, no memory: what was read is not all. */
-		unread = true;
-		rc = errno ? -errno : -EIO;
-	}
-	free(line);
-	fclose(file);
+	rc = rsm_lines(path, parse_line, &r, &at);
 	if (!rc)
 		return 0;
-	if (unread)
-		snprintf(why, size, "%s: %s", path, strerror(-rc));
-	else
-		snprintf(why, size, "%s:%d: not understood: %s (want strict, best-effort, partition "
+	if (at)
+		snprintf(why, size, "%s:%u: not understood: %s (want strict, best-effort, partition "
 			 "NAME|P_KEY phy|vlane|def [links=N], or weight NODE|PORT_GUID 1..100)", path,
-			 at, text);
+			 at, r.text);
+	else
+		snprintf(why, size, "%s: %s", path, strerror(-rc));
 	pftree_policy_free(policy);
 	return rc;
 }

@@ -73,10 +73,8 @@ static int connection_moved(struct door *door, struct args *a)
 	err = connections_moved(door, msg, o);
 	if (err)
 		fprintf(stderr, "repath: %s: %s\n", dev, door_error(door));
-	else if (out_json)
-		out_object(o);
 	else
-		out_line(o);
+		out_one(o);
 	json_object_put(o);
 	return door_exit_status(err);
 }

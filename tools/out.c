@@ -100,6 +100,14 @@ void out_object(struct json_object *o)
 	fflush(stdout);
 }
 
+void out_one(struct json_object *o)
+{
+	if (out_json)
+		out_object(o);
+	else
+		out_line(o);
+}
+
 void out_list(struct json_object *array)
 {
 	if (out_json) {

@@ -26,6 +26,9 @@ void out_line(struct json_object *o);
 /* A list as asked: with -j the array, else each by out_line. Frees it. */
 void out_list(struct json_object *array);
 
+/* One object as asked: with -j by out_object, else by out_line. */
+void out_one(struct json_object *o);
+
 /* One object as JSON on a line of its own (-p: several lines), flushed. */
 void out_object(struct json_object *o);
 

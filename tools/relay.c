@@ -30,12 +30,7 @@ static void say(struct relay_guest *g, const char *event, const char *text)
 	out_number(o, "refused", g->refused);
 	if (text)
 		out_text(o, "reason", text);
-	if (out_json) {
-		out_object(o);
-	} else {
-		out_line(o);
-		fflush(stdout);
-	}
+	out_one(o);
 	json_object_put(o);
 }
 

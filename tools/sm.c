@@ -163,10 +163,8 @@ static int move_vm(struct args *a)
 	error = json_object_object_get_ex(o, "error", &why) ? json_object_get_string(why) : NULL;
 	if (error)
 		fprintf(stderr, "repath: %s\n", error);
-	else if (out_json)
-		out_object(o);
 	else
-		out_line(o);
+		out_one(o);
 	status = !error ? 0 : !strcmp(op_text(o, "state"), "unfinished") ? EXIT_UNFINISHED : EXIT_REFUSED;
 	json_object_put(o);
 	return status;

@@ -237,10 +237,7 @@ static int run(struct door *door, enum op_goal goal, struct op_request *r, bool 
 		struct json_object *o = json_object_new_object();
 
 		out_number(o, "op", id);
-		if (out_json)
-			out_object(o);
-		else
-			out_line(o);
+		out_one(o);
 		json_object_put(o);
 		return 0;
 	}

@@ -31,10 +31,8 @@ int cmd_version(struct door *door, struct args *a)
 	err = version_object(door, o);
 	if (err)
 		fprintf(stderr, "repath: version: %s\n", door_error(door));
-	else if (out_json)
-		out_object(o);
 	else
-		out_line(o);
+		out_one(o);
 	json_object_put(o);
 	return door_exit_status(err);
 }

@@ -1091,6 +1091,17 @@ static void resolve_ud_late(struct kunit *test)
 	expect_told(test, 0, 98, 8);
 }
 
+/* A sender has asked for a UD queue pair, qp[1]; qp[3] is what it may go on as. */
+static void watched(struct kunit *test)
+{
+	struct ctx *c = of(test);
+	struct repath_resolved out;
+
+	c->qp[1].type = c->qp[3].type = IB_QPT_UD;
+	c->qp[3].user = c->qp[1].user;
+	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
+}
+
 /* Who has asked for a UD queue pair is told when it has moved, until it has heard it. */
 static void watch_tells(struct kunit *test)
 {
@@ -1103,9 +1114,7 @@ static void watch_tells(struct kunit *test)
 	u64 at;
 	int i;
 
-	c->qp[1].type = c->qp[3].type = IB_QPT_UD;
-	c->qp[3].user = c->qp[1].user;
-	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
+	watched(test);
 	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
 	c->qp[1].gone = true;
 	mutex_lock(&repath_conn_mutex);
@@ -1165,11 +1174,8 @@ static void watch_sender_moved(struct kunit *test)
 	struct repath_addr to = { .dgid.raw = { 0xfe, [15] = 12 } };
 	const struct repath_moved *moved = (void *)fake.sent[1].data;
 	struct ctx *c = of(test);
-	struct repath_resolved out;
 
-	c->qp[1].type = c->qp[3].type = IB_QPT_UD;
-	c->qp[3].user = c->qp[1].user;
-	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
+	watched(test);
 	c->qp[1].gone = true;
 	mutex_lock(&repath_conn_mutex);
 	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
@@ -1212,12 +1218,9 @@ static void watch_told(struct kunit *test)
 	struct repath_addr from = { .dgid.raw = { 0xfe, [15] = ASKER_GID } }, wrong = { .dgid.raw = { 0xfe, [15] = 12 } };
 	const u8 right[16] = { 0xfe, [15] = 13 };
 	struct ctx *c = of(test);
-	struct repath_resolved out;
 	int i;
 
-	c->qp[1].type = c->qp[3].type = IB_QPT_UD;
-	c->qp[3].user = c->qp[1].user;
-	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
+	watched(test);
 	c->qp[1].gone = true;
 	mutex_lock(&repath_conn_mutex);
 	/* There is nothing to tell it. */
@@ -1264,12 +1267,9 @@ static void watch_told_by_connection(struct kunit *test)
 	struct repath_addr from = { .dgid.raw = { 0xfe, [15] = ASKER_GID } }, wrong = { .dgid.raw = { 0xfe, [15] = 12 } };
 	const u8 right[16] = { 0xfe, [15] = 13 };
 	struct ctx *c = of(test);
-	struct repath_resolved out;
 	int i;
 
-	c->qp[1].type = c->qp[3].type = IB_QPT_UD;
-	c->qp[3].user = c->qp[1].user;
-	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
+	watched(test);
 	c->qp[1].gone = true;
 	mutex_lock(&repath_conn_mutex);
 	/* Before the queue pair has moved. */
@@ -1328,11 +1328,8 @@ static void watch_of_another(struct kunit *test)
 					 .port = 1 };
 	const struct repath_moved *moved = (void *)fake.sent[0].data;
 	struct ctx *c = of(test);
-	struct repath_resolved out;
 
-	c->qp[1].type = c->qp[3].type = IB_QPT_UD;
-	c->qp[3].user = c->qp[1].user;
-	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
+	watched(test);
 	mutex_lock(&repath_conn_mutex);
 	/* It is there still; and when it is not, it was not one without datagrams, nor at that GID. */
 	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
@@ -1421,12 +1418,9 @@ static void watch_unheard(struct kunit *test)
 	struct repath_addr from = { .dgid.raw = { 0xfe, [15] = ASKER_GID } };
 	struct repath_addr to = { .dgid.raw = { 0xfe, [15] = 12 } };
 	struct ctx *c = of(test);
-	struct repath_resolved out;
 	int i;
 
-	c->qp[1].type = c->qp[3].type = IB_QPT_UD;
-	c->qp[3].user = c->qp[1].user;
-	KUNIT_EXPECT_EQ(test, (int)asked(test, 101, 0, 77, &out), (int)REPATH_PEER_OK);
+	watched(test);
 	c->qp[1].gone = true;
 	mutex_lock(&repath_conn_mutex);
 	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);

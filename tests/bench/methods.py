@@ -14,6 +14,7 @@ import re
 import time
 
 import moves_traced
+from moves_traced import MOVED, TRACE
 from rc_flows import service_levels
 from test_notice_heard import wait_subscribed
 from test_vhca_deadlock import NET
@@ -24,8 +25,6 @@ NOTHING, SOMETHING = 'Unlink "S4"[3]', 'Unlink "S2"[3]'
 OTHERS = 10         # times as many queue pairs whose path does not change
 QUIET = 2           # seconds without news
 PATIENCE = 300
-TRACE = "/sys/kernel/tracing"
-MOVED = "4"         # enum repath_move_state
 ANNOUNCES = "auto"  # each path by itself
 EVENT = re.compile(r"(\d+\.\d+): (sm_report|sm_paths|move|qp|tracing_mark_write): (.*)")
 # Of the class SubnAdm as hosts, and the one with OpenSM, receive them: (method, attribute). What is acknowledged of

@@ -304,6 +304,15 @@ static double seconds(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
+void write_by_mr(struct end e[2], struct ibv_mr *mr, uint64_t wr_id)
+{
+	struct ibv_mr *whole = e[0].mr;
+
+	e[0].mr = mr;
+	CHECK_EQ(post(&e[1], &e[0], IBV_WR_RDMA_WRITE, wr_id, IBV_SEND_SIGNALED, 0, 8), 0);
+	e[0].mr = whole;
+}
+
 struct ibv_wc poll_one(struct end *e)
 {
 	const struct timespec pause = { .tv_nsec = 50000 };

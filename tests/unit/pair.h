@@ -62,6 +62,8 @@ int post_recv(struct end *e, uint64_t wr_id, unsigned int offset, uint32_t len);
 /* @opcode with the buffer's bytes at @offset, to the same offset of @to */
 int post(struct end *e, struct end *to, enum ibv_wr_opcode op, uint64_t wr_id,
 	 unsigned int flags, unsigned int offset, uint32_t len);
+/* The second writes 8 bytes to the first, by the key of @mr. */
+void write_by_mr(struct end e[2], struct ibv_mr *mr, uint64_t wr_id);
 /* The next completion, waited for at most 5 s. */
 struct ibv_wc poll_one(struct end *e);
 /* ... and it is this one */

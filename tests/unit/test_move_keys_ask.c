@@ -45,21 +45,14 @@ static void *churn(void *arg)
 	return NULL;
 }
 
-static void write_by(struct end e[2], uint32_t wrong, uint64_t id)
-{
-	struct ibv_mr *whole = e[0].mr, mr = *whole;
-
-	mr.rkey ^= wrong;
-	e[0].mr = &mr;
-	CHECK_EQ(post(&e[1], &e[0], IBV_WR_RDMA_WRITE, id, IBV_SEND_SIGNALED, 0, 8), 0);
-	e[0].mr = whole;
-}
-
 static void fails(struct end e[2])
 {
-	write_by(e, 0, 1);
-	write_by(e, 0x5a000000, 2);
-	write_by(e, 0, 3);
+	struct ibv_mr wrong = *e[0].mr;
+
+	wrong.rkey ^= 0x5a000000;
+	write_by_mr(e, e[0].mr, 1);
+	write_by_mr(e, &wrong, 2);
+	write_by_mr(e, e[0].mr, 3);
 	expect(&e[1], 1, IBV_WC_SUCCESS);
 	expect(&e[1], 2, IBV_WC_REM_ACCESS_ERR);
 	expect(&e[1], 3, IBV_WC_WR_FLUSH_ERR);

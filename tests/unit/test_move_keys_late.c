@@ -31,15 +31,6 @@ static void keys_take(unsigned int us)
 	fake_faults_set(&(struct fake_faults){ .seed = 1, .slow = us ? REPATH_MSG_KEYS : 0, .slow_us = us });
 }
 
-static void write_by(struct end e[2], struct ibv_mr *mr, uint64_t id)
-{
-	struct ibv_mr *whole = e[0].mr;
-
-	e[0].mr = mr;
-	CHECK_EQ(post(&e[1], &e[0], IBV_WR_RDMA_WRITE, id, IBV_SEND_SIGNALED, 0, 8), 0);
-	e[0].mr = whole;
-}
-
 /* For what waits. */
 static void waits(int seconds)
 {
@@ -104,8 +95,8 @@ static void comes_late(void)
 	strcpy(e[0].buf, "before");
 	strcpy(e[1].buf, "late");
 	CHECK_EQ(post_recv(&e[0], 9, 64, 8), 0);
-	write_by(e, mr, 1);
-	write_by(e, e[0].mr, 2);
+	write_by_mr(e, mr, 1);
+	write_by_mr(e, e[0].mr, 2);
 	CHECK_EQ(post(&e[1], &e[0], IBV_WR_SEND, 3, IBV_SEND_SIGNALED, 0, 8), 0);
 	nothing_comes(&e[1]);
 	expect(&e[1], 1, IBV_WC_SUCCESS);
@@ -117,8 +108,8 @@ static void comes_late(void)
 	keys_take(0);
 	wrong = *mr;
 	wrong.rkey ^= 0x5a000000;
-	write_by(e, &wrong, 4);
-	write_by(e, mr, 5);
+	write_by_mr(e, &wrong, 4);
+	write_by_mr(e, mr, 5);
 	expect(&e[1], 4, IBV_WC_REM_ACCESS_ERR);
 	expect(&e[1], 5, IBV_WC_WR_FLUSH_ERR);
 	CHECK_EQ(ibv_dereg_mr(mr), 0);
@@ -137,8 +128,8 @@ static void is_lost(bool back)
 	waits(40);
 	strcpy(e[0].buf, "before");
 	strcpy(e[1].buf, "late");
-	write_by(e, mr, 1);
-	write_by(e, e[0].mr, 2);
+	write_by_mr(e, mr, 1);
+	write_by_mr(e, e[0].mr, 2);
 	waits(20);
 	nothing_comes(&e[1]);
 	if (back)
@@ -163,8 +154,8 @@ static void is_flushed(void)
 	moved(e);
 	messages_are_lost(true);
 	mr = registered(&e[0]);
-	write_by(e, mr, 1);
-	write_by(e, e[0].mr, 2);
+	write_by_mr(e, mr, 1);
+	write_by_mr(e, e[0].mr, 2);
 	nothing_comes(&e[1]);
 	CHECK_EQ(ibv_modify_qp(e[1].qp, &attr, IBV_QP_STATE), 0);
 	fake_look();
@@ -184,8 +175,8 @@ static void moves_meanwhile(const char *dev)
 	moved(e);
 	keys_take(2500000);
 	mr = registered(&e[0]);
-	write_by(e, mr, 1);
-	write_by(e, e[0].mr, 2);
+	write_by_mr(e, mr, 1);
+	write_by_mr(e, e[0].mr, 2);
 	move_away(dev);
 	keys_take(0);
 	move_back(dev);
@@ -212,7 +203,7 @@ static void is_refused(unsigned int nth)
 	CHECK_EQ(post_recv(&e[1], 9, 64, 8), 0);
 	mock_fail("post_send", EIO, nth, 1);
 	for (i = 0; i < 4; i++)
-		write_by(e, i % 2 ? e[0].mr : mr, i);
+		write_by_mr(e, i % 2 ? e[0].mr : mr, i);
 	nothing_comes(&e[1]);
 	for (i = 0; i < 4; i++) {
 		wc = poll_one(&e[1]);
@@ -229,7 +220,7 @@ static void is_refused(unsigned int nth)
 	CHECK_EQ(ibv_query_qp(e[1].qp, &attr, IBV_QP_STATE, &init), 0);
 	CHECK_EQ(attr.qp_state, IBV_QPS_ERR);
 	keys_take(0);
-	write_by(e, e[0].mr, 7);
+	write_by_mr(e, e[0].mr, 7);
 	do
 		wc = poll_one(&e[1]);
 	while (wc.wr_id == 9);
@@ -261,7 +252,7 @@ static void many_wait(bool flushed)
 	memset(e[0].buf, 0, 8);
 	*(uint32_t *)e[1].buf = 1;
 	for (i = 0; i < MANY; i++)
-		write_by(e, i % 7 == 3 ? &wrong : i % 2 ? e[0].mr : mr, i);
+		write_by_mr(e, i % 7 == 3 ? &wrong : i % 2 ? e[0].mr : mr, i);
 	nothing_comes(&e[1]);
 	keys_take(0);
 	if (flushed) {

@@ -46,15 +46,27 @@ def release(mover, guest):
     mover.release(guest)
 
 
-def swap_all(mover, guests, keeping):
-    """Every guest gets another HCA; nobody begins to resume before all have lost theirs."""
+def take_all(mover, guests):
+    """All guests lose their HCAs, at once: the operations."""
     ops = at_once(*(lambda g=g: mover.suspend(g, timeout=60) for g in guests))
     mover.note_inflight(*ops)
     for guest in guests:
-        release(mover, guest)
+        mover.release(guest)
+    return ops
+
+
+def resume_all(mover, guests, ops, timeout=60):
+    at_once(*(lambda g=g, op=op: mover.resume(g, op, timeout=timeout) for g, op in zip(guests, ops)))
+
+
+def swap_all(mover, guests, keeping):
+    """Every guest gets another HCA; nobody begins to resume before all have lost theirs."""
+    for guest in guests:
+        guest.last_ip = guest.nics[0].ip
+    ops = take_all(mover, guests)
     for guest in guests:
         new_device(mover, guest, guest in keeping)
-    at_once(*(lambda g=g, op=op: mover.resume(g, op, timeout=60) for g, op in zip(guests, ops)))
+    resume_all(mover, guests, ops)
 
 
 def tell(guest, device, was, now):
@@ -67,10 +79,7 @@ def new_places(mover, guests, wrong=None, early=False):
     """Every guest gets another address, and each finds the next one when it is told where that is; @early: before it
     is resumed. @wrong: told at first, the place of a guest whose module knows no such connection."""
     was = [guest.nics[0].ip for guest in guests]
-    ops = at_once(*(lambda g=g: mover.suspend(g, timeout=60) for g in guests))
-    mover.note_inflight(*ops)
-    for guest in guests:
-        mover.release(guest)
+    ops = take_all(mover, guests)
     for guest in guests:
         mover.new_device(guest)
     now = [guest.nics[0].ip for guest in guests]

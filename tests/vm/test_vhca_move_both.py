@@ -6,7 +6,7 @@ import ipaddress
 
 from move import SHIM, moving, repath
 from move_fabric import FabricMover
-from test_move_both_guests import at_once
+from test_move_both_guests import resume_all, take_all
 from traffic import Pair
 
 QPS = 3
@@ -14,9 +14,8 @@ QPS = 3
 
 def place(mover, guest):
     """(GID as repath shows it, LID)"""
-    port = f"/sys/class/infiniband/{mover.device(guest)}/ports/1"
-    gid, lid = guest.run(f"cat {port}/gids/0 {port}/lid").split()
-    return str(ipaddress.ip_address(gid)), int(lid, 16)
+    gid = guest.run(f"cat /sys/class/infiniband/{mover.device(guest)}/ports/1/gids/0")
+    return str(ipaddress.ip_address(gid.strip())), mover.fabric.lid(mover.host(guest))
 
 
 def test(bed):
@@ -27,10 +26,7 @@ def test(bed):
         pair = Pair(a, b, f"-q {QPS} -n 8 -b -k 4 -m all --vary -s 20000", env=SHIM)
         pair.wait_running()
         was = place(mover, b)
-        ops = at_once(*(lambda g=g: mover.suspend(g, timeout=60) for g in (a, b)))
-        mover.note_inflight(*ops)
-        for guest in (a, b):
-            mover.release(guest)
+        ops = take_all(mover, (a, b))
         for guest in (a, b):
             mover.new_device(guest)
         now, device = place(mover, b), mover.device(a)
@@ -41,6 +37,6 @@ def test(bed):
             assert status, (wrong, text)
         status, found, text = repath(a, f"{told} to {now[0]} lid {now[1]}")
         assert status == 0 and found["connections"] == QPS, (status, text)
-        at_once(*(lambda g=g, op=op: mover.resume(g, op, timeout=20) for g, op in zip((a, b), ops)))
+        resume_all(mover, (a, b), ops, timeout=20)
         pair.wait_progress(50)
         print(f"  {pair.finish()[0]}", flush=True)

@@ -179,28 +179,16 @@ static bool read_definitions(struct partitions *all, struct lines *l)
 
 struct partitions *partitions_read(const char *path, char message[READ_MESSAGE])
 {
-	struct lines l = { .path = path, .message = message };
 	struct partitions *all;
-	bool done;
+	struct lines l;
 
-	l.file = fopen(path, "re");
-	if (!l.file) {
-		snprintf(message, READ_MESSAGE, "%s: %s", path, strerror(errno));
+	if (!lines_open(&l, path, message))
 		return NULL;
-	}
 	all = fabric_alloc(1, sizeof(*all));
-	done = read_definitions(all, &l);
-	if (done && ferror(l.file)) {
-		snprintf(message, READ_MESSAGE, "%s: %s", path, strerror(errno));
-		done = false;
-	}
-	free(l.line);
-	fclose(l.file);
-	if (!done) {
-		partitions_free(all);
-		return NULL;
-	}
-	return all;
+	if (lines_close(&l, read_definitions(all, &l)))
+		return all;
+	partitions_free(all);
+	return NULL;
 }
 
 void partitions_free(struct partitions *p)

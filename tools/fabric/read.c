@@ -12,6 +12,25 @@
 #define FILES	64
 #define PROBED	64		/* lines that are looked at to tell what a file is */
 
+bool lines_open(struct lines *l, const char *path, char message[READ_MESSAGE])
+{
+	*l = (struct lines){ .path = path, .message = message, .file = fopen(path, "re") };
+	if (!l->file)
+		snprintf(message, READ_MESSAGE, "%s: %s", path, strerror(errno));
+	return l->file;
+}
+
+bool lines_close(struct lines *l, bool done)
+{
+	if (done && ferror(l->file)) {
+		snprintf(l->message, READ_MESSAGE, "%s: %s", l->path, strerror(errno));
+		done = false;
+	}
+	free(l->line);
+	fclose(l->file);
+	return done;
+}
+
 bool lines_next(struct lines *l)
 {
 	ssize_t n = getline(&l->line, &l->room, l->file);
@@ -108,22 +127,9 @@ static reader *const readers[READ_UNKNOWN] = {
 
 static bool read_file(struct fabric *f, const char *path, enum read_kind kind, char *message)
 {
-	struct lines l = { .path = path, .message = message };
-	bool done;
+	struct lines l;
 
-	l.file = fopen(path, "re");
-	if (!l.file) {
-		snprintf(message, READ_MESSAGE, "%s: %s", path, strerror(errno));
-		return false;
-	}
-	done = readers[kind](f, &l);
-	if (done && ferror(l.file)) {
-		snprintf(message, READ_MESSAGE, "%s: %s", path, strerror(errno));
-		done = false;
-	}
-	free(l.line);
-	fclose(l.file);
-	return done;
+	return lines_open(&l, path, message) && lines_close(&l, readers[kind](f, &l));
 }
 
 struct found {
@@ -133,16 +139,12 @@ struct found {
 
 static bool find_file(struct found *found, const char *path, char *message)
 {
-	struct lines l = { .path = path, .message = message };
+	struct lines l;
 
-	l.file = fopen(path, "re");
-	if (!l.file) {
-		snprintf(message, READ_MESSAGE, "%s: %s", path, strerror(errno));
+	if (!lines_open(&l, path, message))
 		return false;
-	}
 	found->kind = kind_of(&l);
-	free(l.line);
-	fclose(l.file);
+	lines_close(&l, false);
 	if (found->kind == READ_UNKNOWN) {
 		snprintf(message, READ_MESSAGE,
 			 "%s: neither a dump of OpenSM's nor any other file that is understood", path);

@@ -29,6 +29,10 @@ struct lines {
 	char *message;
 };
 
+/* False, with @message set. */
+bool lines_open(struct lines *l, const char *path, char message[READ_MESSAGE]);
+/* @done: what was read is understood. False, with the message set, too if it is not all that the file has. */
+bool lines_close(struct lines *l, bool done);
 /* False at the end. */
 bool lines_next(struct lines *l);
 /* Always false, with @l's message set. */
