@@ -4,6 +4,8 @@ stock diagnostics, verbs programs, IPoIB and rdma_cm work over LIDs."""
 
 import re
 
+from rdma_cm import rdma_cm_ends
+
 # The fabric is as busy as a guest: alone.
 GUESTS = 2
 
@@ -102,11 +104,10 @@ def ipoib(a):
           "ip -n other link set lo up")
     a.wait_until("ip netns exec other ping -c 1 -W 1 10.9.0.1", timeout=60)
     a.run("ip netns exec other ping -c 20 -i 0.02 -s 1900 10.9.0.1")
-    server = a.start("ib_send_bw -F -R -d vhca1 -n 100 -s 4096")
-    a.wait_until("netstat -ltn | grep -q :18515 || sleep 1", timeout=20)
-    said = a.run("ip netns exec other ib_send_bw -F -R -d vhca6 -n 100 -s 4096 10.9.0.1")
+    options = "-F -R -n 100 -s 4096"
+    _, said = rdma_cm_ends(a, a, f"ib_send_bw -d vhca1 {options}",
+                           f"ip netns exec other ib_send_bw -d vhca6 {options} 10.9.0.1")
     assert re.search(r"4096 +100 ", said), said
-    server.wait(20)
 
 
 def multicast(a):
