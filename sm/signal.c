@@ -259,8 +259,19 @@ void rsm_signal_push(struct rsm *rsm)
 	rsm_wake(rsm);
 }
 
+/* Whether an answer is still to come: one that waits for the window, its rate or its repetition counts. */
+static bool is_unanswered(const struct rsm_signal *signal)
+{
+	if (signal->n_sent)
+		return true;
+	for (const struct rsm_host *host = signal->ready.first; host; host = host->next_ready)
+		if (host->queue)
+			return true;
+	return false;
+}
+
 /**
- * rsm_signal_await - wait until no report is on its way, or for a time
+ * rsm_signal_await - wait until every report is answered or given up, or for a time
  * @rsm: the plugin
  * @milliseconds: at most
  */
@@ -271,7 +282,7 @@ void rsm_signal_await(struct rsm *rsm, int milliseconds)
 	struct timespec t = { until / 1000, until % 1000 * 1000000 };
 
 	pthread_mutex_lock(&signal->mutex);
-	while (signal->n_sent && rsm_now() < until)
+	while (is_unanswered(signal) && rsm_now() < until)
 		pthread_cond_timedwait(&signal->answered, &signal->mutex, &t);
 	pthread_mutex_unlock(&signal->mutex);
 }

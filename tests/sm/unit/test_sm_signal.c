@@ -32,12 +32,14 @@ static struct rsm rsm = {
 static struct sent sent[MOST];
 static unsigned int n_sent;
 static rsm_report_done done;
-static uint64_t now = 1000000;
+/* Gone by since any machine has started: nobody who waits until then by the system's clock waits. */
+static uint64_t now = 1000;
+static unsigned int per_look;
 static uint16_t n_hosts;
 
 uint64_t rsm_now(void)
 {
-	return now;
+	return now += per_look;
 }
 
 void rsm_wake(struct rsm *r)
@@ -246,9 +248,37 @@ static void handed_over(void)
 	stop();
 }
 
+/* Who waits for answers does while one is to be sent again, not only while one is on its way. */
+static void awaited(void)
+{
+	uint64_t until;
+
+	start(1);
+	queue(LIVE, 100, 1);
+	rsm_signal_push(&rsm);
+	tell(LIVE, false);
+	CHECK_EQ(in_flight(LIVE), 0);
+	per_look = 1;
+	until = now + 20;
+	rsm_signal_await(&rsm, 20);
+	CHECK(now >= until);
+	tick();
+	CHECK_EQ(in_flight(LIVE), 1);
+	until = now + 20;
+	rsm_signal_await(&rsm, 20);
+	CHECK(now >= until);
+	tell(LIVE, true);
+	until = now + 20;
+	rsm_signal_await(&rsm, 20);
+	CHECK(now < until);
+	per_look = 0;
+	stop();
+}
+
 int main(void)
 {
 	hung();
+	awaited();
 	awake();
 	handed_over();
 	puts("ok");
