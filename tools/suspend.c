@@ -253,13 +253,21 @@ static int run(struct door *door, enum op_goal goal, struct op_request *r, bool 
 	return err;
 }
 
+/* Words with dashes may come before what they are about, too. */
+static bool is_first(const struct args *a)
+{
+	return a->argv[0][0] != '-';
+}
+
 int cmd_suspend(struct door *door, struct args *a)
 {
-	struct op_request r = { .dev = take_dev(a) };
+	struct op_request r = { 0 };
 	bool nowait = false;
 
-	while (a->argc) {
-		if (take(a, "timeout"))
+	while (a->argc || !r.dev) {
+		if (!r.dev && (!a->argc || is_first(a)))
+			r.dev = take_dev(a);
+		else if (take(a, "timeout"))
 			r.timeout_ms = take_millis(a, "timeout");
 		else if (take(a, "force"))
 			r.force = true;
@@ -288,9 +296,10 @@ int cmd_resume(struct door *door, struct args *a)
 	struct op_request r = { 0 };
 	bool nowait = false;
 
-	take_operation(a, &r);
-	while (a->argc) {
-		if (take(a, "on"))
+	while (a->argc || (!r.id && !r.dev)) {
+		if (!r.id && !r.dev && (!a->argc || is_first(a)))
+			take_operation(a, &r);
+		else if (take(a, "on"))
 			r.on = take_dev(a);
 		else if (take(a, "timeout"))
 			r.timeout_ms = take_millis(a, "timeout");
@@ -304,9 +313,16 @@ int cmd_resume(struct door *door, struct args *a)
 
 int cmd_abort(struct door *door, struct args *a)
 {
-	struct op_request r = { .id = take_u32(a, "operation", 1, UINT32_MAX) };
-	bool nowait = take(a, "nowait");
+	struct op_request r = { 0 };
+	bool nowait = false;
 
-	take_end(a);
+	while (a->argc || !r.id) {
+		if (!r.id && (!a->argc || is_first(a)))
+			r.id = take_u32(a, "operation", 1, UINT32_MAX);
+		else if (take(a, "nowait"))
+			nowait = true;
+		else
+			take_end(a);
+	}
 	return run(door, OP_GOAL_ABORT, &r, nowait);
 }
