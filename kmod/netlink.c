@@ -191,7 +191,7 @@ int repath_nl_may_admin(const struct sk_buff *skb, const struct net *net,
  *
  * Return: with a reference; or ERR_PTR: -EINVAL without @name, -ENODEV.
  */
-struct repath_device *repath_nl_device(struct net *net, const struct nlattr *name,
+struct repath_device *repath_nl_device(const struct net *net, const struct nlattr *name,
 				       struct netlink_ext_ack *extack)
 {
 	struct repath_device *dev;
@@ -202,7 +202,8 @@ struct repath_device *repath_nl_device(struct net *net, const struct nlattr *nam
 	}
 	dev = repath_device_get_by_name(net, nla_data(name));
 	if (!dev) {
-		NL_SET_ERR_MSG_ATTR(extack, name, "no RDMA device of this name");
+		NL_SET_ERR_MSG_ATTR(extack, name,
+				    "no RDMA device of this name in this network namespace; 'rdma link' shows them");
 		return ERR_PTR(-ENODEV);
 	}
 	return dev;

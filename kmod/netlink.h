@@ -34,7 +34,7 @@ void *repath_nl_dump_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cm
 int repath_nl_may_admin(const struct sk_buff *skb, const struct net *net,
 			struct netlink_ext_ack *extack);
 struct repath_device *repath_nl_admins_device(struct sk_buff *skb, struct genl_info *info);
-struct repath_device *repath_nl_device(struct net *net, const struct nlattr *name,
+struct repath_device *repath_nl_device(const struct net *net, const struct nlattr *name,
 				       struct netlink_ext_ack *extack);
 
 /* PID @pid as the reader of the current request knows it; 0 if it can not see the process. */

@@ -339,11 +339,9 @@ static int collect_users(struct nlattr **attrs, struct user_collector *to,
 	int err = 0;
 
 	if (name) {
-		dev = repath_device_get_by_name(to->net, nla_data(name));
-		if (!dev) {
-			NL_SET_ERR_MSG_ATTR(extack, name, "no RDMA device of this name");
-			return -ENODEV;
-		}
+		dev = repath_nl_device(to->net, name, extack);
+		if (IS_ERR(dev))
+			return PTR_ERR(dev);
 	}
 	if (attrs[REPATH_A_PID]) {
 		tgid = find_get_pid(nla_get_u32(attrs[REPATH_A_PID]));

@@ -7,6 +7,8 @@
 #include "op.h"
 #include "proc.h"
 
+#define NO_SUCH_OPERATION "no operation of this number; 'repath status' shows those there are"
+
 static int reply_id(struct genl_info *info, u32 id)
 {
 	struct sk_buff *skb;
@@ -125,7 +127,7 @@ static struct repath_op *named_op(struct sk_buff *skb, struct genl_info *info)
 		op = find_by_name(info, name);
 	if (!op || !is_visible(op, genl_info_net(info))) {
 		if (id)
-			GENL_SET_ERR_MSG(info, "no operation of this number");
+			GENL_SET_ERR_MSG(info, NO_SUCH_OPERATION);
 		else
 			GENL_SET_ERR_MSG(info, "no operation has suspended this device");
 		return ERR_PTR(-ENOENT);
@@ -262,7 +264,7 @@ int repath_op_get_doit(struct sk_buff *skb, struct genl_info *info)
 	op = repath_op_find(nla_get_u32(info->attrs[REPATH_A_OP_ID]));
 	err = -ENOENT;
 	if (!op || !is_visible(op, genl_info_net(info))) {
-		GENL_SET_ERR_MSG(info, "no operation of this number");
+		GENL_SET_ERR_MSG(info, NO_SUCH_OPERATION);
 		goto unlock;
 	}
 	err = -ENOMEM;

@@ -4,6 +4,7 @@
 #include <uapi/ib_repath.h>
 
 #include "device.h"
+#include "netlink.h"
 #include "qp_filter.h"
 
 static unsigned int ask_max = 256;
@@ -24,16 +25,16 @@ MODULE_PARM_DESC(ask_max,
 int repath_qp_filter_parse(struct repath_qp_filter *filter, const struct net *net,
 			   struct nlattr **attrs, struct netlink_ext_ack *extack)
 {
+	struct repath_device *dev;
+
 	memset(filter, 0, sizeof(*filter));
 	filter->net = net;
 
 	if (attrs[REPATH_A_DEV_NAME]) {
-		filter->dev = repath_device_get_by_name(net, nla_data(attrs[REPATH_A_DEV_NAME]));
-		if (!filter->dev) {
-			NL_SET_ERR_MSG_ATTR(extack, attrs[REPATH_A_DEV_NAME],
-					    "no RDMA device of this name");
-			return -ENODEV;
-		}
+		dev = repath_nl_device(net, attrs[REPATH_A_DEV_NAME], extack);
+		if (IS_ERR(dev))
+			return PTR_ERR(dev);
+		filter->dev = dev;
 	}
 	if (attrs[REPATH_A_PID]) {
 		filter->tgid = find_get_pid(nla_get_u32(attrs[REPATH_A_PID]));
