@@ -64,6 +64,8 @@ struct vcheck {
 
 	uint64_t round, messages, limits, adds;
 	uint64_t srq_posted, srq_seen;	/* receives are taken in the order of posting */
+	bool is_early;			/* a receive of RC has completed before the send that it answers: */
+	struct ibv_wc early;
 	struct tally uc, ud, mc;
 };
 
