@@ -18,8 +18,8 @@ SIZE = int(os.environ.get("LOSS_SIZE") or 16384)
 SEED = int(os.environ.get("LOSS_SEED") or 1)
 TIMEOUT = 290 + SECONDS
 
-WINDOW = 8      # packets: so far back one may fall
-# In ns. Eight packets of the largest size take 8250: so far may one that is late fall behind.
+# In ns. Eight packets of the largest size take 8250: so far may one that is late fall behind, and of small ones
+# behind more.
 FAULT = "loss=0.01 duplicate=0.01 reorder=0.01 window=8250 delay=20000 jitter=1000"
 COUNTERS = ("rc_resends rc_timeouts rc_sequence_naks rc_duplicates rc_gaps rc_read_replays rc_atomic_replays "
             "rc_ack_requests rc_acks").split()
@@ -85,7 +85,7 @@ def test(bed):
         did = fabric.faults(name.replace('"', ""))
         assert all(did[what] for what in ("lost", "doubled", "delayed", "late", "overtook")), did
         print(f"  {name}: {did}", flush=True)
-        assert 1 < did["most"] <= WINDOW, f"one packet was overtaken by {did['most']}"
+        assert did["most"] > 1, f"no packet was overtaken by more than one: {did}"
     print(f"  {json.loads(said.splitlines()[-1])['msgs']} messages, {counted}", flush=True)
     for name, count in counted.items():
         assert count, f"{name}: it did not happen, so it proves nothing"
