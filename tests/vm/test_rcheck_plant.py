@@ -16,7 +16,7 @@ FAULTS = [
     ("read", "server", r"QP \d .*READ \d+: damage"),
     ("atomic", "client", r"QP 0 .*fetch_add \d+ returned"),
     ("missing-cqe", "client", r"QP 0 .*missing completion of \w+ \d+"),
-    ("double-cqe", "client", r"QP 0 .*doubled completion of request \d+"),
+    ("double-cqe", "client", r"QP \d .*doubled completion of request \d+"),
     ("wrong-imm", "server", r"QP 0 .*wrong immediate data"),
     ("wrong-wrid", "client", r"QP 0 .*(which was never posted|missing completion)"),
     ("wrong-qpn", "client", r"QP \d .*says qp_num"),
