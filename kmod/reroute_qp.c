@@ -20,6 +20,9 @@
 #include "stat.h"
 #include "trace.h"
 
+/* Of a device that may not answer once. */
+#define RELEASE_TRIES	3
+
 static unsigned int reroute_drain_ms = 5000;
 REPATH_RANGE_PARAM(reroute_drain_ms, 10, 600000, 0644);
 MODULE_PARM_DESC(reroute_drain_ms,
@@ -388,9 +391,14 @@ void repath_move_hold(struct repath_move *move)
 void repath_move_release(struct repath_reroute *r, struct repath_move *move)
 {
 	struct ib_qp *qp = repath_qp_use(move->rqp);
+	int tries = RELEASE_TRIES;
 
 	if (qp) {
-		repath_move_leave_sqd(move, qp);
+		while (!repath_move_leave_sqd(move, qp) && --tries)
+			;
+		if (!tries)
+			pr_warn_ratelimited("repath: %s: QP %u was drained for another path, and the device does not let it send again: its owner can, by IBV_QPS_RTS\n",
+					    dev_name(&qp->device->dev), qp->qp_num);
 		repath_qp_unuse(qp);
 	}
 	repath_move_end(r, move, REPATH_MOVE_NONE, "the module has stopped moving it");

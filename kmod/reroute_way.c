@@ -65,8 +65,12 @@ bool repath_move_leave_sqd(struct repath_move *move, struct ib_qp *qp)
 
 	if (!READ_ONCE(move->in_sqd))
 		return true;
-	/* In ERR, or in another state of the owner's, it is refused, and there is nothing to leave. */
-	if (ib_modify_qp(qp, &attr, IB_QP_STATE) && ask(qp, &attr) && attr.qp_state == IB_QPS_SQD)
+	/*
+	 * In ERR, or in another state of the owner's, it is refused, and there is nothing to leave. That
+	 * the device has to say: of one that says nothing it is not known.
+	 */
+	if (ib_modify_qp(qp, &attr, IB_QP_STATE) &&
+	    (!ask(qp, &attr) || attr.qp_state == IB_QPS_SQD))
 		return false;
 	spin_lock_irqsave(&move->lock, flags);
 	move->in_sqd = false;

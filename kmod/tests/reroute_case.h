@@ -48,6 +48,7 @@ static struct {
 	bool keeps_ah;		/* takes a new address, and goes on with the old one */
 	bool arms;		/* there is always traffic both ways, and the peer is ready */
 	unsigned int verb_us;	/* what a verb takes */
+	int mute;		/* so many verbs are not answered */
 	void (*before)(struct hw_qp *hw, const struct ib_qp_attr *attr, int mask);
 } hw_device;
 
@@ -113,12 +114,22 @@ static struct hw_qp *to_hw(struct ib_qp *qp)
 	return container_of(qp, struct hw_qp, qp);
 }
 
+static bool hw_answers(void)
+{
+	if (hw_device.mute <= 0)
+		return true;
+	hw_device.mute--;
+	return false;
+}
+
 static int hw_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {
 	struct hw_qp *hw = to_hw(qp);
 	enum ib_qp_state next;
 
 	udelay(hw_device.verb_us);
+	if (!hw_answers())
+		return -EIO;
 	if (hw_device.before)
 		hw_device.before(hw, attr, mask);
 	next = mask & IB_QP_STATE ? attr->qp_state : hw->state;
@@ -154,6 +165,8 @@ static int hw_query(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 	struct hw_qp *hw = to_hw(qp);
 
 	udelay(hw_device.verb_us);
+	if (!hw_answers())
+		return -EIO;
 	if (hw_device.arms && hw->mig == IB_MIG_REARM)
 		hw->mig = IB_MIG_ARMED;
 	attr->qp_state = hw->state;

@@ -125,7 +125,40 @@ static void t_gid_entry_is_new(struct kunit *test)
 	rdma_put_gid_attr(noted);
 }
 
+/* Its device is silent for a while: a queue pair that was drained for us does not stay so. */
+static void t_device_is_silent(struct kunit *test)
+{
+	struct hw_qp *moves = add_qp(test, 21, DLID, current);
+
+	moves->draining = true;
+	reroute_to(test, NEW_SL);
+	let_begin(test);
+	KUNIT_ASSERT_EQ(test, (int)moves->state, (int)IB_QPS_SQD);
+	hw_device.mute = 3;
+	WRITE_ONCE(moves->draining, false);
+	settle(test, true);
+	KUNIT_EXPECT_EQ(test, hw_device.mute, 0);
+	expect(test, moves, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
+}
+
+/* The same when the module lets go of it. */
+static void t_silent_when_released(struct kunit *test)
+{
+	struct hw_qp *moves = add_qp(test, 21, DLID, current);
+	struct repath_device *dev = the_device(test);
+
+	moves->draining = true;
+	reroute_to(test, NEW_SL);
+	let_begin(test);
+	KUNIT_ASSERT_EQ(test, (int)moves->state, (int)IB_QPS_SQD);
+	hw_device.mute = 2;
+	repath_reroute_end(dev);
+	KUNIT_EXPECT_EQ(test, (int)moves->state, (int)IB_QPS_RTS);
+}
+
 static struct kunit_case reroute_trouble_cases[] = {
+	KUNIT_CASE(t_device_is_silent),
+	KUNIT_CASE(t_silent_when_released),
 	KUNIT_CASE(t_another_manager),
 	KUNIT_CASE(t_manager_dies),
 	KUNIT_CASE(t_alternate_refused),
