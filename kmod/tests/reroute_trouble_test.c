@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 4 */
+/* kunit-cases: 6 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
 /* Queue pairs are moved to new paths whatever becomes of who tells them, and of the device's word. */
 #include <rdma/ib_cache.h>
