@@ -3,6 +3,7 @@
 #ifndef REPATH_ADOPT_H
 #define REPATH_ADOPT_H
 
+#include <linux/minmax.h>
 #include <linux/types.h>
 
 struct netlink_callback;
@@ -27,6 +28,38 @@ struct repath_adoption {
 	u32 missing_qps;
 	u32 missing_ctxs;
 };
+
+#define REPATH_REST_MOST 63
+
+/**
+ * struct repath_rest - when there is a reason for a rescan at each look, it rests in between
+ * @left: looks that it rests for
+ * @next: looks that it will rest for the next time
+ */
+struct repath_rest {
+	unsigned int left;
+	unsigned int next;
+};
+
+/**
+ * repath_rest_over - is a rescan to be done at this look?
+ * @rest: twice as long each time, to REPATH_REST_MOST looks; none again when one look finds no reason
+ * @reason: there is one, since the last rescan
+ */
+static inline bool repath_rest_over(struct repath_rest *rest, bool reason)
+{
+	if (rest->left) {
+		rest->left--;
+		return false;
+	}
+	if (!reason) {
+		rest->next = 0;
+		return false;
+	}
+	rest->left = rest->next;
+	rest->next = min(2 * rest->next + 1, (unsigned int)REPATH_REST_MOST);
+	return true;
+}
 
 void repath_adopt(struct repath_device *dev);
 void repath_adopt_work(struct work_struct *work);

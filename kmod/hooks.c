@@ -105,8 +105,11 @@ static struct kprobe probes_del[] = {
 #endif
 };
 
-/* How many modifications may be under way at once; a driver can sleep in them for milliseconds. */
-#define MODIFY_AT_ONCE 256
+/*
+ * How many modifications may be under way at once. A driver can sleep in them for milliseconds, and on
+ * RoCE ib_core waits up to a second for a neighbour's MAC address.
+ */
+#define MODIFY_AT_ONCE 4096
 
 #define MODIFY_PROBE(symbol) {				\
 	.kp.symbol_name	= symbol,			\
@@ -122,6 +125,7 @@ static struct kretprobe modify_probes[] = {
 };
 
 static unsigned long missed_ends, missed_others;
+static struct repath_rest rest;
 static bool has_settled;
 
 static void watch_fn(struct work_struct *work);
@@ -143,7 +147,8 @@ static void watch_fn(struct work_struct *work)
 	for (i = 0; i < ARRAY_SIZE(modify_probes); i++)
 		others += modify_probes[i].nmissed + modify_probes[i].kp.nmissed;
 
-	if (ends != missed_ends || others != missed_others) {
+	/* Who has so much under way that probes are missed again and again does not keep us busy with it. */
+	if (repath_rest_over(&rest, ends != missed_ends || others != missed_others)) {
 		repath_stat_add(NULL, REPATH_STAT_PROBE_MISSED,
 				ends - missed_ends + others - missed_others);
 		repath_adopt_rescan_all(ends != missed_ends);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 19 */
+/* kunit-cases: 20 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o */
 /* Tracking: indexes, their order of events, and teardown. */
 #include "track_case.h"
@@ -625,7 +625,28 @@ static void t_devices_by_index_and_name(struct kunit *test)
 	fake_device_del(other);
 }
 
+/* A rescan at once, and then the more seldom, the longer there are reasons; none is forgotten. */
+static void t_rest(struct kunit *test)
+{
+	struct repath_rest rest = {};
+	unsigned int look, rescans = 0;
+
+	KUNIT_EXPECT_FALSE(test, repath_rest_over(&rest, false));
+	for (look = 0; look < 1000; look++)
+		rescans += repath_rest_over(&rest, true);
+	KUNIT_EXPECT_GE(test, rescans, 1000u / (REPATH_REST_MOST + 1));
+	KUNIT_EXPECT_LE(test, rescans, 7 + 1000u / (REPATH_REST_MOST + 1));
+	while (!repath_rest_over(&rest, true))
+		;
+	for (look = 0; look <= REPATH_REST_MOST; look++)
+		KUNIT_EXPECT_FALSE(test, repath_rest_over(&rest, false));
+	KUNIT_EXPECT_TRUE(test, repath_rest_over(&rest, true));
+	KUNIT_EXPECT_TRUE(test, repath_rest_over(&rest, true));
+	KUNIT_EXPECT_FALSE(test, repath_rest_over(&rest, true));
+}
+
 static struct kunit_case track_cases[] = {
+	KUNIT_CASE(t_rest),
 	KUNIT_CASE(t_add_and_find),
 	KUNIT_CASE(t_kernel_qp),
 	KUNIT_CASE(t_gsi_of_each_port),

@@ -3,9 +3,11 @@
  * holdqp: a process that has queue pairs and memory regions, and does nothing with them; or that
  * makes and destroys some, so that whoever comes later gets other numbers.
  */
+#include <arpa/inet.h>
 #include <err.h>
 #include <errno.h>
 #include <getopt.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +18,7 @@
 #include "endpoint.h"
 
 static const char usage[] =
-"usage: holdqp [-d DEVICE] [-q QPS] [-m MRS] [-s BYTES] [-t rc|uc|ud] [-c] [-e] [-b | -r]\n"
+"usage: holdqp [-d DEVICE] [-q QPS] [-m MRS] [-s BYTES] [-t rc|uc|ud] [-c] [-e] [-w GID] [-b | -r]\n"
 "  -d NAME   RDMA device (the first one)\n"
 "  -q N      queue pairs (1)\n"
 "  -m N      memory regions (1)\n"
@@ -24,6 +26,7 @@ static const char usage[] =
 "  -t TYPE   of the queue pairs (rc)\n"
 "  -c        connect each RC queue pair to itself, up to RTS\n"
 "  -e        with -c: a write with a wrong key on each, which takes it to ERR\n"
+"  -w GID    instead: try to connect all RC queue pairs to that GID at once, a thread for each\n"
 "  -b        burn: destroy everything at once and exit; else hold until SIGTERM\n"
 "  -r        repeat: for each number N on standard input, make and destroy N more queue pairs one\n"
 "            after the other, and print the median of what both together took, in ns\n"
@@ -34,6 +37,7 @@ struct options {
 	unsigned int qps, mrs;
 	size_t bytes;
 	enum ibv_qp_type type;
+	const char *elsewhere;
 	int connect, break_them, burn, repeat;
 };
 
@@ -61,13 +65,14 @@ static void parse(struct options *opt, int argc, char **argv)
 {
 	int o;
 
-	while ((o = getopt(argc, argv, "d:q:m:s:t:cebrh")) >= 0) {
+	while ((o = getopt(argc, argv, "d:q:m:s:t:w:cebrh")) >= 0) {
 		switch (o) {
 		case 'd': opt->device = optarg; break;
 		case 'q': opt->qps = strtoul(optarg, NULL, 0); break;
 		case 'm': opt->mrs = strtoul(optarg, NULL, 0); break;
 		case 's': opt->bytes = strtoul(optarg, NULL, 0); break;
 		case 't': opt->type = parse_type(optarg); break;
+		case 'w': opt->elsewhere = optarg; break;
 		case 'c': opt->connect = 1; break;
 		case 'e': opt->break_them = 1; break;
 		case 'b': opt->burn = 1; break;
@@ -77,7 +82,7 @@ static void parse(struct options *opt, int argc, char **argv)
 			exit(o == 'h' ? 0 : 2);
 		}
 	}
-	if (optind != argc || !opt->bytes || (opt->break_them && !(opt->connect && opt->mrs))) {
+	if (optind != argc || !opt->bytes || (opt->elsewhere && opt->connect) || (opt->break_them && !(opt->connect && opt->mrs))) {
 		fputs(usage, stderr);
 		exit(2);
 	}
@@ -126,6 +131,45 @@ static void break_qp(struct objects *o, unsigned int i)
 		errx(2, "a write with a wrong key has succeeded");
 }
 
+struct attempt {
+	pthread_t thread;
+	const struct endpoint *ep;
+	const struct rc_address *to;
+	struct ibv_qp *qp;
+};
+
+/* Whether it is there or not: on RoCE the kernel looks for it first, as long as ARP lets it. */
+static void *attempt(void *arg)
+{
+	const struct attempt *a = arg;
+	struct rc_address self = endpoint_address(a->ep, a->qp, 1);
+
+	errno = rc_init(a->qp, a->ep);
+	if (errno)
+		err(2, "queue pair %#x", a->qp->qp_num);
+	rc_connect(a->qp, a->ep, &self, a->to, NULL);
+	return NULL;
+}
+
+static void connect_elsewhere(struct objects *o, const struct options *opt)
+{
+	struct attempt *all = calloc(opt->qps + 1, sizeof(*all));
+	struct rc_address to = { .qpn = 77, .psn = 1, .mtu = IBV_MTU_1024 };
+	unsigned int i;
+
+	if (inet_pton(AF_INET6, opt->elsewhere, to.gid) != 1 || !all)
+		errx(2, "%s is not a GID", opt->elsewhere);
+	for (i = 0; i < opt->qps; i++) {
+		all[i] = (struct attempt){ .ep = &o->ep, .to = &to, .qp = o->qps[i] };
+		errno = pthread_create(&all[i].thread, NULL, attempt, &all[i]);
+		if (errno)
+			err(2, "thread %u", i);
+	}
+	for (i = 0; i < opt->qps; i++)
+		pthread_join(all[i].thread, NULL);
+	free(all);
+}
+
 static void create(struct objects *o, const struct options *opt)
 {
 	unsigned int i;
@@ -140,6 +184,8 @@ static void create(struct objects *o, const struct options *opt)
 		err(2, "set up");
 	for (i = 0; i < opt->qps; i++)
 		create_qp(o, opt, i);
+	if (opt->elsewhere)
+		connect_elsewhere(o, opt);
 	for (i = 0; i < opt->mrs; i++) {
 		o->mrs[i] = ibv_reg_mr(o->pd, o->memory, opt->bytes,
 				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);

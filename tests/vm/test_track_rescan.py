@@ -30,8 +30,17 @@ def missed_by_the_hooks(a):
     a.run("rmmod ib_repath")
 
 
+def modified_at_once(a):
+    """Many threads each wait in a modification for a neighbour that is not there: all are seen."""
+    a.load_repath()
+    a.run("holdqp -b -d rxe0 -q 400 -w ::ffff:10.0.0.77", timeout=120)
+    assert a.run(f"cat {PARAMETERS}/missed_probes").strip() == "0"
+    a.run("rmmod ib_repath")
+
+
 def test(bed):
     (a,) = bed.guests("a")
+    modified_at_once(a)
     missed_by_the_hooks(a)
     # The first look does not come while everything is blind.
     a.load_repath("watch_ms=3600000")
