@@ -222,6 +222,22 @@ static void forget_hosts(struct rsm_signal *signal)
 	pthread_mutex_unlock(&signal->mutex);
 }
 
+/* Says what the window and the rates allow now. Returns when there may be more to do, without news. */
+static uint64_t go_on(struct rsm *rsm, uint64_t now)
+{
+	struct rsm_signal *signal = rsm->signal;
+	uint64_t next;
+
+	expire(rsm, now);
+	while (send_one(rsm, now))
+		;
+	next = signal->n_sent < rsm->opt.window ? rsm_ready_when(&signal->ready) : RSM_NEVER;
+	for (int i = 0; i < signal->n_sent; i++)
+		if (signal->sent[i].deadline < next)
+			next = signal->sent[i].deadline;
+	return next;
+}
+
 static uint64_t signal_tick(struct rsm *rsm, uint64_t now)
 {
 	struct rsm_signal *signal = rsm->signal;
@@ -230,13 +246,7 @@ static uint64_t signal_tick(struct rsm *rsm, uint64_t now)
 	if (rsm->osm->subn.sm_state != IB_SMINFO_STATE_MASTER)
 		forget_hosts(signal);
 	pthread_mutex_lock(&signal->mutex);
-	expire(rsm, now);
-	while (send_one(rsm, now))
-		;
-	next = signal->n_sent < rsm->opt.window ? rsm_ready_when(&signal->ready) : RSM_NEVER;
-	for (int i = 0; i < signal->n_sent; i++)
-		if (signal->sent[i].deadline < next)
-			next = signal->sent[i].deadline;
+	next = go_on(rsm, now);
 	pthread_mutex_unlock(&signal->mutex);
 	return next;
 }
@@ -274,16 +284,26 @@ static bool is_unanswered(const struct rsm_signal *signal)
  * rsm_signal_await - wait until every report is answered or given up, or for a time
  * @rsm: the plugin
  * @milliseconds: at most
+ *
+ * What does not fit into the window, or is not answered, is sent from here, too: the plugin's thread may
+ * wait for OpenSM's lock, which the caller has.
  */
 void rsm_signal_await(struct rsm *rsm, int milliseconds)
 {
 	struct rsm_signal *signal = rsm->signal;
-	uint64_t until = rsm_now() + milliseconds;
-	struct timespec t = { until / 1000, until % 1000 * 1000000 };
+	uint64_t now = rsm_now(), until = now + milliseconds, next;
+	struct timespec t;
 
 	pthread_mutex_lock(&signal->mutex);
-	while (is_unanswered(signal) && rsm_now() < until)
-		pthread_cond_timedwait(&signal->answered, &signal->mutex, &t);
+	while (is_unanswered(signal) && now < until) {
+		next = go_on(rsm, now);
+		if (next > until)
+			next = until;
+		t = (struct timespec) { next / 1000, next % 1000 * 1000000 };
+		if (is_unanswered(signal))
+			pthread_cond_timedwait(&signal->answered, &signal->mutex, &t);
+		now = rsm_now();
+	}
 	pthread_mutex_unlock(&signal->mutex);
 }
 

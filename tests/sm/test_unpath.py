@@ -122,6 +122,8 @@ def play(mute=0, wait=WAIT, **options):
 
 def main():
     play()
+    # One report at a time, while the plugin's thread waits for the lock that OpenSM has.
+    play(window=1, moves_interval=1)
     play(mute=-1, wait=IN_VAIN, report_timeout=20, report_limit=3)
     return 0
 

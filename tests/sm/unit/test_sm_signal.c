@@ -248,7 +248,10 @@ static void handed_over(void)
 	stop();
 }
 
-/* Who waits for answers does while one is to be sent again, not only while one is on its way. */
+/*
+ * Who waits for answers waits also while one is to be sent again, or has found no room, and sends it himself: the
+ * plugin's thread may be held up by the lock that he has.
+ */
 static void awaited(void)
 {
 	uint64_t until;
@@ -262,15 +265,22 @@ static void awaited(void)
 	until = now + 20;
 	rsm_signal_await(&rsm, 20);
 	CHECK(now >= until);
-	tick();
 	CHECK_EQ(in_flight(LIVE), 1);
-	until = now + 20;
-	rsm_signal_await(&rsm, 20);
-	CHECK(now >= until);
 	tell(LIVE, true);
 	until = now + 20;
 	rsm_signal_await(&rsm, 20);
 	CHECK(now < until);
+
+	queue(LIVE, 100, WINDOW + 2);
+	rsm_signal_push(&rsm);
+	CHECK_EQ(in_flight(LIVE), WINDOW);
+	tell(LIVE, true);
+	rsm_signal_await(&rsm, 20);
+	CHECK_EQ(in_flight(LIVE), WINDOW);
+	/* The transport has forgotten them all. */
+	per_look = 1000;
+	rsm_signal_await(&rsm, 10000);
+	CHECK(in_flight(LIVE) > WINDOW);
 	per_look = 0;
 	stop();
 }
