@@ -10,6 +10,7 @@
 #include <linux/siphash.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
+#include <rdma/ib_cache.h>
 #include <repath_peer.h>
 
 #include "conn.h"
@@ -330,9 +331,30 @@ struct search {
 	bool named;
 };
 
+/* A port may have several LIDs, as many as the own one: the subnet manager gives all ports the same LMC. */
+static bool is_same_port(struct repath_device *dev, u32 port, u32 lid, u32 other)
+{
+	u8 lmc = 0;
+
+	if (repath_device_use(dev)) {
+		ib_get_cached_lmc(dev->ibdev, port, &lmc);
+		repath_device_unuse(dev);
+	}
+	return lid >> lmc == other >> lmc;
+}
+
+/* By the number alone it may be another host's. */
+static bool leads_to_asker(const struct search *s, struct repath_qp *rqp, const struct repath_path *path)
+{
+	if (path->dest_qpn != be32_to_cpu(s->ask->src_qpn))
+		return false;
+	if (path->has_grh)
+		return !memcmp(&path->dgid, s->ask->src_gid, sizeof(path->dgid));
+	return is_same_port(rqp->dev, path->port, path->dlid, be32_to_cpu(s->ask->src_lid));
+}
+
 static bool is_elsewhere(const struct search *s, struct repath_qp *rqp, bool *mutual)
 {
-	static const union ib_gid none;
 	struct repath_path path;
 	u8 state;
 
@@ -342,8 +364,7 @@ static bool is_elsewhere(const struct search *s, struct repath_qp *rqp, bool *mu
 	repath_qp_snapshot(rqp, &state, &path);
 	if (state < IB_QPS_RTR || state > IB_QPS_SQE || !path.has_av)
 		return false;
-	*mutual = path.dest_qpn == be32_to_cpu(s->ask->src_qpn) &&
-		  (!path.has_grh || !memcmp(&path.dgid, s->ask->src_gid, sizeof(none)));
+	*mutual = leads_to_asker(s, rqp, &path);
 	return !*mutual;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 33 */
+/* kunit-cases: 34 */
 /* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../watch.o ../stat.o */
 /*
  * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
@@ -379,10 +379,12 @@ static void connect(struct repath_qp *rqp, u32 dest, u8 gid)
 	rqp->path.dest_qpn = dest;
 	rqp->path.dgid.raw[0] = 0xfe;
 	rqp->path.dgid.raw[15] = gid;
+	rqp->path.port = 1;
 }
 
 #define ASKER_QPN	7
 #define ASKER_GID	9
+#define ASKER_LID	0x17
 
 /* Somebody far away asks for @qpn. */
 static u8 asked(struct kunit *test, u32 qpn, u64 cookie, u64 token, struct repath_resolved *out)
@@ -395,6 +397,7 @@ static u8 asked(struct kunit *test, u32 qpn, u64 cookie, u64 token, struct repat
 		.token = cpu_to_be64(token),
 		.qpn = cpu_to_be32(qpn),
 		.src_qpn = cpu_to_be32(token ? 0 : ASKER_QPN),
+		.src_lid = cpu_to_be32(ASKER_LID),
 		.qp_type = token ? IB_QPT_UD : IB_QPT_RC,
 	};
 
@@ -514,6 +517,42 @@ static void number_collides(struct kunit *test)
 	c->qp[2].gone = true;
 	expect_found(test, 102, 100);
 	KUNIT_EXPECT_EQ(test, kref_read(&c->qp[2].kref), 1u);
+}
+
+static void connect_by_lid(struct repath_qp *rqp, u32 dest, u32 lid)
+{
+	connect(rqp, dest, 0);
+	rqp->path.has_grh = false;
+	memset(&rqp->path.dgid, 0, sizeof(rqp->path.dgid));
+	rqp->path.dlid = lid;
+}
+
+/* Connected by LID alone: the asker's number at another LID is another's. */
+static void number_by_lid(struct kunit *test)
+{
+	struct ctx *c = of(test);
+
+	known_as(test, 0, 102);
+	connect_by_lid(&c->qp[0], ASKER_QPN, ASKER_LID + 1);
+	expect_found(test, 102, 102);
+	connect_by_lid(&c->qp[0], ASKER_QPN, ASKER_LID);
+	expect_found(test, 102, 100);
+	connect_by_lid(&c->qp[2], ASKER_QPN, ASKER_LID + 1);
+	expect_found(test, 102, 100);
+	connect_by_lid(&c->qp[0], ASKER_QPN, ASKER_LID + 2);
+	expect_status(test, 102, REPATH_PEER_AMBIGUOUS);
+
+	connect_by_lid(&c->qp[1], ASKER_QPN, ASKER_LID + 1);
+	c->conn.qpn = 101;
+	c->conn.state = REPATH_CONN_READY;
+	fake.conn = &c->conn;
+	expect_status(test, 101, REPATH_PEER_TAKEN);
+	/* With two LIDs to a port, as the own one has, it is the same. */
+	c->ibdev->port_data[1].cache.lmc = 1;
+	connect_by_lid(&c->qp[1], ASKER_QPN, ASKER_LID - 1);
+	expect_found(test, 101, 101);
+	connect_by_lid(&c->qp[1], ASKER_QPN, ASKER_LID + 1);
+	expect_status(test, 101, REPATH_PEER_TAKEN);
 }
 
 /* Who bears a number may not be the one who is known by it, and who is not there may come. */
@@ -1449,6 +1488,7 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(number_moved),
 	KUNIT_CASE(numbers_come_and_go),
 	KUNIT_CASE(number_collides),
+	KUNIT_CASE(number_by_lid),
 	KUNIT_CASE(number_between),
 	KUNIT_CASE(number_of_process),
 	KUNIT_CASE(number_taken),
