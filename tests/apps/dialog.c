@@ -3,9 +3,9 @@
  * dialog: does verbs as it is told on its standard input, one line a command, and answers each with
  * one line. So a test decides who connects to whom, when, by which number, and with which key.
  *
- *	address			-> address GID, as it was when the program began
+ *	address			-> address ADDRESS, as it was when the program began
  *	qp			-> qp NUMBER QPN		in INIT
- *	connect NUMBER GID QPN	-> connect ERRNO		RTR and RTS
+ *	connect NUMBER ADDRESS QPN -> connect ERRNO		RTR and RTS
  *	reset NUMBER		-> reset ERRNO			RESET and INIT
  *	key			-> key NUMBER RKEY ADDRESS	a region, the same memory each time
  *	unkey NUMBER		-> unkey ERRNO
@@ -13,11 +13,14 @@
  *	text			-> text TEXT			what was written to the memory
  *	load COUNT		-> load COUNT			so many regions more, of no use but to be told of
  *	ud			-> ud NUMBER QPN		in RTS, with receives
- *	tell NUMBER GID QPN TEXT -> tell STATUS			a datagram; one address handle a GID
+ *	tell NUMBER ADDRESS QPN TEXT -> tell STATUS		a datagram; one address handle an ADDRESS
  *	heard NUMBER		-> heard TEXT			in the last datagram that has come
+ *
+ * An ADDRESS is GID on RoCE, GID@LID on InfiniBand, or @LID: by the LID alone, without a GRH.
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +37,7 @@
 #define LETTER	256
 
 struct handle {
-	union ibv_gid gid;
+	char address[64];
 	struct ibv_ah *ah;
 };
 
@@ -116,22 +119,43 @@ static int new_ud(void)
 	return nqps++;
 }
 
-static struct ibv_ah *handle_of(const char *gid)
+/* The GID stays zero where there is none. */
+static bool parse_address(const char *address, struct rc_address *to)
 {
-	struct ibv_ah_attr attr = {
-		.port_num = ep.port,
-		.is_global = 1,
-		.grh = { .sgid_index = ep.gid_index, .hop_limit = 64 },
-	};
+	char gid[INET6_ADDRSTRLEN] = "";
+	const char *at = strchrnul(address, '@');
+
+	if (*at)
+		to->lid = atoi(at + 1);
+	if (at == address)
+		return to->lid;
+	snprintf(gid, sizeof(gid), "%.*s", (int)(at - address), address);
+	return inet_pton(AF_INET6, gid, to->gid) == 1;
+}
+
+static void print_address(void)
+{
+	printf("address %s", gid_text(&ep.gid));
+	if (ep.lid)
+		printf("@%u", ep.lid);
+	printf("\n");
+}
+
+static struct ibv_ah *handle_of(const char *address)
+{
+	struct rc_address to = { .qpn = 0 };
+	struct ibv_ah_attr attr;
 	unsigned int i;
 
-	if (inet_pton(AF_INET6, gid, &attr.grh.dgid) != 1)
+	if (!parse_address(address, &to))
 		return NULL;
 	for (i = 0; i < nhandles; i++)
-		if (!memcmp(&handles[i].gid, &attr.grh.dgid, sizeof(handles[i].gid)))
+		if (!strcmp(handles[i].address, address))
 			return handles[i].ah;
 	need(nhandles < MANY ? &ep : NULL, "too many address handles");
-	handles[nhandles].gid = attr.grh.dgid;
+	snprintf(handles[nhandles].address, sizeof(handles[nhandles].address), "%s",
+		 address);
+	attr = endpoint_path(&ep, &to);
 	handles[nhandles].ah = ibv_create_ah(pd, &attr);
 	need(handles[nhandles].ah, "ibv_create_ah");
 	return handles[nhandles++].ah;
@@ -148,7 +172,7 @@ static int wait_status(void)
 	return wc.status;
 }
 
-static int tell(unsigned int qp, const char *gid, uint32_t qpn, const char *what)
+static int tell(unsigned int qp, const char *address, uint32_t qpn, const char *what)
 {
 	struct ibv_sge sge = { (uintptr_t)text, LETTER - GRH, own->lkey };
 	struct ibv_send_wr wr = {
@@ -156,7 +180,7 @@ static int tell(unsigned int qp, const char *gid, uint32_t qpn, const char *what
 		.num_sge = 1,
 		.opcode = IBV_WR_SEND,
 		.send_flags = IBV_SEND_SIGNALED,
-		.wr.ud = { .ah = handle_of(gid), .remote_qpn = qpn, .remote_qkey = QKEY },
+		.wr.ud = { .ah = handle_of(address), .remote_qpn = qpn, .remote_qkey = QKEY },
 	}, *bad;
 
 	need(wr.wr.ud.ah, "address");
@@ -179,12 +203,12 @@ static void print_heard(unsigned int qp)
 	printf("heard %s\n", last);
 }
 
-static int connect_qp(struct ibv_qp *qp, const char *gid, uint32_t qpn)
+static int connect_qp(struct ibv_qp *qp, const char *address, uint32_t qpn)
 {
 	struct rc_address far = { .qpn = qpn, .psn = PSN, .mtu = ep.mtu };
 	struct rc_address near = endpoint_address(&ep, qp, PSN);
 
-	if (inet_pton(AF_INET6, gid, far.gid) != 1)
+	if (!parse_address(address, &far))
 		return EINVAL;
 	return rc_connect(qp, &ep, &near, &far, NULL);
 }
@@ -230,7 +254,7 @@ static void obey(const char *line)
 	char word[64], rest[128] = "";
 
 	if (!strcmp(line, "address")) {
-		printf("address %s\n", gid_text(&ep.gid));
+		print_address();
 	} else if (!strcmp(line, "qp")) {
 		i = new_qp();
 		printf("qp %u %u\n", i, qps[i]->qp_num);

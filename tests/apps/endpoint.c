@@ -83,6 +83,20 @@ int rc_init(struct ibv_qp *qp, const struct endpoint *ep)
 			     IBV_QP_ACCESS_FLAGS);
 }
 
+struct ibv_ah_attr endpoint_path(const struct endpoint *ep, const struct rc_address *to)
+{
+	static const uint8_t none[sizeof(to->gid)];
+	struct ibv_ah_attr path = { .dlid = to->lid, .port_num = ep->port };
+
+	if (!memcmp(to->gid, none, sizeof(none)))
+		return path;
+	path.is_global = 1;
+	path.grh.sgid_index = ep->gid_index;
+	path.grh.hop_limit = 64;
+	memcpy(path.grh.dgid.raw, to->gid, sizeof(to->gid));
+	return path;
+}
+
 int rc_connect(struct ibv_qp *qp, const struct endpoint *ep, const struct rc_address *local,
 	       const struct rc_address *remote, const struct rc_limits *limits)
 {
@@ -91,18 +105,12 @@ int rc_connect(struct ibv_qp *qp, const struct endpoint *ep, const struct rc_add
 		.path_mtu = remote->mtu < ep->mtu ? remote->mtu : ep->mtu,
 		.dest_qp_num = remote->qpn,
 		.rq_psn = remote->psn,
-		.ah_attr = {
-			.dlid = remote->lid,
-			.port_num = ep->port,
-			.is_global = 1,
-			.grh = { .sgid_index = ep->gid_index, .hop_limit = 64 },
-		},
+		.ah_attr = endpoint_path(ep, remote),
 	};
 	int rc;
 
 	if (!limits)
 		limits = &default_limits;
-	memcpy(attr.ah_attr.grh.dgid.raw, remote->gid, sizeof(remote->gid));
 	attr.max_dest_rd_atomic = limits->rd_atomic;
 	attr.min_rnr_timer = limits->min_rnr_timer;
 	rc = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |

@@ -26,6 +26,8 @@ struct endpoint {
 
 /**
  * struct rc_address - what the other end has to know to connect
+ *
+ * Without a GID, all of whose bytes are zero, it is reached by its LID alone.
  */
 struct rc_address {
 	uint8_t gid[16];
@@ -61,6 +63,12 @@ void endpoint_open(struct endpoint *ep, const char *device, int gid_index);
  */
 struct rc_address endpoint_address(const struct endpoint *ep, const struct ibv_qp *qp,
 				   uint32_t psn);
+
+/**
+ * endpoint_path() - the way to a port
+ * @to: its GID and LID
+ */
+struct ibv_ah_attr endpoint_path(const struct endpoint *ep, const struct rc_address *to);
 
 /**
  * rc_init() - RESET to INIT; all remote access allowed

@@ -145,12 +145,14 @@ void vhca_dev_event(struct vhca_port *port, enum ib_event_type event)
 /*
  * No two HCAs give out the same numbers, as is so with hardware: with each that comes queue pairs and keys
  * begin elsewhere. So who goes from one to the next has other ones, and gets on only by translating them.
+ * A test that wants another process to have these numbers says whose they shall be.
  */
 static void set_parameters(struct vhca_dev *dev)
 {
 	struct rvt_driver_params *p = &dev->rdi.dparms;
 	static atomic_t come = ATOMIC_INIT(0);
-	u32 first = (u32)atomic_fetch_inc(&come) * NUMBERS_APART;
+	u32 own = atomic_fetch_inc(&come);
+	u32 first = (dev->numbers < 0 ? own : (u32)dev->numbers) * NUMBERS_APART;
 
 	p->max_rdma_atomic = VHCA_MAX_RD_ATOMIC;
 	p->extra_rdma_atomic = VHCA_MAX_RD_ATOMIC;	/* kept for replay besides those under way */

@@ -7,6 +7,7 @@
  *
  * that is the name, the host of the topology whose place it takes, and where vfabric listens. Ports
  * (1) and the GUID (made from the name) may be left out. Removing works while programs use it. With
+ * numbers=N it gives out those that the HCA added as number N, from 0 on, gave out first. With
  * vfs=N it is a PF that shares its port; vguids=A,B,.. are its VFs' GUIDs, 0 or none for what the SM is
  * to choose. With function=N it is VF N of that host's PF. A VF's GUID comes and goes with its VM:
  *
@@ -30,6 +31,7 @@ struct wanted {
 	struct sockaddr_storage to;
 	u64 guid;
 	unsigned int ports, function, vfs;
+	int numbers;
 	u64 vguid[VHCA_MAX_FUNCTIONS];
 };
 
@@ -74,6 +76,7 @@ static int parse(const char *text, struct wanted *w)
 
 	memset(w, 0, sizeof(*w));
 	w->ports = 1;
+	w->numbers = -1;
 	copy = kstrdup(text, GFP_KERNEL);
 	if (!copy)
 		return -ENOMEM;
@@ -93,6 +96,8 @@ static int parse(const char *text, struct wanted *w)
 			err = kstrtouint(word + 4, 0, &w->vfs);
 		else if (!strncmp(word, "vguids=", 7))
 			err = parse_vguids(word + 7, w->vguid);
+		else if (!strncmp(word, "numbers=", 8))
+			err = kstrtoint(word + 8, 0, &w->numbers);
 	}
 	if (!err && (w->function || w->vfs) &&
 	    (w->ports != 1 || (w->function && w->vfs) || w->function >= VHCA_MAX_FUNCTIONS ||
@@ -156,6 +161,7 @@ static int create(const struct wanted *w)
 	dev->nports = w->ports;
 	dev->function = w->function;
 	dev->vfs = w->vfs;
+	dev->numbers = w->numbers;
 	memcpy(dev->vguid, w->vguid, sizeof(dev->vguid));
 	dev->to = w->to;
 	dev->to_size = sizeof(struct sockaddr_in);

@@ -149,6 +149,7 @@ struct vhca_dev {
 	u64 guid;
 	unsigned int nports;
 	unsigned int function, vfs;	/* of a port that is shared; a PF has VFs, a VF its number */
+	int numbers;			/* which HCA's it gives out; negative: its own */
 	u64 vguid[VHCA_MAX_FUNCTIONS];	/* a PF's choice for its VFs; 0: the SM's, or NO_VGUID */
 	bool registered;		/* events go somewhere */
 	struct vhca_port port[VHCA_MAX_PORTS];

@@ -31,7 +31,7 @@ class Words:
             assert time.monotonic() < end, f"datagrams to {list(left)} do not arrive"
             for said in left.values():
                 said.append(f"word-{next(self.count)}")
-            sent = self.near.ask_all(*(f"tell {self.own[0]} {self.far.gid} {qp[1]} {said[-1]}"
+            sent = self.near.ask_all(*(f"tell {self.own[0]} {self.far.address} {qp[1]} {said[-1]}"
                                        for qp, said in left.items()))
             assert all(status == ["0"] for status in sent), sent
             heard = self.far.ask_all(*(f"heard {qp[0]}" for qp in left))
@@ -52,7 +52,7 @@ class Words:
         if ret:
             return errno.errorcode[ret]
         text = f"text-{next(self.count)}"
-        assert self.far.connect(far_qp, near.gid, qp) == 0
+        assert self.far.connect(far_qp, near.address, qp) == 0
         assert near.write(qp, self.key, text) == 0
         assert self.far.ask("text") == [text]
         return "connected"
@@ -61,7 +61,7 @@ class Words:
         """By a number of before a move."""
         qp, far_qp = near.qp() if near else self.qps.pop(), self.unconnected.pop()
         near = near or self.near
-        return self.finish_connect(near, qp, far_qp, near.connect(qp, self.far.gid, far_qp))
+        return self.finish_connect(near, qp, far_qp, near.connect(qp, self.far.address, far_qp))
 
     def end(self):
         self.near.kill()

@@ -12,7 +12,7 @@ class Dialog:
         self.job = guest.start(f"mkfifo {self.name}.in; exec env {env} dialog <>{self.name}.in")
         self.said = 0
         self.answer("ready")
-        self.gid = self.ask("address")[0]
+        self.address = self.ask("address")[0]
 
     def answer(self, word):
         """The words behind @word in the next line that it says."""

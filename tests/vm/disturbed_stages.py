@@ -153,7 +153,7 @@ def disturb_keys(cells, name):
     loaded.ask(f"load {MANY_KEYS}")
     near = Dialog(cells.a, f"near{next(cells.words.count)}")
     qp, far_qp = near.qp(), loaded.qp()
-    assert near.connect(qp, loaded.gid, far_qp) == 0 == loaded.connect(far_qp, near.gid, qp)
+    assert near.connect(qp, loaded.address, far_qp) == 0 == loaded.connect(far_qp, near.address, qp)
     for kind in ("KEYS", "KEYS_ACK"):
         cells.run(kind, AHEAD, name, Cells.move)
     # Both: a module that is loaded anew does not know why one of them does not answer, and refuses to move the other.
@@ -169,7 +169,7 @@ def die_running(cells):
     ready = "repath connection | grep -c 'state ready'"
     before = int(cells.a.run(f"{ready}; true"))
     qp, far_qp = near.qp(), victim.qp()
-    assert near.connect(qp, victim.gid, far_qp) == 0 == victim.connect(far_qp, near.gid, qp)
+    assert near.connect(qp, victim.address, far_qp) == 0 == victim.connect(far_qp, near.address, qp)
     cells.a.wait_until(f"[ $({ready}) -gt {before} ]")
     victim.kill()
     return cells.move(cells.a)
@@ -208,7 +208,7 @@ def connect_to_one_away(cells):
     words = cells.words
     qp, far_qp = words.qps.pop(), words.unconnected.pop()
     op = cells.suspend()
-    words.near.say(f"connect {qp[0]} {words.far.gid} {far_qp[1]}")
+    words.near.say(f"connect {qp[0]} {words.far.address} {far_qp[1]}")
     cells.mover.resume(cells.b, op)
     return words.finish_connect(words.near, qp, far_qp, int(words.near.answer("connect")[0]))
 

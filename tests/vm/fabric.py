@@ -196,18 +196,19 @@ class Fabric:
                                   capture_output=True, text=True).stdout
         return self.guest.run(shlex.join(["vfabric", option, *words]), timeout)
 
-    def add(self, host, ports=1, name=None, guest=None, guid=None):
-        """Hot-add an HCA in a host's place: its name."""
+    def add(self, host, ports=1, name=None, guest=None, guid=None, numbers=None):
+        """Hot-add an HCA in a host's place: its name. @numbers: it gives out those of the guest's HCA that came as
+        number @numbers, from 0 on."""
         name = name or "vhca" + re.search(r"\d+(v\d+)?$", host)[0]
         guest = guest or self.guest
-        guest.run(self.add_command(host, name, ports, guid))
+        guest.run(self.add_command(host, name, ports, guid, numbers))
         return self.has_come(host, name, guest, guid)
 
-    def add_command(self, host, name, ports=1, guid=None):
+    def add_command(self, host, name, ports=1, guid=None, numbers=None):
         """The shell command that adds it, in whatever guest."""
         at, functions = self._functions(host)
         return (f"echo {name} {at} udp:{self.address}:{PORT} guid={guid or node_guid(host):#x} "
-                f"ports={ports} {functions} > {SYSFS}/add")
+                f"ports={ports} {functions} {'' if numbers is None else f'numbers={numbers}'} > {SYSFS}/add")
 
     def has_come(self, host, name, guest, guid=None):
         """Somebody has run that command: its name."""

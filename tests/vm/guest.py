@@ -159,9 +159,10 @@ class Guest:
         taken = {nic.port for nic in self.nics}
         return next(port for port in range(PORTS) if port not in taken)
 
-    def rxe_add(self, name="rxe0", nic=None):
+    def rxe_add(self, name="rxe0", nic=None, again=False):
         """Make an rxe device over @nic (default: the first) and wait until its port is ACTIVE
-        and the GID of its IPv4 address is there."""
+        and the GID of its IPv4 address is there. @again: it gives out the numbers of queue pairs that the
+        guest's first one gave out, as each does; the HCAs of infiniband.py do so only then."""
         nic = nic or self.nics[0]
         self.run(f"rdma link add {name} type rxe netdev {nic.ifname}")
         quads = "%02x%02x:%02x%02x" % tuple(int(part) for part in nic.ip.split("."))

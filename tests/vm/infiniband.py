@@ -73,9 +73,9 @@ class HcaGuest(Guest):
         self.places.give(nic)
         return self.nics.remove(nic)
 
-    def rxe_add(self, name="rxe0", nic=None):
+    def rxe_add(self, name="rxe0", nic=None, again=False):
         host = (nic or self.nics[0]).host
-        self.fabric.add(host, name=name, guest=self)
+        self.fabric.add(host, name=name, guest=self, numbers=0 if again else None)
         self.fabric.wait_active([host])
 
     def rxe_del(self, name="rxe0", timeout=60):

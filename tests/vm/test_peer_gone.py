@@ -11,7 +11,7 @@ TIMEOUT = 180
 def pair(a, b, name):
     near, far = Dialog(a, f"near-{name}"), Dialog(b, f"far-{name}")
     qp, far_qp = near.qp(), far.qp()
-    assert near.connect(qp, far.gid, far_qp) == 0 == far.connect(far_qp, near.gid, qp)
+    assert near.connect(qp, far.address, far_qp) == 0 == far.connect(far_qp, near.address, qp)
     return near, far, qp
 
 
