@@ -56,6 +56,7 @@ struct repath_remote {
  * @dest_qpn: the peer's current QPN
  * @state: enum repath_conn_state
  * @addr: how to reach the peer from @dev
+ * @said_gid: of the peer's port, as it has said itself: without a GRH @addr has none; zero: it has not
  * @token: this end's
  * @peer_token: the peer's; 0 is "not yet known"
  * @old_token: the one before, until something is said by the one that is known now; 0: none
@@ -97,6 +98,7 @@ struct repath_conn {
 	u32 dest_qpn;
 	u8 state;
 	struct repath_addr addr;
+	union ib_gid said_gid;
 	u64 token;
 	u64 peer_token;
 	u64 old_token;

@@ -53,6 +53,16 @@ void repath_conn_rebind(struct repath_conn *conn, struct repath_qp *rqp, u32 por
 	conn->addr.sgid_index = sgid_index;
 }
 
+/* Others may be asked for by the GID, or by the LID alone, whatever this connection goes by. */
+static struct repath_addr whole_address(const struct repath_conn *conn)
+{
+	struct repath_addr addr = conn->addr;
+
+	if (!repath_addr_has_gid(&addr))
+		addr.dgid = conn->said_gid;
+	return addr;
+}
+
 /**
  * repath_conn_readdress - the other end has moved
  * @conn: connection
@@ -63,8 +73,9 @@ void repath_conn_rebind(struct repath_conn *conn, struct repath_qp *rqp, u32 por
  */
 void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, u32 qpn, bool told)
 {
-	const struct repath_addr before = conn->addr;
+	const struct repath_addr before = whole_address(conn);
 	static const union ib_gid none;
+	struct repath_addr now;
 
 	lockdep_assert_held(&repath_conn_mutex);
 	conn->told = told;
@@ -79,11 +90,13 @@ void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, 
 		conn->addr.has_dmac = false;
 		memcpy(conn->addr.dgid.raw, gid, sizeof(none));
 	}
-	if (conn->remote && (before.dlid != conn->addr.dlid ||
-			     memcmp(&before.dgid, &conn->addr.dgid, sizeof(none)))) {
+	if (memcmp(gid, &none, sizeof(none)))
+		memcpy(&conn->said_gid, gid, sizeof(none));
+	now = whole_address(conn);
+	if (conn->remote && (before.dlid != now.dlid || memcmp(&before.dgid, &now.dgid, sizeof(none)))) {
 		/* MOVED may have said so before, to those who send; not to those who watch. */
-		repath_known_moved(conn->proc, conn->remote->cookie, &before, &conn->addr);
-		repath_watch_sender_moved(conn->proc, conn->remote->cookie, &before, &conn->addr, told);
+		repath_known_moved(conn->proc, conn->remote->cookie, &before, &now);
+		repath_watch_sender_moved(conn->proc, conn->remote->cookie, &before, &now, told);
 	}
 }
 

@@ -103,6 +103,7 @@ static void believe(struct repath_conn *conn, const struct repath_hello *hello)
 		conn->peer_token = token;
 	}
 	conn->expect_token = false;
+	memcpy(&conn->said_gid, hello->src_gid, sizeof(conn->said_gid));
 	repath_conn_set_remote(conn, be64_to_cpu(hello->cookie));
 	/* Whoever does not want this end's token has it. */
 	if (!(be32_to_cpu(hello->flags) & REPATH_HELLO_WANT))

@@ -31,6 +31,43 @@ struct known {
 /* Protected by repath_conn_mutex. */
 static LIST_HEAD(knowns);
 
+/* A place by LID alone is its LID. The same GID may be behind another LID since. */
+static bool is_same(const struct repath_addr *from, const struct repath_addr *addr)
+{
+	return from->dlid == addr->dlid &&
+	       (!repath_addr_has_gid(from) || !memcmp(&from->dgid, &addr->dgid, sizeof(from->dgid)));
+}
+
+/* INFO tells where it was by GID and LID, MOVED maybe by LID alone: of the same place both are kept as one. */
+static bool is_from(struct known *known, const struct repath_addr *from)
+{
+	if (is_same(from, &known->from))
+		return true;
+	if (!is_same(&known->from, from))
+		return false;
+	known->from.dgid = from->dgid;
+	return true;
+}
+
+/* Who asks by a LID alone may mean one that is known by the GID that it had there; who asks by GID has to be told one. */
+static bool was_at(const struct known *known, const struct repath_addr *at)
+{
+	if (!repath_addr_has_gid(at))
+		return known->from.dlid == at->dlid;
+	return repath_addr_has_gid(&known->to) && repath_addr_is_same_place(&known->from, at);
+}
+
+/* Who was told by LID alone knows the GID as well, if that was told of the same LID. */
+static void goes_to(struct known *known, const struct repath_addr *to)
+{
+	union ib_gid gid = known->to.dgid;
+	bool same = known->to.dlid == to->dlid;
+
+	known->to = *to;
+	if (same && !repath_addr_has_gid(to))
+		known->to.dgid = gid;
+}
+
 static void drop(struct known *known)
 {
 	list_del(&known->node);
@@ -61,9 +98,9 @@ void repath_known_moved(struct repath_proc *proc, u64 cookie, const struct repat
 		if (known->proc != proc)
 			continue;
 		if (known->cookie == cookie) {
-			known->to = *to;
-			have |= repath_addr_is_same_place(&known->from, from);
-			if (repath_addr_is_same_place(&known->from, to)) {
+			goes_to(known, to);
+			have |= is_from(known, from);
+			if (is_same(&known->from, to)) {
 				drop(known);
 				continue;
 			}
@@ -72,7 +109,7 @@ void repath_known_moved(struct repath_proc *proc, u64 cookie, const struct repat
 		if (!oldest)
 			oldest = known;
 	}
-	if (have || repath_addr_is_same_place(from, to))
+	if (have || is_same(from, to))
 		return;
 	if (count >= REPATH_KNOWN_MAX)
 		drop(oldest);
@@ -84,6 +121,14 @@ void repath_known_moved(struct repath_proc *proc, u64 cookie, const struct repat
 	known->from = *from;
 	known->to = *to;
 	list_add_tail(&known->node, &knowns);
+}
+
+static bool has(const u64 *cookies, u32 n, u64 cookie)
+{
+	while (n--)
+		if (cookies[n] == cookie)
+			return true;
+	return false;
 }
 
 /**
@@ -107,7 +152,8 @@ u32 repath_known_find(struct repath_proc *proc, const struct repath_addr *at,
 	list_for_each_entry_reverse(known, &knowns, node) {
 		if (n == max)
 			break;
-		if (known->proc != proc || !repath_addr_is_same_place(&known->from, at))
+		/* One that was there by several LIDs is asked once. */
+		if (known->proc != proc || !was_at(known, at) || has(cookies, n, known->cookie))
 			continue;
 		now[n] = known->to;
 		cookies[n++] = known->cookie;

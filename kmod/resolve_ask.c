@@ -326,7 +326,8 @@ int repath_question_ask(struct repath_question *q, struct repath_device *dev)
 
 		a->addr = q->place;
 		if (i) {
-			a->addr.dgid = now[i - 1].dgid;
+			if (repath_addr_has_gid(&q->place))
+				a->addr.dgid = now[i - 1].dgid;
 			a->addr.dlid = now[i - 1].dlid;
 			a->cookie = cookies[i - 1];
 		}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 34 */
+/* kunit-cases: 36 */
 /* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../watch.o ../stat.o */
 /*
  * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
@@ -56,7 +56,7 @@ static struct {
 	struct repath_conn *conn;
 	/* to the process */
 	int told, counts;
-	u32 told_err, told_qpn, count;
+	u32 told_err, told_qpn, told_lid, count;
 	u32 followed;
 	u8 told_gid;
 	bool told_moved;
@@ -194,6 +194,7 @@ int repath_proc_send(struct repath_proc *proc, struct sk_buff *skb, void *hdr)
 		fake.told_err = nla_get_u32(tb[REPATH_A_ERRNO]);
 		fake.told_qpn = tb[REPATH_A_QPN] ? nla_get_u32(tb[REPATH_A_QPN]) : 0;
 		fake.told_gid = tb[REPATH_A_DGID] ? ((u8 *)nla_data(tb[REPATH_A_DGID]))[15] : 0;
+		fake.told_lid = tb[REPATH_A_DLID] ? nla_get_u32(tb[REPATH_A_DLID]) : 0;
 		fake.told_moved = tb[REPATH_A_MOVED];
 	}
 	nlmsg_free(skb);
@@ -637,7 +638,7 @@ static void number_malformed(struct kunit *test)
 
 /* --- asking --- */
 
-static int request(struct kunit *test, u64 id, u8 type, u32 qpn, u8 gid)
+static int request_at(struct kunit *test, u64 id, u8 type, u32 qpn, u8 gid, u32 lid)
 {
 	struct nlattr *attrs[REPATH_A_MAX + 1] = {};
 	struct sk_buff *skb = nlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
@@ -653,13 +654,21 @@ static int request(struct kunit *test, u64 id, u8 type, u32 qpn, u8 gid)
 	nla_put_u8(skb, REPATH_A_QP_TYPE, type);
 	nla_put_u32(skb, REPATH_A_QPN, qpn);
 	nla_put_u32(skb, REPATH_A_SRC_QPN, type == IB_QPT_UD ? 0 : 100);
-	nla_put(skb, REPATH_A_DGID, sizeof(dgid), dgid);
+	if (gid)
+		nla_put(skb, REPATH_A_DGID, sizeof(dgid), dgid);
+	if (lid)
+		nla_put_u32(skb, REPATH_A_DLID, lid);
 	KUNIT_ASSERT_EQ(test, __nla_parse(attrs, REPATH_A_MAX, (struct nlattr *)skb->data,
 					  skb->len, NULL, 0, NULL), 0);
 	fake.told = 0;
 	err = repath_resolve_cmd(skb, &info);
 	nlmsg_free(skb);
 	return err;
+}
+
+static int request(struct kunit *test, u64 id, u8 type, u32 qpn, u8 gid)
+{
+	return request_at(test, id, type, qpn, gid, 0);
 }
 
 static void expect_told(struct kunit *test, u32 err, u32 qpn, u8 gid)
@@ -779,16 +788,28 @@ static void resolve_own_trouble(struct kunit *test)
 	expect_told(test, 0, 99, 5);
 }
 
+/* 0: no GID, no LID. */
+static struct repath_addr place(u8 gid, u32 lid)
+{
+	struct repath_addr addr = { .port = 1, .dlid = lid };
+
+	if (gid) {
+		addr.dgid.raw[0] = 0xfe;
+		addr.dgid.raw[15] = gid;
+	}
+	return addr;
+}
+
+static void moved_between(u64 cookie, struct repath_addr from, struct repath_addr to)
+{
+	mutex_lock(&repath_conn_mutex);
+	repath_known_moved(&fake.proc[0], cookie, &from, &to);
+	mutex_unlock(&repath_conn_mutex);
+}
+
 static void moved_from(u64 cookie, u8 from, u8 to)
 {
-	struct repath_addr a = { .port = 1 }, b = { .port = 1 };
-
-	a.dgid.raw[0] = b.dgid.raw[0] = 0xfe;
-	a.dgid.raw[15] = from;
-	b.dgid.raw[15] = to;
-	mutex_lock(&repath_conn_mutex);
-	repath_known_moved(&fake.proc[0], cookie, &a, &b);
-	mutex_unlock(&repath_conn_mutex);
+	moved_between(cookie, place(from, 0), place(to, 0));
 }
 
 /* The address is one that a peer has left: both places are asked. */
@@ -839,6 +860,90 @@ static void resolve_known_back(struct kunit *test)
 	answer(1, -ETIMEDOUT, 0, 0, 0, 0);
 	answer(2, 0, REPATH_PEER_OK, 1, 17, 0);
 	expect_told(test, 0, 17, 5);
+}
+
+/* Its GID has gone along with it, and another LID leads there; then it comes back. */
+static void resolve_known_lid(struct kunit *test)
+{
+	moved_between(REMOTE, place(5, 0x20), place(5, 0x21));
+	KUNIT_EXPECT_EQ(test, request_at(test, 1, IB_QPT_RC, 17, 5, 0x20), 0);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 2);
+	KUNIT_EXPECT_EQ(test, fake.sent[0].to.dlid, 0x20u);
+	KUNIT_EXPECT_EQ(test, fake.sent[1].to.dlid, 0x21u);
+	answer(0, -ETIMEDOUT, 0, 0, 0, 0);
+	answer(1, 0, REPATH_PEER_OK, 1, 170, REPATH_RESOLVED_MOVED);
+	expect_told(test, 0, 170, 5);
+	KUNIT_EXPECT_EQ(test, fake.told_lid, 0x21u);
+	moved_between(REMOTE, place(5, 0x21), place(5, 0x22));
+	KUNIT_EXPECT_EQ(test, request_at(test, 2, IB_QPT_RC, 17, 5, 0x20), 0);
+	/* Once, however often it was there. */
+	KUNIT_ASSERT_EQ(test, fake.nsent, 4);
+	KUNIT_EXPECT_EQ(test, fake.sent[3].to.dlid, 0x22u);
+	answer(2, -ETIMEDOUT, 0, 0, 0, 0);
+	answer(3, 0, REPATH_PEER_OK, 1, 171, REPATH_RESOLVED_MOVED);
+	KUNIT_EXPECT_EQ(test, fake.told_lid, 0x22u);
+	moved_between(REMOTE, place(5, 0x22), place(5, 0x20));
+	KUNIT_EXPECT_EQ(test, request_at(test, 3, IB_QPT_RC, 17, 5, 0x22), 0);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 6);
+	KUNIT_EXPECT_EQ(test, fake.sent[5].to.dlid, 0x20u);
+	answer(4, -ETIMEDOUT, 0, 0, 0, 0);
+	answer(5, 0, REPATH_PEER_OK, 1, 17, REPATH_RESOLVED_MOVED);
+	expect_told(test, 0, 17, 5);
+	KUNIT_EXPECT_EQ(test, fake.told_lid, 0x20u);
+}
+
+/* Known by its GID, and asked for by the LID alone that it had; not at another LID. */
+static void resolve_by_lid(struct kunit *test)
+{
+	moved_between(REMOTE, place(5, 0x20), place(6, 0x21));
+	KUNIT_EXPECT_EQ(test, request_at(test, 1, IB_QPT_RC, 17, 0, 0x20), 0);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 2);
+	KUNIT_EXPECT_EQ(test, fake.sent[1].to.dlid, 0x21u);
+	/* The LID is another's now. */
+	answer(0, 0, REPATH_PEER_OK, 2, 17, 0);
+	answer(1, 0, REPATH_PEER_OK, 1, 170, REPATH_RESOLVED_MOVED);
+	expect_told(test, ENOTUNIQ, 0, 0);
+	KUNIT_EXPECT_EQ(test, request_at(test, 2, IB_QPT_RC, 17, 0, 0x20), 0);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 4);
+	answer(2, 0, REPATH_PEER_NO_QP, 0, 0, 0);
+	answer(3, 0, REPATH_PEER_OK, 1, 170, REPATH_RESOLVED_MOVED);
+	KUNIT_EXPECT_EQ(test, fake.told_qpn, 170u);
+	KUNIT_EXPECT_EQ(test, fake.told_lid, 0x21u);
+	KUNIT_EXPECT_EQ(test, request_at(test, 3, IB_QPT_RC, 17, 0, 0x22), 0);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 5);
+	answer(4, 0, REPATH_PEER_OK, 2, 17, 0);
+	/* That GID has never been there. */
+	KUNIT_EXPECT_EQ(test, request_at(test, 4, IB_QPT_RC, 17, 7, 0x20), 0);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 6);
+	answer(5, 0, REPATH_PEER_OK, 2, 17, 0);
+	expect_told(test, 0, 17, 7);
+
+	/* It was told by LID alone, too: who asks by GID is still told one. */
+	moved_between(REMOTE, place(0, 0x20), place(0, 0x21));
+	KUNIT_EXPECT_EQ(test, request_at(test, 5, IB_QPT_RC, 17, 5, 0x20), 0);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 8);
+	answer(6, 0, REPATH_PEER_NO_QP, 0, 0, 0);
+	answer(7, 0, REPATH_PEER_OK, 1, 170, REPATH_RESOLVED_MOVED);
+	expect_told(test, 0, 170, 6);
+	/* As said in another order */
+	moved_between(REMOTE + 1, place(0, 0x30), place(0, 0x31));
+	moved_between(REMOTE + 1, place(8, 0x30), place(9, 0x31));
+	KUNIT_EXPECT_EQ(test, request_at(test, 8, IB_QPT_RC, 17, 8, 0x30), 0);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 10);
+	answer(8, 0, REPATH_PEER_NO_QP, 0, 0, 0);
+	answer(9, 0, REPATH_PEER_OK, 1, 170, REPATH_RESOLVED_MOVED);
+	expect_told(test, 0, 170, 9);
+	/* And to a place of which nobody has told the GID: it is not known by that, but by its LID. */
+	moved_between(REMOTE, place(0, 0x21), place(0, 0x23));
+	KUNIT_EXPECT_EQ(test, request_at(test, 6, IB_QPT_RC, 17, 5, 0x20), 0);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 11);
+	answer(10, 0, REPATH_PEER_NO_QP, 0, 0, 0);
+	expect_told(test, EADDRNOTAVAIL, 0, 0);
+	KUNIT_EXPECT_EQ(test, request_at(test, 7, IB_QPT_RC, 17, 0, 0x20), 0);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 13);
+	answer(11, -ETIMEDOUT, 0, 0, 0, 0);
+	answer(12, 0, REPATH_PEER_OK, 1, 171, REPATH_RESOLVED_MOVED);
+	KUNIT_EXPECT_EQ(test, fake.told_lid, 0x23u);
 }
 
 /* The process leaves while its question is under way; another asks twice by one number. */
@@ -1499,6 +1604,8 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(resolve_own_trouble),
 	KUNIT_CASE(resolve_known),
 	KUNIT_CASE(resolve_known_back),
+	KUNIT_CASE(resolve_known_lid),
+	KUNIT_CASE(resolve_by_lid),
 	KUNIT_CASE(resolve_leaves),
 	KUNIT_CASE(resolve_refused),
 	KUNIT_CASE(resolve_ud),

@@ -127,6 +127,11 @@ def another_there(ways, guest, letters, made):
     squatter.kill()
     for way in ways:
         way.join(way.knew, way.knew.qp(), way.late, "squatter-gone")
+    # Known by its GID, and asked for by its LID, and the other way round.
+    for way, form in zip(ways, (by_lid, by_gid)):
+        way.form, own = form, way.form
+        way.join(way.knew, way.knew.qp(), way.mine.qp(), "otherwise")
+        way.form = own
 
 
 def test(bed):
