@@ -162,15 +162,11 @@ static struct fabric *read_as_told(const struct words *w)
 {
 	struct fabric *f = fabric_new();
 	char message[READ_MESSAGE];
-	unsigned int unanswered = 0;
 	bool done;
 
 	f->default_sl = w->sl;
 	done = w->nfrom ? read_fabric(f, w->from, w->nfrom, message) :
-			  live_read(f, &w->live, &unanswered, message);
-	if (done && unanswered)
-		fprintf(stderr, "repath: %u questions were not answered: what is told of those nodes"
-			" and paths is not the whole\n", unanswered);
+			  live_read(f, &w->live, message);
 	if (done)
 		return f;
 	fprintf(stderr, "repath: %s\n", message);

@@ -101,6 +101,7 @@ static void print_json(const struct check *c)
 	out_number(o, "cables", c->cables);
 	out_number(o, "paths", c->pairs);
 	out_number(o, "unreachable", c->unreached);
+	out_number(o, "unanswered", c->f->unanswered);
 	out_number(o, "management", c->management);
 	out_number(o, "loops", c->looping);
 	out_number(o, "longer", c->longer);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* repath: the administrator's view of ib_repath.ko. See repath(8). */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +81,12 @@ static bool option(const char *word, const char *name)
 	return *word && !strncmp(name, word, strlen(word));
 }
 
+/* Its status is of what was done, not of what was told. */
+static bool does(const struct command *c)
+{
+	return c->run == cmd_suspend || c->run == cmd_resume || c->run == cmd_abort || c->run == cmd_sm;
+}
+
 static int run(const struct command *c, struct args *a)
 {
 	struct door *door;
@@ -92,6 +99,13 @@ static int run(const struct command *c, struct args *a)
 	door = door_new();
 	status = c->run(door, a);
 	door_close(door);
+	/* What was done is done, whoever hears of it; but a report that is cut off is none. */
+	if (fflush(stdout) || ferror(stdout)) {
+		fprintf(stderr, "repath: standard output: %s; the end of what was to be told is lost\n",
+			strerror(errno));
+		if (!status && !does(c))
+			status = EXIT_FAILED;
+	}
 	return status;
 }
 

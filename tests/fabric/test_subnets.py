@@ -91,6 +91,28 @@ def a_ring():
         expect(kinds(check(fabric, "sl", "0", status=1)) == ["credit-loop"], "without lanes")
 
 
+def without_paths():
+    """Members of a partition that are all limited have no paths with each other: no credit loops of them, and no
+    question that was not answered. A node that does not answer is told of."""
+    with Fabric(f"{NETS}/mesh3x2.net", opensm=None) as fabric:
+        with open(f"{fabric.dir}/partitions", "w", encoding="utf-8") as file:
+            file.write("Default=0x7fff : ALL=limited, SELF=full;\n")
+        fabric.start_opensm("-R lash -Q -P partitions")
+        mark = fabric.sm_mark()
+        fabric.command('Unlink "S2"[3]')
+        fabric.wait_sm(mark, "Lanes needed: 2")
+        found = check(fabric, "save", "state")
+        expect(found["ok"] and found["unanswered"] == 0, found)
+        expect(check(fabric, "from", "state") == found, "a file keeps what is no path")
+        # Nobody hears H3 and H6.
+        for host in ("H3", "H6"):
+            fabric.command(f'Fault "{host}"[1] loss=1')
+        found = check(fabric, status=1)
+        expect("unanswered" in kinds(found) and found["unanswered"], found)
+        for host in ("H3", "H6"):
+            fabric.command(f'Fault "{host}"[1] loss=0')
+
+
 def changed(fabric, pattern, with_what):
     """Writes OpenSM's table dump with one change."""
     with open(f"{fabric.dir}/opensm-lfts.dump", encoding="utf-8") as file:
@@ -165,6 +187,7 @@ def main():
     the_same_from_everywhere()
     lanes()
     a_ring()
+    without_paths()
     faults()
     nobody_answers()
     vfabrics_own()

@@ -108,6 +108,14 @@ void check_run(struct check *c, const struct fabric *f, const struct check_wants
 	c->f = f;
 	flow_init(&c->flow, f);
 	count_nodes(c);
+	if (f->unanswered)
+		check_tell(c, "unanswered", true, f->unanswered,
+			   "see which nodes do not answer, as ibdiagnet and ibping tell, and check again",
+			   "%u questions about nodes, tables and paths were not answered: what is told here is"
+			   " not the whole", f->unanswered);
+	if (f->unread)
+		check_tell(c, "unread", false, f->unread, "load and waits of those ports are not told",
+			   "%u questions about counters were not answered", f->unread);
 	check_reach(c, wants);
 	count_balance(c);
 	check_lanes(c, wants);

@@ -116,7 +116,9 @@ static void tell_asymmetry(struct check *c, const struct check_wants *wants)
 			continue;
 		for (unsigned int b = 1; b < a; b++) {
 			if (!f->lid[b] || fabric_is_switch(f->lid[b]->node) ||
-			    fabric_sl(f, a, b) == fabric_sl(f, b, a))
+			    fabric_sl(f, a, b) == fabric_sl(f, b, a) ||
+			    fabric_sl(f, a, b) == FABRIC_NO_SL ||
+			    fabric_sl(f, b, a) == FABRIC_NO_SL)
 				continue;
 			c->asymmetric++;
 			a_lid = a;

@@ -184,6 +184,9 @@ bool fabric_give_alias(struct fabric *f, struct fabric_port *p, unsigned int lid
 	f->lid[lid] = p;
 	if (f->lids <= lid)
 		f->lids = lid + 1;
+	/* Who tells of one tells of as many as there are, but not always how many. */
+	while (p->lid && lid > p->lid && lid >= p->lid + (1u << p->lmc) && p->lmc < 7)
+		p->lmc++;
 	return true;
 }
 

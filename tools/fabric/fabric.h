@@ -15,6 +15,7 @@
 #define FABRIC_NO_PORT	255	/* what a table has for a LID that it does not know */
 #define FABRIC_LANES	16
 #define FABRIC_DISCARD	15	/* an SLtoVL entry that drops (7.6.6) */
+#define FABRIC_NO_SL	0xff	/* of a path that the subnet manager does not give: no common P_Key */
 #define FABRIC_PORTS	254
 
 struct fabric_node;
@@ -81,6 +82,7 @@ struct fabric_node {
  * @has_sl2vl: SLtoVL tables were read
  * @has_sl: SLs of paths were read
  * @has_load: counters were read
+ * @unanswered: questions about nodes, tables and paths that nobody has answered; @unread: about counters
  * @guids: hash of node and port GUIDs; see fabric.c
  * @slots: its size
  * @used: filled slots
@@ -98,6 +100,8 @@ struct fabric {
 	bool has_sl2vl;
 	bool has_sl;
 	bool has_load;
+	unsigned int unanswered;
+	unsigned int unread;
 	struct fabric_guid *guids;
 	size_t slots;
 	size_t used;
@@ -147,8 +151,11 @@ static inline uint8_t fabric_sl(const struct fabric *f, unsigned int slid, unsig
 /* The lane behind @out for what came in by port @in; without tables it is the SL's own. */
 static inline uint8_t fabric_vl(const struct fabric_port *out, unsigned int in, uint8_t sl)
 {
-	uint8_t vl = out->sl2vl ? out->sl2vl[in][sl] : sl;
+	uint8_t vl;
 
+	if (sl == FABRIC_NO_SL)
+		return FABRIC_DISCARD;
+	vl = out->sl2vl ? out->sl2vl[in][sl] : sl;
 	return out->vls && vl >= out->vls ? FABRIC_DISCARD : vl;
 }
 

@@ -93,6 +93,8 @@ static void inject(struct flow *l, const struct fabric_port *src, unsigned int s
 {
 	uint8_t sl = fabric_sl(l->f, slid, dlid), vl = fabric_vl(src, 0, sl);
 
+	if (sl == FABRIC_NO_SL)
+		return;
 	if (vl == FABRIC_DISCARD) {
 		l->lost += counts;
 		l->lost_at_hosts += counts;

@@ -19,6 +19,7 @@ enum { NODE_DESCRIPTION = 0x10, NODE_INFO = 0x11, SWITCH_INFO = 0x12, PORT_INFO 
 	SL_TO_VL = 0x17, LINEAR_TABLE = 0x19, PATH_RECORD = 0x35, PORT_COUNTERS = 0x12,
 	PORT_COUNTERS_EXTENDED = 0x1d };
 enum { SMP_DATA = 64, SA_MASK = 48, SA_DATA = 56 };
+enum { SA_NO_RECORDS = 0x0300 };	/* table 185 */
 enum { BLOCK = 64, SWITCH = 2, LINK_UP = 5 };
 
 struct route {
@@ -31,7 +32,6 @@ struct live {
 	struct mads *m;
 	struct route *route;		/* by node, how it was found */
 	unsigned int routes;
-	unsigned int unanswered;
 };
 
 static uint16_t get16(const uint8_t *at)
@@ -98,7 +98,7 @@ static void node_info(struct live *l, const struct ask *ask, const uint8_t *data
 	snprintf(name, sizeof(name), "%016llx", (unsigned long long)guid);
 	n = fabric_add(l->f, guid, is_switch, ports, name);
 	if (!n || port > ports || (!is_switch && !port)) {
-		l->unanswered++;
+		l->f->unanswered++;
 		return;
 	}
 	if (fresh)
@@ -145,7 +145,7 @@ static void port_info(struct live *l, const struct ask *ask, const uint8_t *data
 	p->gbps = speed(data);
 	if ((!ask->port || !fabric_is_switch(n)) && lid &&
 	    !fabric_give_lid(l->f, p, lid, fabric_is_switch(n) ? 0 : data[34] & 7))
-		l->unanswered++;
+		l->f->unanswered++;
 	/* Beyond a host only this machine's own is asked: hosts do not forward. */
 	if (ask->port && data[33] >> 4 == LINK_UP && !p->peer &&
 	    (fabric_is_switch(n) || !l->route[ask->node].hops))
@@ -189,12 +189,14 @@ static void sl_to_vl(struct live *l, const struct ask *ask, const uint8_t *data)
 	fabric_set_sl2vl(l->f, &n->port[ask->port], fabric_is_switch(n) ? ask->modifier >> 8 : 0, vl);
 }
 
-static void smp_answered(void *context, const struct ask *ask, const uint8_t *answer)
+static void smp_answered(void *context, const struct ask *ask, const uint8_t *answer,
+			 unsigned int status)
 {
 	struct live *l = context;
 
 	if (!answer) {
-		l->unanswered++;
+		/* A node with one lane need not have such a table. */
+		l->f->unanswered += status == MADS_SILENT || ask->attribute != SL_TO_VL;
 		return;
 	}
 	switch (ask->attribute) {
@@ -219,21 +221,27 @@ static void smp_answered(void *context, const struct ask *ask, const uint8_t *an
 	}
 }
 
-static void path_answered(void *context, const struct ask *ask, const uint8_t *answer)
+static void path_answered(void *context, const struct ask *ask, const uint8_t *answer,
+			  unsigned int status)
 {
 	struct live *l = context;
+	uint8_t sl = FABRIC_NO_SL;
 
-	if (!answer || !fabric_set_sl(l->f, ask->node, ask->port, answer[SA_DATA + 53] & 15))
-		l->unanswered++;
+	if (answer)
+		sl = answer[SA_DATA + 53] & 15;
+	if ((status && status != SA_NO_RECORDS) || !fabric_set_sl(l->f, ask->node, ask->port, sl))
+		l->f->unanswered++;
 }
 
-static void counters_answered(void *context, const struct ask *ask, const uint8_t *answer)
+static void counters_answered(void *context, const struct ask *ask, const uint8_t *answer,
+			      unsigned int status)
 {
 	struct live *l = context;
 	struct fabric_port *p = &l->f->node[ask->node]->port[ask->port];
 
+	(void)status;
 	if (!answer) {
-		l->unanswered++;
+		l->f->unread++;
 		return;
 	}
 	l->f->has_load = true;
@@ -361,8 +369,7 @@ lost:
 	return false;
 }
 
-bool live_read(struct fabric *f, const struct live_wants *wants, unsigned int *unanswered,
-	       char message[READ_MESSAGE])
+bool live_read(struct fabric *f, const struct live_wants *wants, char message[READ_MESSAGE])
 {
 	struct live l = { .f = f, .m = mads_open(wants->device, wants->port) };
 	bool done;
@@ -374,7 +381,6 @@ bool live_read(struct fabric *f, const struct live_wants *wants, unsigned int *u
 		return false;
 	}
 	done = read_everything(&l, wants, message);
-	*unanswered = l.unanswered;
 	mads_close(l.m);
 	free(l.route);
 	return done;

@@ -23,12 +23,10 @@ struct live_wants {
  * live_read() - read a subnet
  * @f: what is filled
  * @wants: what is asked
- * @unanswered: how many questions nobody has answered
  * @message: what is wrong, when something is
  *
  * Return: false if nothing can be asked at all.
  */
-bool live_read(struct fabric *f, const struct live_wants *wants, unsigned int *unanswered,
-	       char message[READ_MESSAGE]);
+bool live_read(struct fabric *f, const struct live_wants *wants, char message[READ_MESSAGE]);
 
 #endif /* REPATH_FABRIC_LIVE_H */

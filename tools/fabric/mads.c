@@ -179,6 +179,7 @@ static bool receive_one(struct mads *m, mads_answered *answered, void *context)
 {
 	int length = MAD_BYTES;
 	uint8_t answer[MAD_BYTES];
+	unsigned int status;
 	struct slot *slot;
 	struct ask ask;
 	uint32_t tid;
@@ -198,8 +199,8 @@ static bool receive_one(struct mads *m, mads_answered *answered, void *context)
 	ask = slot->ask;
 	memcpy(answer, mad, sizeof(answer));
 	/* Bit 15 of a directed route's status is its direction. */
-	answered(context, &ask, umad_status(m->umad) || answer[4] & 0x7f || answer[5] ? NULL :
-		 answer);
+	status = umad_status(m->umad) ? MADS_SILENT : (answer[4] & 0x7f) << 8 | answer[5];
+	answered(context, &ask, status ? NULL : answer, status);
 	return true;
 }
 

@@ -46,8 +46,11 @@ struct ask {
 
 struct mads;
 
-/* The whole answer, or NULL if there was none. More may be asked in it. */
-typedef void mads_answered(void *context, const struct ask *ask, const uint8_t *answer);
+#define MADS_SILENT	0x10000	/* no status that a MAD can have: nobody has answered */
+
+/* The whole answer, or NULL with its status (13.4.7), or MADS_SILENT. More may be asked in it. */
+typedef void mads_answered(void *context, const struct ask *ask, const uint8_t *answer,
+			   unsigned int status);
 
 /* At a port of this machine, NULL and 0: the first that is up. NULL with errno. */
 struct mads *mads_open(const char *device, unsigned int port);

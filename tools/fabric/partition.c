@@ -23,13 +23,16 @@ static char *trimmed(char *s)
 	return s;
 }
 
+/* By its P_Key; where that is 0, OpenSM chooses one, but for a name that there was before. */
 static struct partition *partition_of(struct partitions *all, const char *name, uint16_t pkey)
 {
 	struct partition *p;
 
-	for (unsigned int i = 0; i < all->n; i++)
-		if (all->partition[i].pkey == pkey)
-			return &all->partition[i];
+	for (unsigned int i = 0; i < all->n; i++) {
+		p = &all->partition[i];
+		if (pkey ? p->pkey == pkey : *name && !strcmp(p->name, name))
+			return p;
+	}
 	if (all->n == all->room) {
 		all->room = all->room ? 2 * all->room : 8;
 		p = fabric_alloc(all->room, sizeof(*p));
@@ -76,6 +79,13 @@ static void add_member(struct partition *p, uint64_t guid, bool full)
 	p->full[p->members++] = full;
 }
 
+/* OpenSM takes any beginning of such a word. */
+static bool is_full(const char *word)
+{
+	return *word && (!strncasecmp("full", word, strlen(word)) ||
+			 !strncasecmp("both", word, strlen(word)));
+}
+
 /* "ALL", "SELF", "0x1234=full", or what tells of multicast groups, which is passed over. */
 static bool member(struct partition *p, char *word, bool full_unless_said, struct lines *l)
 {
@@ -87,10 +97,10 @@ static bool member(struct partition *p, char *word, bool full_unless_said, struc
 	if (how) {
 		*how = 0;
 		how = trimmed(how + 1);
-		full = !strcasecmp(how, "full") || !strcasecmp(how, "both");
+		full = is_full(how);
 	}
 	word = trimmed(word);
-	if (!*word || !strncasecmp(word, "SELF", 4))
+	if (!*word || !strncasecmp(word, "SELF", 4) || !strcasecmp(word, "NONE"))
 		return true;
 	if (!strncasecmp(word, "ALL", 3)) {
 		p->everybody |= !strcasecmp(word, "ALL") || !strcasecmp(word, "ALL_CAS");
@@ -110,7 +120,7 @@ static bool member(struct partition *p, char *word, bool full_unless_said, struc
 	return true;
 }
 
-static bool definition(struct partitions *all, char *text, struct lines *l, uint16_t *unnumbered)
+static bool definition(struct partitions *all, char *text, struct lines *l)
 {
 	char *members = strchr(text, ':'), *word, *value, *rest;
 	struct partition *p;
@@ -123,18 +133,19 @@ static bool definition(struct partitions *all, char *text, struct lines *l, uint
 	*members++ = 0;
 	word = trimmed(strsep(&text, ","));
 	value = strchr(word, '=');
-	pkey = !strcasecmp(word, "Default") ? PKEY_BASE : --*unnumbered;
-	if (value) {
-		*value = 0;
-		s = value + 1;
-		if (!take_number(&s, 0, UINT16_MAX, &pkey) || !(pkey & PKEY_BASE))
-			return lines_bad(l, "\"%.40s\" is no P_Key", value + 1);
-	}
+	if (value)
+		*value++ = 0;
+	else if (isdigit((unsigned char)*word))
+		value = word;
+	pkey = !strcasecmp(word, "Default") ? PKEY_BASE : 0;
+	s = value;
+	if (value && (!take_number(&s, 0, UINT16_MAX, &pkey) || !(pkey & PKEY_BASE)))
+		return lines_bad(l, "\"%.40s\" is no P_Key", value);
 	p = partition_of(all, trimmed(word), pkey & PKEY_BASE);
 	while ((rest = strsep(&text, ","))) {
 		rest = trimmed(rest);
 		if (!strncasecmp(rest, "defmember", 9) && strchr(rest, '='))
-			full = !strcasecmp(trimmed(strchr(rest, '=') + 1), "full");
+			full = is_full(trimmed(strchr(rest, '=') + 1));
 	}
 	while ((word = strsep(&members, ",\n")))
 		if (!member(p, word, full, l))
@@ -142,9 +153,30 @@ static bool definition(struct partitions *all, char *text, struct lines *l, uint
 	return true;
 }
 
+static bool is_taken(const struct partitions *all, uint16_t pkey)
+{
+	for (unsigned int i = 0; i < all->n; i++)
+		if (all->partition[i].pkey == pkey)
+			return true;
+	return false;
+}
+
+/* P_Keys that the file leaves to OpenSM: none that it gives to others. */
+static void choose_pkeys(struct partitions *all)
+{
+	uint16_t next = PKEY_BASE - 1;
+
+	for (unsigned int i = 0; i < all->n; i++) {
+		if (all->partition[i].pkey)
+			continue;
+		while (is_taken(all, next))
+			next--;
+		all->partition[i].pkey = next;
+	}
+}
+
 static bool read_definitions(struct partitions *all, struct lines *l)
 {
-	uint16_t unnumbered = PKEY_BASE;
 	char *text = NULL;
 	size_t n = 0, room = 0;
 	FILE *to = open_memstream(&text, &room);
@@ -161,7 +193,7 @@ static bool read_definitions(struct partitions *all, struct lines *l)
 			fputs(s, to);
 			fputc(0, to);
 			fflush(to);
-			done = definition(all, text, l, &unnumbered);
+			done = definition(all, text, l);
 			rewind(to);
 			n = 0;
 			s = end + 1;
@@ -170,6 +202,7 @@ static bool read_definitions(struct partitions *all, struct lines *l)
 		fputs(s, to);
 		fputc('\n', to);
 	}
+	choose_pkeys(all);
 	if (done && n)
 		done = lines_bad(l, "the last partition has no \";\" at its end");
 	fclose(to);

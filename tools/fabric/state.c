@@ -112,6 +112,8 @@ static bool lanes_line(struct fabric *f, const char *s)
 	return true;
 }
 
+#define NO_PATH "none"
+
 static bool sl_line(struct fabric *f, const char *s)
 {
 	uint64_t dlid, from, to, sl;
@@ -120,7 +122,11 @@ static bool sl_line(struct fabric *f, const char *s)
 		return false;
 	while (take_number(&s, 10, FABRIC_LIDS - 1, &from)) {
 		if (!take_text(&s, "-") || !take_number(&s, 10, FABRIC_LIDS - 1, &to) ||
-		    !take_text(&s, ":") || !take_number(&s, 10, FABRIC_LANES - 1, &sl))
+		    !take_text(&s, ":"))
+			return false;
+		if (take_text(&s, NO_PATH))
+			sl = FABRIC_NO_SL;
+		else if (!take_number(&s, 10, FABRIC_LANES - 1, &sl))
 			return false;
 		for (; from <= to; from++)
 			if (f->lid[from] && !fabric_set_sl(f, from, dlid, sl))
@@ -137,6 +143,16 @@ static bool load_line(struct fabric *f, const char *s)
 	    !take_number(&s, 10, UINT64_MAX, &p->waited))
 		return false;
 	f->has_load = true;
+	return true;
+}
+
+static bool unanswered_line(struct fabric *f, const char *s)
+{
+	uint64_t n;
+
+	if (!take_number(&s, 10, UINT32_MAX, &n))
+		return false;
+	f->unanswered = n;
 	return true;
 }
 
@@ -164,6 +180,8 @@ bool read_state(struct fabric *f, struct lines *l)
 			good = sl_line(f, s);
 		else if (take_text(&s, "load "))
 			good = load_line(f, s);
+		else if (take_text(&s, "unanswered "))
+			good = unanswered_line(f, s);
 		else
 			good = false;
 		if (!good)
@@ -230,7 +248,10 @@ static void write_sls(const struct fabric *f, unsigned int dlid, FILE *to)
 	for (unsigned int from = LOWEST, next; from < f->sl_lids; from = next) {
 		for (next = from + 1; next < f->sl_lids && row[next] == row[from]; next++)
 			;
-		fprintf(to, " %u-%u:%u", from, next - 1, row[from]);
+		if (row[from] == FABRIC_NO_SL)
+			fprintf(to, " %u-%u:" NO_PATH, from, next - 1);
+		else
+			fprintf(to, " %u-%u:%u", from, next - 1, row[from]);
 	}
 	fputc('\n', to);
 }
@@ -238,6 +259,8 @@ static void write_sls(const struct fabric *f, unsigned int dlid, FILE *to)
 void write_state(const struct fabric *f, FILE *to)
 {
 	fprintf(to, "repath fabric 1\n");
+	if (f->unanswered)
+		fprintf(to, "unanswered %u\n", f->unanswered);
 	for (unsigned int i = 0; i < f->nodes; i++)
 		fprintf(to, "%s %" PRIx64 " %u %s\n",
 			fabric_is_switch(f->node[i]) ? "switch" : "host", f->node[i]->guid,

@@ -262,11 +262,54 @@ static void test_isolation(void)
 	CHECK_EQ(c.shared_links, 0);
 	done();
 	partitions_free(p);
+	/* As OpenSM takes it: a number is a P_Key, a name that was there before that partition, "both" full. */
+	p = partitions_of("red, defmember=both : 0xc1, 0xc3, NONE ;\nblue, defmember=ful : 0xc2, 0xc4=b ;\n"
+			  "red : 0xc2=limited ;\n0x7ffe : 0xc1=full ;\n0xfffe : 0xc3=full ;\n");
+	CHECK(p);
+	CHECK_EQ(p->n, 3);
+	wants.partitions = p;
+	judge(one_lane, &wants);
+	CHECK_EQ(c.shared_links, 2);
+	done();
+	for (unsigned int i = 0; i < p->n; i++) {
+		CHECK_EQ(p->partition[i].members, i ? 2 : 3);
+		CHECK_EQ(p->partition[i].pkey, i == 2 ? 0x7ffe : 0x7ffd - i);
+	}
+	partitions_free(p);
 	CHECK(!partitions_of("red : 0xc1=full, nonsense ;"));
 	CHECK(!partitions_of("red : 0xc1=full"));
 	CHECK(!partitions_of("red=0x8000 : 0xc1 ;"));
 	CHECK(!partitions_of("red ;"));
 	CHECK(!partitions_read("/tmp", message) && strstr(message, "/tmp: Is a directory"));
+}
+
+/* A ring of three that packets turn in, by the paths that there are only. */
+static void test_no_path(void)
+{
+	static const char ring[] =
+		"repath fabric 1\nswitch a1 3 S1\nswitch a2 3 S2\nswitch a3 3 S3\n"
+		"host b1 1 H1\nhost b2 1 H2\nhost b3 1 H3\n"
+		"lid b1 1 1 0 c1\nlid b2 1 2 0 c2\nlid b3 1 3 0 c3\n"
+		"cable a1 1 b1 1\ncable a2 1 b2 1\ncable a3 1 b3 1\n"
+		"cable a1 2 a2 3\ncable a2 2 a3 3\ncable a3 2 a1 3\n"
+		"table a1 1:1 2:2 3:2\ntable a2 1:2 2:1 3:2\ntable a3 1:2 2:2 3:1\n";
+	char some[1024];
+
+	judge(ring, NULL);
+	CHECK_EQ(c.ncycles, 1);
+	done();
+	snprintf(some, sizeof(some), "%ssl 1 2-3:none\nsl 2 1-1:0 3-3:none\nsl 3 1-1:0 2-2:none\n", ring);
+	judge(some, NULL);
+	CHECK_EQ(c.ncycles, 0);
+	CHECK(!check_failed(&c));
+	CHECK_EQ(c.flow.lost, 0);
+	done();
+	/* What was not answered when it was saved is told still. */
+	snprintf(some, sizeof(some), "%ssl 1 2-3:none\nsl 2 1-1:0 3-3:none\nsl 3 1-1:0 2-2:none\nunanswered 7\n", ring);
+	judge(some, NULL);
+	CHECK(check_failed(&c));
+	CHECK(says("unanswered", "7 questions"));
+	done();
 }
 
 /* What is written is what was read. */
@@ -358,6 +401,7 @@ int main(void)
 	test_requirements();
 	test_lmc();
 	test_isolation();
+	test_no_path();
 	test_state();
 	test_change();
 	return 0;
