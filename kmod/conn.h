@@ -161,6 +161,7 @@ struct repath_conn *repath_conn_create(struct repath_proc *proc, struct repath_q
 void repath_conn_destroy(struct repath_conn *conn);
 void repath_conn_bind(struct repath_conn *conn, struct repath_qp *rqp);
 void repath_conn_unbind(struct repath_conn *conn);
+void repath_conn_lost_qp(struct repath_conn *conn);
 void repath_conn_set_remote(struct repath_conn *conn, u64 cookie);
 void repath_conn_rebind(struct repath_conn *conn, struct repath_qp *rqp, u32 port, u32 sgid_index);
 bool repath_conn_is_peer(const struct repath_conn *conn, u32 qpn, const u8 gid[16]);

@@ -42,7 +42,7 @@ void repath_conn_rebind(struct repath_conn *conn, struct repath_qp *rqp, u32 por
 		if (other && other->rqp == rqp)
 			repath_conn_destroy(other);	/* made when it reached RTR without INFO */
 		else if (other)
-			repath_conn_unbind(other);
+			repath_conn_lost_qp(other);
 		repath_conn_bind(conn, rqp);
 		/* What the peer was connected to is no more. */
 		conn->connected_rx = false;
@@ -300,8 +300,9 @@ static int lease_check(struct repath_conn *conn, void *arg)
 	if (conn->state != REPATH_CONN_GONE)
 		return 0;
 	repath_stat_inc(conn->dev, REPATH_STAT_LEASE_EXPIRED);
-	pr_info_ratelimited("repath: PID %d (%s): the peer of QP 0x%x has not come back in %u s: the connection is given up\n",
-			    pid_nr(conn->proc->tgid), conn->proc->comm, conn->qpn, *seconds);
+	pr_info_ratelimited("repath: PID %d (%*pE): the peer of QP 0x%x has not come back in %u s: the connection is given up\n",
+			    pid_nr(conn->proc->tgid), (int)strlen(conn->proc->comm), conn->proc->comm,
+			    conn->qpn, *seconds);
 	/* It may do so yet. */
 	repath_peer_send_gone(conn, true);
 	return 0;

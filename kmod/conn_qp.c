@@ -39,9 +39,17 @@ static void end(struct repath_conn *conn)
 	repath_conn_destroy(conn);
 }
 
-/* It has no queue pair any more: on a move it is continued on another one. */
-static void lost_qp(struct repath_conn *conn)
+/**
+ * repath_conn_lost_qp - the queue pair of a connection is no more
+ * @conn: connection; not valid any more if it was on no move
+ *
+ * On a move it is continued on another one.
+ *
+ * Context: repath_conn_mutex held.
+ */
+void repath_conn_lost_qp(struct repath_conn *conn)
 {
+	lockdep_assert_held(&repath_conn_mutex);
 	if (conn->moving && conn->state != REPATH_CONN_GONE)
 		repath_conn_unbind(conn);
 	else
@@ -81,7 +89,7 @@ static void qp_connected(struct repath_proc *proc, struct repath_qp *rqp)
 	if (conn && conn->rqp == rqp)
 		end(conn);
 	else if (conn)
-		lost_qp(conn);	/* its end has not been heard of yet, but its number is another's */
+		repath_conn_lost_qp(conn);	/* its end has not been heard of yet, but its number is another's */
 	conn = repath_conn_create(proc, rqp, path.dest_qpn, &addr);
 	if (!conn)
 		return;
@@ -123,7 +131,7 @@ void repath_conn_qp_gone(struct repath_qp *rqp)
 	repath_number_qp_gone(rqp);
 	conn = rqp->conn_id ? repath_conn_by_id(rqp->conn_id) : NULL;
 	if (conn && conn->rqp == rqp)
-		lost_qp(conn);
+		repath_conn_lost_qp(conn);
 	mutex_unlock(&repath_conn_mutex);
 }
 

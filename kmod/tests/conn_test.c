@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 24 */
+/* kunit-cases: 25 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../conn_told.o ../known.o ../stat.o */
 /* Connections: what keeps them, what ends them, and who may be their other end. */
 #include <kunit/test.h>
@@ -415,6 +415,29 @@ static void t_number_is_anothers(struct kunit *test)
 	c->qp[0].conn_id = 0;
 	connected(test, &c->qp[0], 97, 7);
 	KUNIT_EXPECT_EQ(test, fake.gone_sent, 1);
+}
+
+/* The same, and the other one continues a connection: whose queue pair that was has ended if it is on no move. */
+static void t_number_is_a_movers(struct kunit *test)
+{
+	struct ctx *c = of(test);
+	struct repath_conn *other = connected(test, &c->qp[0], 99, 5);
+	struct repath_conn *conn = connected(test, &c->qp[2], 98, 6);
+	u32 id = other->id;
+
+	other->state = REPATH_CONN_READY;
+	message(conn, REPATH_MSG_READY, REPATH_REC_MOVER, true);
+	c->qp[1].qpn = c->qp[0].qpn;
+	mutex_lock(&repath_conn_mutex);
+	repath_conn_rebind(conn, &c->qp[1], 1, 1);
+	mutex_unlock(&repath_conn_mutex);
+	repath_conn_qp_gone(&c->qp[0]);
+	mutex_lock(&repath_conn_mutex);
+	KUNIT_EXPECT_NULL(test, repath_conn_by_id(id));
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_EXPECT_EQ(test, fake.gone_sent, 1);
+	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 1u);
+	KUNIT_EXPECT_PTR_EQ(test, conn_of(&c->qp[1]), conn);
 }
 
 /* Both ends move: this one has connected itself to where the peer was when it said READY. */
@@ -918,6 +941,7 @@ static struct kunit_case conn_cases[] = {
 	KUNIT_CASE(t_moves),
 	KUNIT_CASE(t_bound_late),
 	KUNIT_CASE(t_number_is_anothers),
+	KUNIT_CASE(t_number_is_a_movers),
 	KUNIT_CASE(t_both_move),
 	KUNIT_CASE(t_abort),
 	KUNIT_CASE(t_rests_of_old),
