@@ -204,7 +204,8 @@ void repath_listen_tell(struct net *net, u8 cmd, size_t size, repath_listen_fn f
 		return;
 	idx = srcu_read_lock(&listen_srcu);
 	list_for_each_entry_srcu(l, &listeners, node, srcu_read_lock_held(&listen_srcu)) {
-		if (!net_eq(l->net, net))
+		/* The address of one that is closed may be another one's before that is told. */
+		if (!net_eq(l->net, net) || sock_flag(l->sk, SOCK_DEAD))
 			continue;
 		if (l->ns != ns) {
 			nlmsg_free(skb);

@@ -350,7 +350,8 @@ int repath_proc_register(struct sk_buff *skb, struct genl_info *info)
  */
 int repath_proc_send(struct repath_proc *proc, struct sk_buff *skb, void *hdr)
 {
-	if (READ_ONCE(proc->left)) {
+	/* Before its end is told, its address may be another one's already. */
+	if (READ_ONCE(proc->left) || sock_flag(proc->sk, SOCK_DEAD)) {
 		nlmsg_free(skb);
 		return -ESRCH;
 	}

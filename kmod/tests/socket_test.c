@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 3 */
+/* kunit-cases: 4 */
 /*
  * Processes that have registered, and who listens, are known by their sockets. The address of one that is closed is
  * free, and another one's, before its end is told.
@@ -185,6 +185,31 @@ static void t_address_is_anothers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.left, 1);
 }
 
+static int say(struct repath_proc *proc)
+{
+	void *hdr;
+
+	fake.sent = 0;
+	return repath_proc_send(proc, repath_nl_msg_new(0, 64, &hdr), hdr);
+}
+
+/* What is for a process whose socket is closed does not get to who has its address next. */
+static void t_is_told_on_its_own_socket(struct kunit *test)
+{
+	struct ctx *c = of(test);
+	struct repath_proc *proc;
+
+	KUNIT_EXPECT_EQ(test, add(test, 0, 0), 0);
+	proc = repath_proc_find(c->tgid[0]);
+	KUNIT_ASSERT_NOT_NULL(test, proc);
+	KUNIT_EXPECT_EQ(test, say(proc), 0);
+	KUNIT_EXPECT_EQ(test, fake.sent, 1);
+	sock_set_flag(&c->sk[0], SOCK_DEAD);
+	KUNIT_EXPECT_EQ(test, say(proc), -ESRCH);
+	KUNIT_EXPECT_EQ(test, fake.sent, 0);
+	repath_proc_put(proc);
+}
+
 static int fill(struct sk_buff *skb, struct pid_namespace *ns, void *arg)
 {
 	return 0;
@@ -218,7 +243,9 @@ static void t_listens_on_a_socket(struct kunit *test)
 	listen(test, 0);
 	KUNIT_EXPECT_EQ(test, heard(), 1);
 	sock_set_flag(&c->sk[0], SOCK_DEAD);
+	KUNIT_EXPECT_EQ(test, heard(), 0);
 	listen(test, 1);
+	KUNIT_EXPECT_EQ(test, heard(), 1);
 	repath_listen_released(&init_net, PORTID);
 	KUNIT_EXPECT_EQ(test, heard(), 1);
 	/* A third one, which did not listen. */
@@ -232,6 +259,7 @@ static void t_listens_on_a_socket(struct kunit *test)
 static struct kunit_case socket_cases[] = {
 	KUNIT_CASE(t_registered_on_a_socket),
 	KUNIT_CASE(t_address_is_anothers),
+	KUNIT_CASE(t_is_told_on_its_own_socket),
 	KUNIT_CASE(t_listens_on_a_socket),
 	{}
 };
