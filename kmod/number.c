@@ -188,6 +188,37 @@ bool repath_number_is_known(const struct repath_device *dev, u32 qpn)
 	return false;
 }
 
+static bool is_anothers(const struct repath_qp *rqp, const struct repath_qp *other)
+{
+	return other->type == rqp->type && !READ_ONCE(other->gone) &&
+	       repath_qp_pid(other) != repath_qp_pid(rqp);
+}
+
+/**
+ * repath_number_is_anothers - does this number mean a queue pair of another process now?
+ * @rqp: queue pair; of the same type and device, as who asks means one of these
+ * @qpn: number
+ *
+ * Context: repath_conn_mutex held.
+ */
+bool repath_number_is_anothers(const struct repath_qp *rqp, u32 qpn)
+{
+	struct number *number;
+	struct repath_qp *other;
+	bool is;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	hash_for_each_possible(by_known, number, by_known, known_hash(rqp->dev->index, qpn))
+		if (number->rqp->dev == rqp->dev && number->known_as == qpn && is_anothers(rqp, number->rqp))
+			return true;
+	other = repath_qp_find(rqp->dev, qpn);
+	if (!other)
+		return false;
+	is = !of_qp(other) && is_anothers(rqp, other);
+	repath_qp_put(other);
+	return is;
+}
+
 /**
  * repath_number_set - a queue pair is known by a number
  * @proc: whose it is

@@ -27,6 +27,7 @@ u32 repath_number_count(void);
 /* All that follows: under repath_conn_mutex. */
 int repath_number_set(struct repath_proc *proc, struct repath_qp *rqp, u32 known_as);
 u32 repath_number_known_as(const struct repath_qp *rqp);
+bool repath_number_is_anothers(const struct repath_qp *rqp, u32 qpn);
 bool repath_number_is_known(const struct repath_device *dev, u32 qpn);
 void repath_number_keep(struct repath_proc *proc, bool keep);
 void repath_number_moved(struct repath_proc *proc, struct repath_device *dev);

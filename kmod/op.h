@@ -188,6 +188,7 @@ void repath_op_list_exit(void);
 void repath_op_keep(struct repath_op *op, struct repath_op_proc *p);
 void repath_op_unkeep(struct repath_op_proc *p);
 bool repath_op_keeps(const struct repath_device *dev, u32 qpn, const struct repath_proc *asker);
+bool repath_op_keeps_of(const struct repath_proc *proc, u8 type, u32 qpn);
 bool repath_op_keeps_at(const struct repath_device *dev, const u8 gid[16], u8 type, u32 qpn,
 			u64 cookie, const struct repath_proc *owner,
 			const struct repath_qp *named);

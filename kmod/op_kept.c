@@ -270,3 +270,35 @@ bool repath_op_keeps_at(const struct repath_device *dev, const u8 gid[16], u8 ty
 	repath_op_for_each(look, &q);
 	return q.kept;
 }
+
+struct own {
+	const struct repath_proc *proc;
+	u8 type;
+	u32 qpn;
+	bool kept;
+};
+
+static void look_for_own(struct repath_op *op, void *arg)
+{
+	const struct repath_op_proc *p;
+	struct own *own = arg;
+
+	list_for_each_entry(p, &op->procs, node)
+		own->kept |= p->kept && p->proc == own->proc && has(p->kept, own->type, own->qpn);
+}
+
+/**
+ * repath_op_keeps_of - is this the number of a queue pair of a process that is away?
+ * @proc: the process
+ * @type: enum ib_qp_type
+ * @qpn: the number
+ *
+ * Context: repath_op_mutex held.
+ */
+bool repath_op_keeps_of(const struct repath_proc *proc, u8 type, u32 qpn)
+{
+	struct own own = { .proc = proc, .type = type, .qpn = qpn };
+
+	repath_op_for_each(look_for_own, &own);
+	return own.kept;
+}

@@ -75,7 +75,9 @@
  *                                        shim what it has to leave out
  *   REPLY    OP_ID OP_STAGE ERRNO [REASON COUNTERS]
  *   PEER_SEND PEER_ID MSG_TYPE MSG_ID CONNS [DEV_INDEX PORT SGID_INDEX BLOB]
- *   NUMBERS   DEV_INDEX [NUMBERS GIDS]   own queue pairs on DEV that others know by another number
+ *   NUMBERS   DEV_INDEX [NUMBERS GIDS]   own queue pairs on DEV that others know by another number;
+ *                                        EPERM: one is not its own, or is said to have a number
+ *                                        by which another process's queue pair is meant
  *   NUMBER_CHECK DEV_INDEX QPN           EADDRINUSE: others know another queue pair by this number;
  *                                        EBUSY: one of another process that is away
  *   RESOLVE   MSG_ID DEV_INDEX PORT QP_TYPE QPN SRC_QPN [SGID_INDEX DGID DLID SL]

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 11 */
-/* kunit-objs: ../number.o ../op_kept.o ../op_list.o ../op_state.o ../stat.o ../trace.o */
+/* kunit-cases: 13 */
+/* kunit-objs: ../number.o ../number_cmd.o ../op_kept.o ../op_list.o ../op_state.o ../stat.o ../trace.o */
 /* What becomes of the numbers of queue pairs while their process is away from its device. */
 #include <kunit/test.h>
 #include <linux/delay.h>
 #include <linux/pid_namespace.h>
 #include <linux/slab.h>
+#include <net/genetlink.h>
 #include <repath_peer.h>
 
 #include "../conn.h"
 #include "../device.h"
 #include "../local.h"
+#include "../netlink.h"
 #include "../number.h"
 #include "../op.h"
 #include "../proc.h"
 #include "../track.h"
 #include "../unplug.h"
+#include "../watch.h"
 #include "proc_fakes.h"
 
 #define QPS	6
@@ -34,7 +37,27 @@ static struct {
 	u32 told[2];			/* EV_NUMBERS */
 	int tells;
 	bool no_users;
+	int speaks, on;			/* which process, and of which device */
 } fake;
+
+struct repath_device *repath_device_get_by_index(const struct net *net, u32 index)
+{
+	return NULL;
+}
+
+int repath_proc_and_device_of(struct genl_info *info, struct repath_proc **proc,
+			      struct repath_device **dev)
+{
+	*proc = repath_proc_get(&fake.proc[fake.speaks]);
+	*dev = repath_device_get(&fake.devs[fake.on]);
+	return 0;
+}
+
+void repath_watch_moved(struct repath_proc *proc, struct repath_device *dev,
+			const struct repath_number *rows, u32 n,
+			const struct repath_gid_change *gids, u32 ngids)
+{
+}
 
 void repath_unplug_left(const struct repath_op *op)
 {
@@ -262,6 +285,10 @@ static void kept_exit(struct kunit *test)
 	if (c->op && !repath_op_is_final(c->op))
 		reach(test, REPATH_OP_FAILED, REPATH_STAGE_ABORT);
 	repath_op_free_all();
+	mutex_lock(&repath_conn_mutex);
+	for (i = 0; i < 2; i++)
+		repath_number_proc_left(&fake.proc[i]);
+	mutex_unlock(&repath_conn_mutex);
 	repath_number_exit();
 	KUNIT_EXPECT_EQ(test, repath_number_count(), 0u);
 	for (i = 0; i < 2; i++) {
@@ -614,6 +641,85 @@ static void t_second_resume(struct kunit *test)
 	EXPECT_OK(1, GID, RC, 17, 42);
 }
 
+struct numbers {
+	struct nlattr attr;
+	struct repath_number rows[2];
+};
+
+/* NUMBERS of process @proc on device @dev */
+static int says(struct kunit *test, int proc, int dev, struct numbers *numbers, u32 n)
+{
+	struct nlattr index = { .nla_len = NLA_HDRLEN + sizeof(u32) };
+	struct nlattr *attrs[REPATH_A_MAX + 1] = { [REPATH_A_DEV_INDEX] = &index };
+	struct genl_info info = { .attrs = attrs };
+
+	numbers->attr.nla_len = NLA_HDRLEN + n * sizeof(numbers->rows[0]);
+	attrs[REPATH_A_NUMBERS] = &numbers->attr;
+	fake.speaks = proc;
+	fake.on = dev;
+	return repath_numbers_cmd(NULL, &info);
+}
+
+static int claims(struct kunit *test, int proc, int dev, u32 qpn, u32 known_as)
+{
+	struct numbers numbers = { .rows = { { .qpn = qpn, .known_as = known_as } } };
+
+	return says(test, proc, dev, &numbers, 1);
+}
+
+/* Who has never moved says that its queue pair is known by a stranger's number. */
+static void t_claims(struct kunit *test)
+{
+	struct numbers both = { .rows = { { 50, 17 }, { 51, 30 } } };
+	struct ctx *c = of(test);
+
+	c->qp[3].created_ns = c->qp[4].created_ns = 1;
+	appears(test, 3, 1, 0, IB_QPT_RC, 50);
+	appears(test, 4, 1, 0, IB_QPT_RC, 51);
+	KUNIT_EXPECT_EQ(test, claims(test, 1, 0, 50, 17), -EPERM);
+	EXPECT_OK(0, GID, RC, 17, 17);
+	KUNIT_EXPECT_EQ(test, claims(test, 1, 0, 50, 40), -EPERM);
+	EXPECT_OK(0, GID, RC, 40, 18);
+	/* Nor is the stranger's its own; what it may say of others holds. */
+	KUNIT_EXPECT_EQ(test, claims(test, 1, 0, 17, 60), -EPERM);
+	KUNIT_EXPECT_EQ(test, says(test, 1, 0, &both, 2), -EPERM);
+	EXPECT_OK(0, GID, RC, 17, 17);
+	EXPECT_OK(0, GID, RC, 30, 51);
+	/* Nobody means these by them: one is of another type, one is known by another number. */
+	KUNIT_EXPECT_EQ(test, claims(test, 1, 0, 50, 19), 0);
+	EXPECT_OK(0, GID, UD, 19, 19);
+	KUNIT_EXPECT_EQ(test, claims(test, 1, 0, 50, 18), 0);
+	EXPECT_OK(0, GID, RC, 18, 50);
+	/* A process that is away comes back to its numbers. */
+	suspend(test);
+	KUNIT_EXPECT_EQ(test, claims(test, 1, 0, 50, 17), -EPERM);
+	KUNIT_EXPECT_EQ(test, claims(test, 1, 0, 50, 50), 0);
+	EXPECT_OK(0, GID, RC, 50, 50);
+}
+
+/* Who moves says so of its own, whoever bears the number where it comes to; and again, to a module that knows nothing. */
+static void t_claims_its_own(struct kunit *test)
+{
+	struct ctx *c = of(test);
+
+	suspend(test);
+	reach(test, REPATH_OP_RESUMING, REPATH_STAGE_OPEN);
+	c->qp[0].created_ns = c->qp[3].created_ns = 1;
+	appears(test, 0, 0, 1, IB_QPT_RC, 60);
+	appears(test, 3, 1, 1, IB_QPT_RC, 17);
+	KUNIT_EXPECT_EQ(test, claims(test, 0, 1, 60, 17), 0);
+	EXPECT_BUSY(1, GID_TWO, RC, 17);
+	reach(test, REPATH_OP_RESUMED, REPATH_STAGE_REPLAY);
+	KUNIT_EXPECT_EQ(test, claims(test, 0, 1, 60, 17), 0);
+	expect(test, 1, GID_TWO, IB_QPT_RC, 17, REPATH_PEER_AMBIGUOUS, 0);
+	/* It was there before the module. */
+	goes(test, 0);
+	c->qp[0].created_ns = 0;
+	appears(test, 0, 0, 1, IB_QPT_RC, 60);
+	KUNIT_EXPECT_EQ(test, claims(test, 0, 1, 60, 17), 0);
+	expect(test, 1, GID_TWO, IB_QPT_RC, 17, REPATH_PEER_AMBIGUOUS, 0);
+}
+
 static struct kunit_case kept_cases[] = {
 	KUNIT_CASE(t_taken),
 	KUNIT_CASE(t_taken_elsewhere),
@@ -626,6 +732,8 @@ static struct kunit_case kept_cases[] = {
 	KUNIT_CASE(t_others_are_told),
 	KUNIT_CASE(t_on_its_other_device),
 	KUNIT_CASE(t_second_resume),
+	KUNIT_CASE(t_claims),
+	KUNIT_CASE(t_claims_its_own),
 	{}
 };
 
