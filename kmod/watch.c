@@ -2,11 +2,14 @@
 /*
  * Who has asked for a UD queue pair. A UD queue pair has no connection, so its senders are known
  * only by their questions; when it has moved, each of them is told, with the token of its question,
- * until it has answered.
+ * until it has answered. Where it is it says itself, and anybody may ask: who has answered once, so is there, is kept and
+ * told before the others.
  */
 #include <linux/hashtable.h>
+#include <linux/jhash.h>
 #include <linux/list.h>
 #include <linux/module.h>
+#include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 #include <linux/workqueue.h>
@@ -26,9 +29,31 @@
 #define SELDOM		(10 * HZ)
 #define REFUSED_TRIES	3	/* of a token that is not known there: it may have been damaged */
 
+#define SHARE		(REPATH_WATCH_MAX / 8)		/* of those that say the same address */
+#define CONFIRMED_MAX	(REPATH_WATCH_MAX / 4 * 3)	/* there is room left for those that have yet to answer */
+
+/**
+ * struct source - the address that senders say when they ask
+ * @node: in @sources
+ * @gid: the address
+ * @unsure: those of them that have not answered, who asked longest ago first
+ * @nunsure: entries of @unsure
+ * @nconfirmed: how many have
+ */
+struct source {
+	struct hlist_node node;
+	u8 gid[16];
+	struct list_head unsure;
+	u32 nunsure;
+	u32 nconfirmed;
+};
+
 /**
  * struct watch - a sender that uses a UD queue pair
- * @lru: in @watches, who asked longest ago first
+ * @node: in @watches
+ * @unsure: in @unsure, while not @confirmed
+ * @source_node: in @source's, while not @confirmed
+ * @source: where it asked from; it may be elsewhere now
  * @by_qp: by @proc and @known_as
  * @by_token: by @token
  * @proc: whose the queue pair is; compared only, the watch goes when it leaves
@@ -47,12 +72,16 @@
  * @next: when it is told again; the same
  * @round: which MOVED was sent last, of all watches: one that is dropped and asked for anew has the same token
  * @refused: how often its token was not known there
+ * @confirmed: it has answered, or is a process of this host
  * @guessed: an administrator has said where the sender is, and it has not been heard from since
  * @busy: a MOVED is under way
  * @news: it has moved again since that was sent
  */
 struct watch {
-	struct list_head lru;
+	struct list_head node;
+	struct list_head unsure;
+	struct list_head source_node;
+	struct source *source;
 	struct hlist_node by_qp;
 	struct hlist_node by_token;
 	const struct repath_proc *proc;
@@ -71,6 +100,7 @@ struct watch {
 	u8 refused;
 	unsigned long since;
 	unsigned long next;
+	bool confirmed;
 	bool guessed;
 	bool busy;
 	bool news;
@@ -78,9 +108,13 @@ struct watch {
 
 /* All protected by repath_conn_mutex. */
 static LIST_HEAD(watches);
+static LIST_HEAD(unsure);	/* who asked longest ago first */
+static DEFINE_HASHTABLE(sources, 10);
 static DEFINE_HASHTABLE(by_qp, 8);
-static DEFINE_HASHTABLE(by_token, 8);
+static DEFINE_HASHTABLE(by_token, 10);
 static u32 count;
+static u32 nconfirmed;
+static u32 seed;		/* GIDs and tokens are strangers' words */
 static u32 rounds;
 
 static struct workqueue_struct *watch_wq;
@@ -91,19 +125,86 @@ static u64 qp_hash(const struct repath_proc *proc, u32 known_as)
 	return (unsigned long)proc ^ (u64)known_as << 40;
 }
 
+static u32 token_hash(u64 token)
+{
+	return jhash_2words(token, token >> 32, seed);
+}
+
 static struct watch *find(u64 token)
 {
 	struct watch *w;
 
-	hash_for_each_possible(by_token, w, by_token, token)
+	hash_for_each_possible(by_token, w, by_token, token_hash(token))
 		if (w->token == token)
 			return w;
 	return NULL;
 }
 
+static u32 source_hash(const u8 gid[16])
+{
+	return jhash(gid, 16, seed);
+}
+
+/* Where @w asks from. false: no memory */
+static bool join_source(struct watch *w, const u8 gid[16])
+{
+	struct source *s;
+
+	hash_for_each_possible(sources, s, node, source_hash(gid))
+		if (!memcmp(s->gid, gid, sizeof(s->gid)))
+			goto join;
+	s = kzalloc(sizeof(*s), GFP_KERNEL);
+	if (!s)
+		return false;
+	memcpy(s->gid, gid, sizeof(s->gid));
+	INIT_LIST_HEAD(&s->unsure);
+	hash_add(sources, &s->node, source_hash(gid));
+join:
+	w->source = s;
+	s->nunsure++;
+	list_add_tail(&w->source_node, &s->unsure);
+	list_add_tail(&w->unsure, &unsure);
+	return true;
+}
+
+static void leave_unsure(struct watch *w)
+{
+	list_del(&w->unsure);
+	list_del(&w->source_node);
+	w->source->nunsure--;
+}
+
+static void leave_source(struct watch *w)
+{
+	struct source *s = w->source;
+
+	if (w->confirmed) {
+		s->nconfirmed--;
+		nconfirmed--;
+	} else {
+		leave_unsure(w);
+	}
+	if (s->nunsure || s->nconfirmed)
+		return;
+	hash_del(&s->node);
+	kfree(s);
+}
+
+/* It is there. Who answers for very many keeps a share for certain, and the others as those who have not answered. */
+static void confirm(struct watch *w)
+{
+	if (w->confirmed || nconfirmed >= CONFIRMED_MAX || w->source->nconfirmed >= SHARE)
+		return;
+	leave_unsure(w);
+	w->confirmed = true;
+	w->source->nconfirmed++;
+	nconfirmed++;
+}
+
 static void drop(struct watch *w)
 {
-	list_del(&w->lru);
+	leave_source(w);
+	list_del(&w->node);
 	hash_del(&w->by_qp);
 	hash_del(&w->by_token);
 	if (w->dev)
@@ -150,18 +251,11 @@ static void find_way_back(struct watch *w)
 	repath_device_unuse(w->dev);
 }
 
-/* A sender that asks for very many takes the room of its own, not of others. */
-static void make_room(const u8 gid[16])
+/* A sender that asks for very many takes the room of its own, not of others; nobody that of one who has answered. */
+static void make_room(const struct source *own)
 {
-	struct watch *w, *own = NULL;
-	u32 n = 0;
-
-	list_for_each_entry_reverse(w, &watches, lru)
-		if (!memcmp(w->back.dgid.raw, gid, sizeof(w->back.dgid))) {
-			own = w;
-			n++;
-		}
-	drop(n > REPATH_WATCH_MAX / 8 ? own : list_first_entry(&watches, struct watch, lru));
+	drop(own->nunsure > SHARE ? list_first_entry(&own->unsure, struct watch, source_node) :
+				    list_first_entry(&unsure, struct watch, unsure));
 }
 
 /**
@@ -177,7 +271,9 @@ void repath_watch_add(struct repath_device *dev, struct repath_qp *rqp,
 {
 	u64 token = be64_to_cpu(ask->token);
 	struct repath_proc *proc;
+	bool has_answered = false;
 	struct watch *w;
+	u8 from[16];
 
 	lockdep_assert_held(&repath_conn_mutex);
 	if (!token || rqp->kernel || !repath_qp_pid(rqp))
@@ -186,16 +282,22 @@ void repath_watch_add(struct repath_device *dev, struct repath_qp *rqp,
 	if (!proc)
 		return;		/* never moves */
 	w = find(token);
-	if (w)
+	memcpy(from, ask->src_gid, sizeof(from));
+	if (w) {
+		has_answered = w->confirmed;
+		/* By its token it is the same one, wherever it is now, and takes no other one's share. */
+		if (has_answered)
+			memcpy(from, w->source->gid, sizeof(from));
 		drop(w);
-	if (count >= REPATH_WATCH_MAX)
-		make_room(ask->src_gid);
+	}
 	w = kzalloc(sizeof(*w), GFP_KERNEL);
-	if (!w || READ_ONCE(proc->left)) {
+	if (!w || READ_ONCE(proc->left) || !join_source(w, from)) {
 		kfree(w);
 		repath_proc_put(proc);
 		return;
 	}
+	if (count >= REPATH_WATCH_MAX)
+		make_room(w->source);
 	w->proc = proc;
 	w->proc_cookie = proc->cookie;
 	w->known_as = be32_to_cpu(ask->qpn);
@@ -209,9 +311,11 @@ void repath_watch_add(struct repath_device *dev, struct repath_qp *rqp,
 	w->back.sl = ask->src_sl & 0xf;
 	set_dev(w, dev);
 	find_way_back(w);
-	list_add_tail(&w->lru, &watches);
+	if (has_answered || repath_proc_is_local(w->cookie))
+		confirm(w);
+	list_add_tail(&w->node, &watches);
 	hash_add(by_qp, &w->by_qp, qp_hash(proc, w->known_as));
-	hash_add(by_token, &w->by_token, token);
+	hash_add(by_token, &w->by_token, token_hash(token));
 	count++;
 	/* Where it goes when the process leaves: see repath_watch_proc_left(). */
 	repath_proc_put(proc);
@@ -233,6 +337,8 @@ static void heard(struct watch *w, int err, u8 status)
 
 	w->busy = w->news = false;
 	w->guessed &= err || status;
+	if (!err && !status)
+		confirm(w);
 	/* What a stranger's host does not know says nothing of the sender. */
 	if (!err && status == REPATH_PEER_BAD_TOKEN && !w->guessed && ++w->refused >= REFUSED_TRIES)
 		drop(w);	/* it does not use the address any more */
@@ -318,20 +424,30 @@ static void tell(struct watch *w)
 		tell_later(w);
 }
 
-static void tell_again(struct work_struct *work)
+/* Does any of them have to wait longer? */
+static bool tell_those(bool confirmed)
 {
 	struct watch *w, *next;
 	bool later = false;
 
-	mutex_lock(&repath_conn_mutex);
-	list_for_each_entry_safe(w, next, &watches, lru) {
-		if (!w->tries || w->busy)
+	list_for_each_entry_safe(w, next, &watches, node) {
+		if (!w->tries || w->busy || w->confirmed != confirmed)
 			continue;
 		if (time_before(jiffies, w->next))
 			later = true;
 		else
 			tell(w);
 	}
+	return later;
+}
+
+static void tell_again(struct work_struct *work)
+{
+	bool later;
+
+	mutex_lock(&repath_conn_mutex);
+	later = tell_those(true);
+	later |= tell_those(false);
 	if (later)
 		queue_delayed_work(watch_wq, &again_work, AGAIN);
 	mutex_unlock(&repath_conn_mutex);
@@ -386,6 +502,21 @@ static void moved_one(struct watch *w, struct repath_device *dev, struct repath_
 	tell(w);
 }
 
+static void row_moved(struct repath_proc *proc, struct repath_device *dev, const struct repath_number *row,
+		      const struct repath_gid_change *gids, u32 ngids, bool confirmed)
+{
+	struct repath_qp *now = repath_qp_find(dev, row->qpn);
+	struct hlist_node *next;
+	struct watch *w;
+
+	if (!now)
+		return;		/* destroyed meanwhile */
+	hash_for_each_possible_safe(by_qp, w, next, by_qp, qp_hash(proc, row->known_as))
+		if (w->proc == proc && w->known_as == row->known_as && w->confirmed == confirmed)
+			moved_one(w, dev, now, gids, ngids);
+	repath_qp_put(now);
+}
+
 /**
  * repath_watch_moved - queue pairs of a process are on another device
  * @proc: process
@@ -401,22 +532,14 @@ void repath_watch_moved(struct repath_proc *proc, struct repath_device *dev,
 			const struct repath_number *rows, u32 n,
 			const struct repath_gid_change *gids, u32 ngids)
 {
-	struct watch *w;
-	struct hlist_node *next;
-	struct repath_qp *now;
 	u32 i;
 
 	lockdep_assert_held(&repath_conn_mutex);
-	for (i = 0; i < n && count; i++) {
-		now = repath_qp_find(dev, rows[i].qpn);
-		if (!now)
-			continue;	/* destroyed meanwhile */
-		hash_for_each_possible_safe(by_qp, w, next, by_qp,
-					    qp_hash(proc, rows[i].known_as))
-			if (w->proc == proc && w->known_as == rows[i].known_as)
-				moved_one(w, dev, now, gids, ngids);
-		repath_qp_put(now);
-	}
+	/* Those who are there do not wait for answers of who may not be. */
+	for (i = 0; i < n && count; i++)
+		row_moved(proc, dev, rows + i, gids, ngids, true);
+	for (i = 0; i < n && count; i++)
+		row_moved(proc, dev, rows + i, gids, ngids, false);
 }
 
 /* An address without a GID is its LID; a sender always says both. */
@@ -458,7 +581,7 @@ void repath_watch_sender_moved(const struct repath_proc *proc, u64 cookie,
 	struct watch *w, *next;
 
 	lockdep_assert_held(&repath_conn_mutex);
-	list_for_each_entry_safe(w, next, &watches, lru) {
+	list_for_each_entry_safe(w, next, &watches, node) {
 		if (w->proc != proc || w->cookie != cookie || !is_back_to(w, from))
 			continue;
 		/* Another connection of the two has told. */
@@ -488,7 +611,7 @@ u32 repath_watch_told(const struct repath_device *dev, const struct repath_addr 
 	u32 n = 0;
 
 	lockdep_assert_held(&repath_conn_mutex);
-	list_for_each_entry_safe(w, next, &watches, lru) {
+	list_for_each_entry_safe(w, next, &watches, node) {
 		if (w->dev != dev || !w->tries || !is_back_to(w, from))
 			continue;
 		to = w->back;
@@ -512,7 +635,7 @@ void repath_watch_proc_left(struct repath_proc *proc)
 	struct watch *w, *next;
 
 	lockdep_assert_held(&repath_conn_mutex);
-	list_for_each_entry_safe(w, next, &watches, lru)
+	list_for_each_entry_safe(w, next, &watches, node)
 		if (w->proc == proc)
 			drop(w);
 }
@@ -528,13 +651,14 @@ void repath_watch_device_removed(struct repath_device *dev)
 	struct watch *w;
 
 	lockdep_assert_held(&repath_conn_mutex);
-	list_for_each_entry(w, &watches, lru)
+	list_for_each_entry(w, &watches, node)
 		if (w->dev == dev)
 			set_dev(w, NULL);
 }
 
 int repath_watch_init(void)
 {
+	seed = get_random_u32();
 	INIT_DELAYED_WORK(&again_work, tell_again);
 	watch_wq = alloc_workqueue("repath_watch", WQ_UNBOUND, 0);
 	return watch_wq ? 0 : -ENOMEM;
@@ -548,7 +672,7 @@ void repath_watch_exit(void)
 	cancel_delayed_work_sync(&again_work);
 	destroy_workqueue(watch_wq);
 	mutex_lock(&repath_conn_mutex);
-	list_for_each_entry_safe(w, next, &watches, lru)
+	list_for_each_entry_safe(w, next, &watches, node)
 		drop(w);
 	mutex_unlock(&repath_conn_mutex);
 }

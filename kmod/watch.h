@@ -13,7 +13,7 @@ struct repath_proc;
 struct repath_qp;
 struct repath_resolve;
 
-#define REPATH_WATCH_MAX	16384	/* of a host; the one that asked longest ago goes first */
+#define REPATH_WATCH_MAX	16384	/* of a host; of those who have not answered yet, who asked longest ago goes first */
 
 int repath_watch_init(void);
 void repath_watch_exit(void);

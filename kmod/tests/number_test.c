@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 36 */
+/* kunit-cases: 38 */
 /* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../watch.o ../stat.o */
 /*
  * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
@@ -1462,6 +1462,87 @@ static void watch_asked_again(struct kunit *test)
 	answer(2, 0, REPATH_PEER_OK, 0, 0, 0);
 }
 
+/* Somebody says that he is at @gid, and asks for what is known as 101. */
+static void asks_as(struct kunit *test, const u8 gid[16], u64 token)
+{
+	struct repath_resolve ask = {
+		.dst_gid = { 0xfe, [15] = 1 },
+		.src_cookie = cpu_to_be64(REMOTE + 1),
+		.token = cpu_to_be64(token),
+		.qpn = cpu_to_be32(101),
+		.qp_type = IB_QPT_UD,
+	};
+	struct repath_resolved out;
+
+	memcpy(ask.src_gid, gid, sizeof(ask.src_gid));
+	KUNIT_ASSERT_EQ(test, (int)repath_resolve_answer(&of(test)->dev, &ask, sizeof(ask), &out), (int)REPATH_PEER_OK);
+}
+
+static u64 token_told(int n)
+{
+	return be64_to_cpu(((struct repath_moved *)fake.sent[n].data)->token);
+}
+
+/* More ask than there is room for, each from an address of its own: who is there is kept, and told first. */
+static void watch_crowd(struct kunit *test)
+{
+	struct repath_number row = { .qpn = 103, .known_as = 101 }, next = { .qpn = 102, .known_as = 101 };
+	struct repath_gid_change gid = { .old = { 0xfe, [15] = 1 }, .now = { 0xfe, [15] = 1 }, .port = 1 };
+	struct ctx *c = of(test);
+	u8 from[16] = { 0xfe };
+	u32 i;
+
+	watched(test);
+	c->qp[1].gone = true;
+	fake.qp[1] = NULL;
+	known_as(test, 3, 101);
+	mutex_lock(&repath_conn_mutex);
+	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 1);
+	answer(0, 0, REPATH_PEER_OK, 0, 0, 0);
+
+	for (i = 0; i < REPATH_WATCH_MAX + 1; i++) {
+		memcpy(from + 8, &i, sizeof(i));
+		asks_as(test, from, 1000 + i);
+	}
+	mutex_lock(&repath_conn_mutex);
+	repath_number_qp_gone(&c->qp[3]);
+	c->qp[3].gone = true;
+	c->qp[2].type = IB_QPT_UD;
+	c->qp[2].user = c->qp[1].user;
+	repath_watch_moved(&fake.proc[0], &c->dev, &next, 1, &gid, 1);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_ASSERT_EQ(test, fake.nsent, SENT);
+	KUNIT_EXPECT_EQ(test, token_told(1), 77ULL);
+	for (i = 1; i < SENT; i++)
+		answer(i, 0, i == 1 ? REPATH_PEER_OK : REPATH_PEER_BAD_TOKEN, 0, 0, 0);
+}
+
+/* Who asks for very many takes his own room. */
+static void watch_crowd_of_one(struct kunit *test)
+{
+	struct repath_number row = { .qpn = 103, .known_as = 101 };
+	struct repath_gid_change gid = { .old = { 0xfe, [15] = 1 }, .now = { 0xfe, [15] = 1 }, .port = 1 };
+	struct repath_addr asker = { .dgid.raw = { 0xfe, [15] = ASKER_GID } };
+	const u8 elsewhere[16] = { 0xfe, [15] = 13 };
+	u8 from[16] = { 0xfe, [8] = 1 };
+	struct ctx *c = of(test);
+	u32 i;
+
+	watched(test);
+	for (i = 0; i < REPATH_WATCH_MAX + 1; i++)
+		asks_as(test, from, 1000 + i);
+	c->qp[1].gone = true;
+	mutex_lock(&repath_conn_mutex);
+	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
+	KUNIT_EXPECT_EQ(test, repath_watch_told(&c->dev, &asker, elsewhere, 0), 1u);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_ASSERT_EQ(test, fake.nsent, SENT);
+	for (i = 0; i < SENT; i++)
+		answer(i, 0, REPATH_PEER_BAD_TOKEN, 0, 0, 0);
+}
+
 /* Numbers are of one device: another queue pair of the process that is known by the same one has stayed. */
 static void watch_of_another(struct kunit *test)
 {
@@ -1623,6 +1704,8 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(watch_asked_again),
 	KUNIT_CASE(watch_unheard),
 	KUNIT_CASE(watch_of_another),
+	KUNIT_CASE(watch_crowd),
+	KUNIT_CASE(watch_crowd_of_one),
 	KUNIT_CASE(nothing_is_left),
 	KUNIT_CASE(fuzz),
 	{}
