@@ -71,35 +71,133 @@ static bool is_finished(const struct out_msg *msg)
 	return !msg->inflight && (msg->err || msg->status || msg->next >= msg->len);
 }
 
-/* Where a process has left is not asked long before it is told where it is now. */
-static bool same_port(const struct out_msg *a, const struct out_msg *b)
+static int compare_way(const struct out_msg *a, const struct out_msg *b)
 {
-	return a->route.addr.dlid == b->route.addr.dlid &&
-	       !memcmp(&a->route.addr.dgid, &b->route.addr.dgid, sizeof(a->route.addr.dgid));
+	if (a->order != b->order)
+		return a->order < b->order ? -1 : 1;
+	if (a->route.addr.dlid != b->route.addr.dlid)
+		return a->route.addr.dlid < b->route.addr.dlid ? -1 : 1;
+	return memcmp(&a->route.addr.dgid, &b->route.addr.dgid, sizeof(a->route.addr.dgid));
 }
 
-/* A message waits for the one before it to the same process. */
-static bool must_wait(struct repath_xprt *xprt, const struct out_msg *msg)
+static int compare_fronts(struct rb_node *a, const struct rb_node *b)
 {
-	const struct out_msg *other;
+	return compare_way(rb_entry(a, struct out_msg, front), rb_entry(b, struct out_msg, front));
+}
 
-	lockdep_assert_held(&xprt->lock);
+static bool is_before(struct rb_node *a, const struct rb_node *b)
+{
+	return rb_entry(a, struct out_msg, turn)->number < rb_entry(b, struct out_msg, turn)->number;
+}
+
+static struct rb_root_cached *turns_of(struct repath_xprt *xprt, const struct out_msg *msg)
+{
+	return &xprt->turns[repath_xprt_is_own(msg) + 2 * repath_xprt_is_idle_talk(msg)];
+}
+
+/* Would a fragment of it be sent, if the windows of the device had room? */
+static bool can_go_on(const struct out_msg *msg)
+{
+	return !msg->err && !msg->status && !msg->waits && !msg->finding && !msg->xprt->dead &&
+	       msg->next < msg->len && msg->inflight < MSG_WINDOW;
+}
+
+static void no_turn(struct out_msg *msg)
+{
+	if (RB_EMPTY_NODE(&msg->turn))
+		return;
+	rb_erase_cached(&msg->turn, turns_of(msg->xprt, msg));
+	RB_CLEAR_NODE(&msg->turn);
+}
+
+static void set_turn(struct out_msg *msg)
+{
+	lockdep_assert_held(&msg->xprt->lock);
+	if (!can_go_on(msg))
+		no_turn(msg);
+	else if (RB_EMPTY_NODE(&msg->turn))
+		rb_add_cached(&msg->turn, turns_of(msg->xprt, msg), is_before);
+}
+
+/*
+ * A message waits for the one before it to the same process. Where a process has left is not asked long before it
+ * is told where it is now: to another port it does not wait.
+ */
+static void line_up(struct out_msg *msg)
+{
+	struct rb_node *front;
+
 	if (!msg->order)
-		return false;
-	list_for_each_entry(other, &xprt->msgs, node) {
-		if (other == msg)
-			return false;
-		if (other->order == msg->order && same_port(other, msg))
-			return true;
-	}
-	return false;
+		return;
+	front = rb_find_add(&msg->front, &msg->xprt->fronts, compare_fronts);
+	if (!front)
+		return;
+	msg->waits = true;
+	list_add_tail(&msg->behind, &rb_entry(front, struct out_msg, front)->behind);
 }
 
+/* The next one, with those behind it, takes its place. */
+static void leave_line(struct out_msg *msg)
+{
+	struct out_msg *next;
+
+	if (msg->waits || !msg->order) {
+		list_del_init(&msg->behind);
+		return;
+	}
+	if (list_empty(&msg->behind)) {
+		rb_erase(&msg->front, &msg->xprt->fronts);
+		return;
+	}
+	next = list_first_entry(&msg->behind, struct out_msg, behind);
+	list_del_init(&msg->behind);
+	rb_replace_node(&msg->front, &next->front, &msg->xprt->fronts);
+	next->waits = false;
+	set_turn(next);
+}
+
+/*
+ * Who releases a device does not wait for questions: who asks where somebody is can ask from elsewhere. Nor for where
+ * a queue pair has gone to, which is said from where it goes next. There may be always some, to hosts that are down, also
+ * of processes that do not have the device open.
+ */
+static bool is_waited_for(const struct out_msg *msg)
+{
+	return !msg->answer && msg->type != REPATH_MSG_MOVED;
+}
+
+/**
+ * repath_xprt_settle - something has become of a message
+ * @msg: message; if it has ended it is not valid any more when the lock is dropped and the pump goes on
+ *
+ * Context: the pump, repath_xprt::lock held.
+ */
+void repath_xprt_settle(struct out_msg *msg)
+{
+	struct repath_xprt *xprt = msg->xprt;
+
+	set_turn(msg);
+	if (!is_finished(msg))
+		return;
+	msg->finding = false;
+	leave_line(msg);
+	xprt->unanswered -= is_waited_for(msg);
+	list_move_tail(&msg->node, &xprt->finished);
+}
+
+/* It may have ended meanwhile, with its device. */
 static void route_ready(void *arg)
 {
 	struct out_msg *msg = arg;
+	struct repath_xprt *xprt = msg->xprt;
 
-	repath_xprt_pump(msg->xprt);
+	spin_lock(&xprt->lock);
+	if (msg->finding) {
+		msg->finding = false;
+		set_turn(msg);
+	}
+	spin_unlock(&xprt->lock);
+	repath_xprt_pump(xprt);
 }
 
 static void count_end(const struct out_msg *msg)
@@ -142,18 +240,35 @@ static void msg_end(struct out_msg *msg)
 static bool has_room(const struct repath_xprt *xprt, const struct out_msg *msg)
 {
 	lockdep_assert_held(&xprt->lock);
-	if (msg->inflight >= MSG_WINDOW || xprt->inflight >= DEV_WINDOW)
+	if (xprt->inflight >= DEV_WINDOW)
 		return false;
 	if (repath_xprt_is_own(msg) && xprt->own >= OWN_WINDOW)
 		return false;
 	return !repath_xprt_is_idle_talk(msg) || xprt->idle_talk < IDLE_WINDOW;
 }
 
+/* The one that was sent first, of those of which a fragment may be sent now. */
+static struct out_msg *next_turn(struct repath_xprt *xprt)
+{
+	struct out_msg *msg, *first = NULL;
+	struct rb_node *node;
+	unsigned int kind;
+
+	lockdep_assert_held(&xprt->lock);
+	for (kind = 0; kind < REPATH_XPRT_KINDS; kind++) {
+		node = rb_first_cached(&xprt->turns[kind]);
+		msg = node ? rb_entry(node, struct out_msg, turn) : NULL;
+		if (msg && has_room(xprt, msg) && (!first || msg->number < first->number))
+			first = msg;
+	}
+	return first;
+}
+
 /* Sends what the windows allow. */
 static void msg_push(struct repath_xprt *xprt, struct out_msg *msg)
 {
 	lockdep_assert_held(&xprt->lock);
-	while (!msg->err && !msg->status && !xprt->dead && msg->next < msg->len && has_room(xprt, msg)) {
+	while (can_go_on(msg) && has_room(xprt, msg)) {
 		u32 offset = msg->next;
 		int err;
 
@@ -170,38 +285,73 @@ static void msg_push(struct repath_xprt *xprt, struct out_msg *msg)
 	}
 }
 
+static void take_turn(struct repath_xprt *xprt, struct out_msg *msg)
+{
+	int state;
+
+	/* It may be found, and its turn come again, before the search for it returns. */
+	msg->finding = true;
+	no_turn(msg);
+	spin_unlock(&xprt->lock);
+	state = repath_route_find(&msg->route, xprt->dev->ibdev, route_ready, msg);
+	spin_lock(&xprt->lock);
+	if (state == -EINPROGRESS)
+		return;
+	msg->finding = false;
+	if (state)
+		msg->err = state;
+	else
+		msg_push(xprt, msg);
+	repath_xprt_settle(msg);
+}
+
+/* Those that have nothing under way end at once. */
+static void end_all(struct repath_xprt *xprt)
+{
+	struct out_msg *msg, *next;
+
+	lockdep_assert_held(&xprt->lock);
+	/* The lock is dropped inside; nothing is added any more, and removed only here. */
+	list_for_each_entry_safe(msg, next, &xprt->msgs, node) {
+		if (!msg->err)
+			msg->err = -ESHUTDOWN;
+		repath_xprt_settle(msg);
+		cond_resched_lock(&xprt->lock);
+	}
+}
+
+/* Who waits costs nothing: anybody may have thousands of messages wait, to hosts that are down. */
 static void pump(struct work_struct *work)
 {
 	struct repath_xprt *xprt = container_of(work, struct repath_xprt, pump);
 	struct out_msg *msg, *next;
 	LIST_HEAD(finished);
-	int state;
 
 	repath_xprt_frag_reap(xprt);
 	spin_lock(&xprt->lock);
-	/* The lock is dropped inside; entries are only ever added, at the end, by others. */
-	list_for_each_entry_safe(msg, next, &xprt->msgs, node) {
-		if (xprt->dead && !msg->err)
-			msg->err = -ESHUTDOWN;
-		if (!msg->err && !must_wait(xprt, msg)) {
-			spin_unlock(&xprt->lock);
-			state = repath_route_find(&msg->route, xprt->dev->ibdev, route_ready, msg);
-			spin_lock(&xprt->lock);
-			if (state < 0 && state != -EINPROGRESS)
-				msg->err = state;
-			else if (!state)
-				msg_push(xprt, msg);
-		}
-		if (is_finished(msg)) {
-			/* What waits behind it is seen later in this round, or has been passed. */
-			next = list_next_entry(msg, node);
-			list_move_tail(&msg->node, &finished);
-		}
+	while (!xprt->dead && (msg = next_turn(xprt))) {
+		take_turn(xprt, msg);
+		cond_resched_lock(&xprt->lock);
 	}
+	if (xprt->dead)
+		end_all(xprt);
+	list_splice_init(&xprt->finished, &finished);
 	spin_unlock(&xprt->lock);
 
 	list_for_each_entry_safe(msg, next, &finished, node)
 		msg_end(msg);
+}
+
+static void msg_add(struct repath_xprt *xprt, struct out_msg *msg)
+{
+	lockdep_assert_held(&xprt->lock);
+	msg->number = xprt->sent_count++;
+	INIT_LIST_HEAD(&msg->behind);
+	RB_CLEAR_NODE(&msg->turn);
+	list_add_tail(&msg->node, &xprt->msgs);
+	xprt->unanswered += is_waited_for(msg);
+	line_up(msg);
+	set_turn(msg);
 }
 
 static int msg_send(struct repath_device *dev, const struct repath_addr *to, struct out_msg msg)
@@ -228,7 +378,7 @@ static int msg_send(struct repath_device *dev, const struct repath_addr *to, str
 		spin_lock(&xprt->lock);
 		if (!xprt->dead) {
 			m->xprt = xprt;
-			list_add_tail(&m->node, &xprt->msgs);
+			msg_add(xprt, m);
 			repath_xprt_pump(xprt);
 			err = 0;
 		}
@@ -268,13 +418,10 @@ int repath_xprt_ask(struct repath_device *dev, const struct repath_addr *to, u8 
  * repath_xprt_busy - are there messages that were not answered yet?
  * @dev: device
  *
- * Questions do not count: who asks where somebody is can ask from elsewhere. Nor does where a queue pair has gone to, which
- * is said from where it goes next. There may be always some, to hosts that are down, also of processes that do not have
- * the device open.
+ * Questions do not count, nor does where a queue pair has gone to.
  */
 bool repath_xprt_busy(struct repath_device *dev)
 {
-	const struct out_msg *msg;
 	struct repath_xprt *xprt;
 	bool busy = false;
 
@@ -282,8 +429,7 @@ bool repath_xprt_busy(struct repath_device *dev)
 	xprt = READ_ONCE(dev->xprt);
 	if (xprt) {
 		spin_lock(&xprt->lock);
-		list_for_each_entry(msg, &xprt->msgs, node)
-			busy |= !msg->answer && msg->type != REPATH_MSG_MOVED && !xprt->dead;
+		busy = xprt->unanswered && !xprt->dead;
 		spin_unlock(&xprt->lock);
 	}
 	rcu_read_unlock();
@@ -301,12 +447,17 @@ bool repath_xprt_busy(struct repath_device *dev)
 struct repath_xprt *repath_xprt_new(struct repath_device *dev)
 {
 	struct repath_xprt *xprt = kzalloc(sizeof(*xprt), GFP_KERNEL);
+	unsigned int kind;
 
 	if (!xprt)
 		return NULL;
 	xprt->dev = dev;
 	spin_lock_init(&xprt->lock);
 	INIT_LIST_HEAD(&xprt->msgs);
+	INIT_LIST_HEAD(&xprt->finished);
+	xprt->fronts = RB_ROOT;
+	for (kind = 0; kind < REPATH_XPRT_KINDS; kind++)
+		xprt->turns[kind] = RB_ROOT_CACHED;
 	INIT_LIST_HEAD(&xprt->sent);
 	INIT_LIST_HEAD(&xprt->answered);
 	INIT_WORK(&xprt->pump, pump);

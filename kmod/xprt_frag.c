@@ -181,6 +181,7 @@ void repath_xprt_frag_reap(struct repath_xprt *xprt)
 		ib_destroy_cm_id(frag->id);
 		spin_lock(&xprt->lock);
 		repath_xprt_count(frag->msg, -1);
+		repath_xprt_settle(frag->msg);
 		kfree(frag);
 	}
 	spin_unlock(&xprt->lock);

@@ -5,6 +5,7 @@
 
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/rbtree.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -18,12 +19,20 @@ struct ib_cm_event;
 struct ib_cm_id;
 struct repath_device;
 
+/* Of what kinds messages are: each has its window. */
+#define REPATH_XPRT_KINDS	4
+
 /**
  * struct repath_xprt - a device's end of the peer channel
  * @dev: the device; outlives this
  * @listener: takes SIDR_REQs
- * @lock: protects @msgs, @sent, @answered, @inflight, @own, @idle_talk, @dead and the counts of the messages
+ * @lock: protects all of these but @listener, @rx_lock and @reasm, and the messages but what is @pump's alone
  * @msgs: struct out_msg in the order of sending; entries are removed by @pump alone
+ * @fronts: of these, by order and port, those that wait for none of the same order to the same port
+ * @turns: and of each kind, in the order of sending, those of which a fragment can be sent as soon as a window has room
+ * @finished: out of @msgs; @pump tells who has sent them
+ * @sent_count: messages there have been
+ * @unanswered: of @msgs, those that a release of the device waits for
  * @sent: struct out_frag under way
  * @answered: struct out_frag whose CM ID is to be destroyed
  * @inflight: fragments under way
@@ -40,6 +49,11 @@ struct repath_xprt {
 	struct ib_cm_id *listener;
 	spinlock_t lock;
 	struct list_head msgs;
+	struct rb_root fronts;
+	struct rb_root_cached turns[REPATH_XPRT_KINDS];
+	struct list_head finished;
+	u64 sent_count;
+	unsigned int unanswered;
 	struct list_head sent;
 	struct list_head answered;
 	unsigned int inflight;
@@ -54,7 +68,13 @@ struct repath_xprt {
 
 /**
  * struct out_msg - a message that goes out
- * @node: in repath_xprt::msgs
+ * @node: in repath_xprt::msgs, or repath_xprt::finished
+ * @front: in repath_xprt::fronts, unless it waits or has no order
+ * @behind: those that wait for it, in the order of sending; of one that waits, its place there
+ * @turn: in repath_xprt::turns, or empty
+ * @number: in the order of sending
+ * @waits: for one before it
+ * @finding: its route is looked for
  * @xprt: where
  * @route: how
  * @order: see repath_xprt_send()
@@ -73,6 +93,12 @@ struct repath_xprt {
  */
 struct out_msg {
 	struct list_head node;
+	struct rb_node front;
+	struct list_head behind;
+	struct rb_node turn;
+	u64 number;
+	bool waits;
+	bool finding;
 	struct repath_xprt *xprt;
 	struct repath_route route;
 	u64 order;
@@ -120,7 +146,7 @@ static inline bool repath_xprt_is_idle_talk(const struct out_msg *msg)
 	return msg->answer || msg->type == REPATH_MSG_GONE || msg->type == REPATH_MSG_MOVED;
 }
 
-/* A fragment is under way (@by: 1), or not any more (-1). The lock is held. */
+/* A fragment is under way (@by: 1), or not any more (-1: repath_xprt_settle() comes next). The lock is held. */
 static inline void repath_xprt_count(struct out_msg *msg, int by)
 {
 	struct repath_xprt *xprt = msg->xprt;
@@ -139,6 +165,7 @@ static inline void repath_xprt_count(struct out_msg *msg, int by)
 /* xprt.c */
 struct repath_xprt *repath_xprt_new(struct repath_device *dev);
 void repath_xprt_pump(struct repath_xprt *xprt);
+void repath_xprt_settle(struct out_msg *msg);
 
 /* xprt_frag.c */
 int repath_xprt_frag_send(struct repath_xprt *xprt, struct out_msg *msg, u32 offset);

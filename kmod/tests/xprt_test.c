@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 4 */
+/* kunit-cases: 7 */
 /* kunit-objs: ../xprt.o ../stat.o ../trace.o */
 /* The carrier to hosts that are down: no route is found, or what is sent stays under way. */
 #include <kunit/test.h>
@@ -14,15 +14,22 @@ static struct {
 	bool routes;		/* are found */
 	bool gives_up;		/* all that is under way */
 	int sent[__REPATH_MSG_MAX];
+	int looked;		/* for routes */
+	void (*ready)(void *arg);
+	void *ready_arg;
 } fake;
 
 void repath_route_begin(struct repath_route *route, const struct repath_addr *addr)
 {
+	route->addr = *addr;
 }
 
 int repath_route_find(struct repath_route *route, struct ib_device *ibdev,
 		      void (*ready)(void *arg), void *arg)
 {
+	fake.looked++;
+	fake.ready = ready;
+	fake.ready_arg = arg;
 	return fake.routes ? 0 : -EINPROGRESS;
 }
 
@@ -38,12 +45,14 @@ int repath_xprt_frag_send(struct repath_xprt *xprt, struct out_msg *msg, u32 off
 
 void repath_xprt_frag_reap(struct repath_xprt *xprt)
 {
-	struct out_msg *msg;
+	struct out_msg *msg, *next;
 
 	spin_lock(&xprt->lock);
-	list_for_each_entry(msg, &xprt->msgs, node)
-		while (fake.gives_up && msg->inflight)
+	list_for_each_entry_safe(msg, next, &xprt->msgs, node)
+		while (fake.gives_up && msg->inflight) {
 			repath_xprt_count(msg, -1);
+			repath_xprt_settle(msg);
+		}
 	spin_unlock(&xprt->lock);
 }
 
@@ -259,11 +268,103 @@ static void t_window_of_a_message(struct kunit *test)
 	end(test, xprt);
 }
 
+/* Nobody has to hear of any before the next is sent: all that is under way is answered. */
+static void answer_all(struct repath_xprt *xprt)
+{
+	fake.gives_up = true;
+	repath_xprt_pump(xprt);
+	flush_work(&xprt->pump);
+	fake.gives_up = false;
+}
+
+/* What waits, for a window or for the message before it, is not looked at each time that something is sent. */
+static void t_who_waits_costs_nothing(struct kunit *test)
+{
+	struct repath_xprt *xprt = begin(test);
+	int i;
+
+	fake.routes = true;
+	for (i = 0; i < 16384; i++)
+		KUNIT_ASSERT_EQ(test, say(test, REPATH_MSG_RESOLVE, 0, 8), 0);
+	for (i = 0; i < 1000; i++)
+		KUNIT_ASSERT_EQ(test, say(test, REPATH_MSG_READY, 1 + i % 2, 8), 0);
+	flush_work(&xprt->pump);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_RESOLVE], 32);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_READY], 2);
+	fake.looked = 0;
+	repath_xprt_pump(xprt);
+	flush_work(&xprt->pump);
+	KUNIT_EXPECT_EQ(test, fake.looked, 0);
+	/* And each answer makes room for as many. */
+	answer_all(xprt);
+	KUNIT_EXPECT_EQ(test, of(test)->ended, 34);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_RESOLVE], 64);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_READY], 4);
+	KUNIT_EXPECT_EQ(test, fake.looked, 34);
+	end(test, xprt);
+	KUNIT_EXPECT_EQ(test, of(test)->ended, 17384);
+}
+
+/* To each port, of each process, one after the other; and who waits there waits for nobody else. */
+static void t_order_is_of_a_port(struct kunit *test)
+{
+	static const u8 said[] = { REPATH_MSG_GATE, REPATH_MSG_DRAINED, REPATH_MSG_INFO, REPATH_MSG_CONNECTED };
+	struct repath_xprt *xprt = begin(test);
+	unsigned int i, k, round;
+
+	fake.routes = true;
+	for (i = 0; i < ARRAY_SIZE(said); i++)
+		for (k = 0; k < 6; k++) {
+			of(test)->to.dlid = k % 2;
+			of(test)->to.dgid.raw[15] = k / 2 == 2;
+			KUNIT_ASSERT_EQ(test, say(test, said[i], 1 + k / 2 % 2, 8), 0);
+		}
+	flush_work(&xprt->pump);
+	for (round = 0; round < ARRAY_SIZE(said); round++) {
+		for (i = 0; i < ARRAY_SIZE(said); i++)
+			KUNIT_EXPECT_EQ(test, fake.sent[said[i]], i <= round ? 6 : 0);
+		KUNIT_EXPECT_EQ(test, of(test)->ended, 6 * round);
+		answer_all(xprt);
+	}
+	KUNIT_EXPECT_EQ(test, of(test)->ended, 24);
+	KUNIT_EXPECT_TRUE(test, RB_EMPTY_ROOT(&xprt->fronts));
+	/* And the next one begins anew. */
+	KUNIT_ASSERT_EQ(test, say(test, REPATH_MSG_GATE, 2, 8), 0);
+	flush_work(&xprt->pump);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_GATE], 7);
+	end(test, xprt);
+}
+
+/* A message whose route is looked for is looked at again when that is found, and only then. */
+static void t_route_is_waited_for(struct kunit *test)
+{
+	struct repath_xprt *xprt = begin(test);
+
+	KUNIT_ASSERT_EQ(test, say(test, REPATH_MSG_GATE, 1, 8), 0);
+	KUNIT_ASSERT_EQ(test, say(test, REPATH_MSG_READY, 1, 8), 0);
+	flush_work(&xprt->pump);
+	KUNIT_ASSERT_EQ(test, fake.looked, 1);
+	fake.routes = true;
+	repath_xprt_pump(xprt);
+	flush_work(&xprt->pump);
+	KUNIT_EXPECT_EQ(test, fake.looked, 1);
+	fake.ready(fake.ready_arg);
+	flush_work(&xprt->pump);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_GATE], 1);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_READY], 0);
+	answer_all(xprt);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_READY], 1);
+	end(test, xprt);
+}
+
 static struct kunit_case xprt_cases[] = {
 	KUNIT_CASE(t_ends_with_the_device),
 	KUNIT_CASE(t_questions_hold_up_nobody),
 	KUNIT_CASE(t_window_is_shared),
 	KUNIT_CASE(t_window_of_a_message),
+	KUNIT_CASE(t_who_waits_costs_nothing),
+	KUNIT_CASE(t_order_is_of_a_port),
+	KUNIT_CASE(t_route_is_waited_for),
 	{}
 };
 
