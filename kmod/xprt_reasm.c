@@ -24,6 +24,17 @@ static void drop(struct repath_reasm *r, struct repath_inmsg *msg)
 	kfree(msg);
 }
 
+/* All fragments of it, those that come again and those that are still to come, are answered alike. */
+static void close_msg(struct repath_reasm *r, struct repath_inmsg *msg, u8 status)
+{
+	msg->done = true;
+	msg->status = status;
+	r->open--;
+	r->bytes -= msg->total;
+	kvfree(msg->data);
+	msg->data = NULL;
+}
+
 /**
  * repath_reasm_init - begin with nothing
  * @r: to initialise
@@ -88,14 +99,47 @@ static struct repath_inmsg *find(struct repath_reasm *r, u64 id)
 	return NULL;
 }
 
+/* Of how many fragments a message is. */
+static u32 frags_of(u32 total)
+{
+	return DIV_ROUND_UP(total, REPATH_FRAG_DATA);
+}
+
+/*
+ * Make room for a message that is not whole yet, by giving up one that has not gone on: its sender, if there is one, sends it
+ * again. Of those that go on none is given up: where more come than there is room for they would end one another, and
+ * none become whole.
+ */
+static bool give_up_one(struct repath_reasm *r)
+{
+	struct repath_inmsg *msg;
+
+	list_for_each_entry(msg, &r->lru, lru) {
+		if (msg->done)
+			continue;
+		if (frags_of(msg->total) - msg->missing > 1 &&
+		    time_before(jiffies, msg->seen + REPATH_REASM_STALL))
+			continue;
+		close_msg(r, msg, REPATH_PEER_BUSY);
+		return true;
+	}
+	return false;
+}
+
+static bool has_room(const struct repath_reasm *r, u32 total)
+{
+	return r->open < REPATH_REASM_OPEN_MAX && r->bytes + total <= REPATH_REASM_BYTES;
+}
+
 static struct repath_inmsg *begin(struct repath_reasm *r, u64 id, u8 type, u32 total)
 {
-	u32 frags = DIV_ROUND_UP(total, REPATH_FRAG_DATA);
+	u32 frags = frags_of(total);
 	struct repath_inmsg *msg;
 
 	/* What is whole at once waits for nothing, and is not kept out by what never becomes whole. */
-	if (frags > 1 && (r->open >= REPATH_REASM_OPEN_MAX || r->bytes + total > REPATH_REASM_BYTES))
-		return NULL;
+	while (frags > 1 && !has_room(r, total))
+		if (!give_up_one(r))
+			return NULL;
 	if (r->count >= REPATH_REASM_MAX && !evict(r))
 		return NULL;
 	msg = kzalloc(struct_size(msg, have, BITS_TO_LONGS(frags)), GFP_KERNEL);
@@ -131,7 +175,10 @@ bool repath_reasm_has(struct repath_reasm *r, const struct repath_frag *frag)
 	if (!msg || frag->version != REPATH_PEER_VERSION || msg->type != frag->type ||
 	    offset >= msg->total)
 		return false;
-	return msg->done || test_bit(offset / REPATH_FRAG_DATA, msg->have);
+	/* What was given up is refused like what was never taken. */
+	if (msg->done)
+		return msg->status != REPATH_PEER_BUSY;
+	return test_bit(offset / REPATH_FRAG_DATA, msg->have);
 }
 
 /**
@@ -203,10 +250,5 @@ void repath_reasm_done(struct repath_reasm *r, struct repath_inmsg *msg, u8 stat
 		drop(r, msg);
 		return;
 	}
-	msg->done = true;
-	msg->status = status;
-	r->open--;
-	r->bytes -= msg->total;
-	kvfree(msg->data);
-	msg->data = NULL;
+	close_msg(r, msg, status);
 }

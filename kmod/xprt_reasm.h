@@ -12,6 +12,7 @@
 #define REPATH_REASM_MAX	1024		/* with those that are kept for doubles */
 #define REPATH_REASM_BYTES	(4 << 20)	/* of messages that are not whole yet */
 #define REPATH_REASM_AGE	(10 * HZ)
+#define REPATH_REASM_STALL	(HZ / 2)	/* what has lost a fragment goes on sooner */
 
 /**
  * struct repath_inmsg - a message that comes in
@@ -22,7 +23,7 @@
  * @total: bytes
  * @missing: fragments that have not come
  * @type: enum repath_msg
- * @done: whole; @status is the answer, @data is freed
+ * @done: whole, or given up; @status is the answer, @data is freed
  * @status: enum repath_peer_status
  * @data: @total bytes
  * @have: bitmap of the fragments that have come

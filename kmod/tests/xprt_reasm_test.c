@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 14 */
+/* kunit-cases: 16 */
 /* kunit-objs: ../xprt_reasm.o */
 /* Fragments: in any order, twice, cut short, too many, and from somebody who lies. */
 #include <kunit/test.h>
@@ -216,6 +216,12 @@ static void t_nonsense(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, c->reasm.count, 1u);
 }
 
+static struct repath_inmsg *oldest(struct kunit *test)
+{
+	return list_first_entry(&of(test)->reasm.lru, struct repath_inmsg, lru);
+}
+
+/* A few fragments of a stranger, of messages that never become whole, keep out none that does. */
 static void t_too_many_open(struct kunit *test)
 {
 	struct ctx *c = of(test);
@@ -223,16 +229,79 @@ static void t_too_many_open(struct kunit *test)
 
 	for (id = 1; id <= REPATH_REASM_OPEN_MAX; id++)
 		KUNIT_EXPECT_EQ(test, (int)add(test, id, 500, 0), (int)REPATH_PEER_OK);
-	KUNIT_EXPECT_EQ(test, (int)add(test, id, 500, 0), (int)REPATH_PEER_BUSY);
-	/* Those that are under way can still end, and make room. */
-	add(test, 1, 500, REPATH_FRAG_DATA);
-	add(test, 1, 500, 2 * REPATH_FRAG_DATA);
-	KUNIT_ASSERT_NOT_NULL(test, c->whole);
+	KUNIT_EXPECT_EQ(test, (int)add(test, id, 2 * REPATH_FRAG_DATA, 0), (int)REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, c->reasm.open, (u32)REPATH_REASM_OPEN_MAX);
+	/* The one that has waited longest was given up, and its sender hears that. */
+	KUNIT_EXPECT_EQ(test, (int)add(test, 1, 500, REPATH_FRAG_DATA), (int)REPATH_PEER_BUSY);
+	KUNIT_EXPECT_FALSE(test, repath_reasm_has(&c->reasm, &c->frag));
+	KUNIT_EXPECT_EQ(test, (int)add(test, 1, 500, 0), (int)REPATH_PEER_BUSY);
+	add(test, 2, 500, REPATH_FRAG_DATA);
+	add(test, 2, 500, 2 * REPATH_FRAG_DATA);
+	expect_intact(test, 500);
 	repath_reasm_done(&c->reasm, c->whole, REPATH_PEER_OK);
-	KUNIT_EXPECT_EQ(test, (int)add(test, id, 500, 0), (int)REPATH_PEER_OK);
+	add(test, id, 2 * REPATH_FRAG_DATA, REPATH_FRAG_DATA);
+	expect_intact(test, 2 * REPATH_FRAG_DATA);
+	repath_reasm_done(&c->reasm, c->whole, REPATH_PEER_OK);
 }
 
-/* A few fragments of a stranger, of messages that never become whole, keep out no HELLO. */
+/* Those that go on stay, until they do not. */
+static void t_too_many_go_on(struct kunit *test)
+{
+	struct ctx *c = of(test);
+	u64 id;
+
+	for (id = 1; id <= REPATH_REASM_OPEN_MAX; id++) {
+		add(test, id, 500, 0);
+		KUNIT_EXPECT_EQ(test, (int)add(test, id, 500, 2 * REPATH_FRAG_DATA), (int)REPATH_PEER_OK);
+	}
+	KUNIT_EXPECT_EQ(test, (int)add(test, id, 500, 0), (int)REPATH_PEER_BUSY);
+	add(test, 1, 500, REPATH_FRAG_DATA);
+	expect_intact(test, 500);
+	repath_reasm_done(&c->reasm, c->whole, REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, (int)add(test, id, 500, 0), (int)REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, (int)add(test, id, 500, REPATH_FRAG_DATA), (int)REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, (int)add(test, ++id, 500, 0), (int)REPATH_PEER_BUSY);
+	KUNIT_ASSERT_EQ(test, oldest(test)->id, 2ULL);
+	oldest(test)->seen -= REPATH_REASM_STALL;
+	KUNIT_EXPECT_EQ(test, (int)add(test, id, 500, 0), (int)REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, (int)add(test, 2, 500, REPATH_FRAG_DATA), (int)REPATH_PEER_BUSY);
+	add(test, 3, 500, REPATH_FRAG_DATA);
+	expect_intact(test, 500);
+}
+
+/* Three times as many senders at once as there is room for, each of which begins anew when it is refused. */
+static void t_too_many_senders(struct kunit *test)
+{
+	enum { SENDERS = 3 * REPATH_REASM_OPEN_MAX, FRAGS = 8 };
+	u32 total = FRAGS * REPATH_FRAG_DATA, round, i, whole = 0;
+	struct ctx *c = of(test);
+	struct {
+		u64 id;
+		u32 next;
+	} *senders = kunit_kcalloc(test, SENDERS, sizeof(*senders), GFP_KERNEL);
+	u64 id = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, senders);
+	for (round = 0; round < 10 * FRAGS && whole < SENDERS; round++)
+		for (i = 0; i < SENDERS; i++) {
+			if (senders[i].next == total)
+				continue;
+			if (!senders[i].next)
+				senders[i].id = ++id;
+			if (add(test, senders[i].id, total, senders[i].next) == REPATH_PEER_BUSY) {
+				senders[i].next = 0;
+				continue;
+			}
+			senders[i].next += REPATH_FRAG_DATA;
+			if (!c->whole)
+				continue;
+			repath_reasm_done(&c->reasm, c->whole, REPATH_PEER_OK);
+			whole++;
+		}
+	KUNIT_EXPECT_EQ(test, whole, (u32)SENDERS);
+}
+
+/* Nor a HELLO, which takes no room. */
 static void t_short_ones_are_not_kept_out(struct kunit *test)
 {
 	struct ctx *c = of(test);
@@ -247,7 +316,6 @@ static void t_short_ones_are_not_kept_out(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, c->reasm.open, (u32)REPATH_REASM_OPEN_MAX);
 	KUNIT_EXPECT_EQ(test, c->reasm.count, (u32)REPATH_REASM_MAX);
-	KUNIT_EXPECT_EQ(test, (int)add(test, id, REPATH_FRAG_DATA + 1, 0), (int)REPATH_PEER_BUSY);
 	repath_reasm_destroy(&c->reasm);
 	for (id = 1; id <= REPATH_REASM_BYTES / REPATH_WIRE_MAX; id++)
 		add(test, id, REPATH_WIRE_MAX, 0);
@@ -263,7 +331,10 @@ static void t_too_many_bytes(struct kunit *test)
 	for (id = 1; id <= fits; id++)
 		KUNIT_EXPECT_EQ(test, (int)add(test, id, REPATH_WIRE_MAX, 0),
 				(int)REPATH_PEER_OK);
-	KUNIT_EXPECT_EQ(test, (int)add(test, id, REPATH_WIRE_MAX, 0), (int)REPATH_PEER_BUSY);
+	KUNIT_EXPECT_EQ(test, (int)add(test, id, REPATH_WIRE_MAX, 0), (int)REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, of(test)->reasm.open, (u32)fits);
+	KUNIT_EXPECT_EQ(test, of(test)->reasm.bytes, (u32)REPATH_REASM_BYTES);
+	KUNIT_EXPECT_EQ(test, (int)add(test, 1, REPATH_WIRE_MAX, REPATH_FRAG_DATA), (int)REPATH_PEER_BUSY);
 	/* Answers are kept for doubles, but only so many of them. */
 	repath_reasm_destroy(&of(test)->reasm);
 	for (id = 1; id <= REPATH_REASM_MAX + 100; id++) {
@@ -345,6 +416,8 @@ static struct kunit_case reasm_cases[] = {
 	KUNIT_CASE(t_truncated),
 	KUNIT_CASE(t_nonsense),
 	KUNIT_CASE(t_too_many_open),
+	KUNIT_CASE(t_too_many_go_on),
+	KUNIT_CASE(t_too_many_senders),
 	KUNIT_CASE(t_short_ones_are_not_kept_out),
 	KUNIT_CASE(t_too_many_bytes),
 	KUNIT_CASE(t_age),
