@@ -253,7 +253,7 @@ struct repath_conn *repath_conn_create(struct repath_proc *proc, struct repath_q
 void repath_conn_destroy(struct repath_conn *conn)
 {
 	lockdep_assert_held(&repath_conn_mutex);
-	conn->dead = true;
+	WRITE_ONCE(conn->dead, true);
 	repath_conn_unbind(conn);
 	hash_del(&conn->by_token);
 	list_del(&conn->proc_node);

@@ -61,7 +61,7 @@ struct repath_remote {
  * @peer_token: the peer's; 0 is "not yet known"
  * @old_token: the one before, until something is said by the one that is known now; 0: none
  * @told: an administrator has said where the peer is, and it has not been heard from there yet
- * @dead: destroyed; only references are left
+ * @dead: destroyed; only references are left. Read without the mutex by the carrier
  * @moving: suspended, from GATE to CONNECTED or ABORTED
  * @must_reset: ABORT or ABORTED said that an end has left RTS
  * @connected_tx: CONNECTED was sent since GATE
@@ -76,7 +76,7 @@ struct repath_remote {
  * @hello_busy: a HELLO is under way
  * @hello_acked: the peer has this end's token
  * @hello_again: another HELLO is wanted when this one has ended
- * @hello_tries: HELLOs in a row that were answered BUSY
+ * @hello_tries: HELLOs in a row that were answered BUSY; not 0 while one is to be sent soon
  * @hello_at: jiffies when the last HELLO was sent
  * @expect_token: WANT was sent: a changed token in the peer's HELLO is believed
  * @moving_since: jiffies

@@ -26,6 +26,7 @@
 #define BUSY_TRIES	10
 #define LOST_TRIES	3		/* each has its retries */
 #define BUSY_PERIOD	(HZ / 5)
+#define UNDER_WAY_MAX	1024		/* of one process */
 #define ASK_PERIOD	HZ		/* a changed token is checked back no more often */
 
 /**
@@ -181,11 +182,17 @@ static bool is_said_again(const struct repath_conn *conn)
 	       conn->hello_tries < LOST_TRIES;
 }
 
+/* All that wait do so together: what is planned is not put off for one more. */
+static void plan_busy(void)
+{
+	queue_delayed_work(hello_wq, &busy_work, BUSY_PERIOD);
+}
+
 static void say_again_soon(struct repath_conn *conn)
 {
 	conn->hello_tries++;
 	repath_stat_inc(conn->dev, REPATH_STAT_TX_HELLO_AGAIN);
-	mod_delayed_work(hello_wq, &busy_work, BUSY_PERIOD);
+	plan_busy();
 }
 
 /* Return: it is said again soon. */
@@ -236,6 +243,7 @@ static void hello_answered(struct repath_conn *conn, int err, u8 status)
 {
 	mutex_lock(&repath_conn_mutex);
 	conn->hello_busy = false;
+	conn->proc->hellos--;
 	if (conn->dead)
 		goto unlock;
 	if (err ? not_answered(conn, err) : answered(conn, status)) {
@@ -292,10 +300,12 @@ static int hello_send(struct repath_conn *conn)
 	dev = repath_local_device(conn->dev, &conn->addr);
 	if (!dev) {
 		repath_conn_get(conn);
-		err = repath_xprt_send(conn->dev, &conn->addr, 0, REPATH_MSG_HELLO, hello,
-				       sizeof(*hello), wire_done, conn);
+		err = repath_xprt_send_unless(conn->dev, &conn->addr, REPATH_MSG_HELLO, hello,
+					      sizeof(*hello), &conn->dead, wire_done, conn);
 		if (err)
 			repath_conn_put(conn);
+		else
+			conn->proc->hellos++;
 		return err;
 	}
 	local = kzalloc(sizeof(*local), GFP_KERNEL);
@@ -304,6 +314,7 @@ static int hello_send(struct repath_conn *conn)
 		local->dev = dev;
 		local->conn = repath_conn_get(conn);
 		local->hello = *hello;
+		conn->proc->hellos++;
 		queue_work(hello_wq, &local->work);
 	} else {
 		repath_device_put(dev);
@@ -317,7 +328,8 @@ static int hello_send(struct repath_conn *conn)
  * @conn: connection
  * @force: although its port did not answer a moment ago
  *
- * Nothing is waited for: the answer changes the connection's state.
+ * Nothing is waited for: the answer changes the connection's state. Where too many of its process are under way it is
+ * done as soon as some of them have ended.
  *
  * Context: repath_conn_mutex held.
  */
@@ -331,6 +343,12 @@ void repath_hello_start(struct repath_conn *conn, bool force)
 	/* One that has said HELLO has answered since. */
 	if (!force && !conn->peer_token && repath_silent_is(conn->dev, &conn->addr)) {
 		conn->state = REPATH_CONN_NO_ANSWER;
+		return;
+	}
+	/* Anybody may register, and connect a queue pair to one host after the other that does not answer. */
+	if (conn->proc->hellos >= UNDER_WAY_MAX) {
+		conn->hello_tries = max_t(u8, conn->hello_tries, 1);
+		plan_busy();
 		return;
 	}
 	conn->hello_busy = true;

@@ -289,6 +289,11 @@ static void take_turn(struct repath_xprt *xprt, struct out_msg *msg)
 {
 	int state;
 
+	if (msg->forgotten && !msg->next && READ_ONCE(*msg->forgotten)) {
+		msg->err = -ECANCELED;
+		repath_xprt_settle(msg);
+		return;
+	}
 	/* It may be found, and its turn come again, before the search for it returns. */
 	msg->finding = true;
 	no_turn(msg);
@@ -400,6 +405,16 @@ int repath_xprt_send(struct repath_device *dev, const struct repath_addr *to, u6
 {
 	return msg_send(dev, to, (struct out_msg){
 		.order = order, .type = type, .data = data, .len = len, .done = done, .arg = arg,
+	});
+}
+
+int repath_xprt_send_unless(struct repath_device *dev, const struct repath_addr *to, u8 type,
+			    void *data, u32 len, const bool *forgotten, repath_xprt_done_fn done,
+			    void *arg)
+{
+	return msg_send(dev, to, (struct out_msg){
+		.type = type, .data = data, .len = len, .done = done, .arg = arg,
+		.forgotten = forgotten,
 	});
 }
 

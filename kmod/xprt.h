@@ -56,7 +56,7 @@ static inline bool repath_addr_is_same_place(const struct repath_addr *a,
  * typedef repath_xprt_done_fn - a message has been answered, or has failed
  * @arg: as given to repath_xprt_send()
  * @err: 0: the other module answered; else -ETIMEDOUT, -EHOSTUNREACH, -ENOPROTOOPT (no module
- *	listens there), -ESHUTDOWN (device went away), -ENOMEM
+ *	listens there), -ESHUTDOWN (device went away), -ECANCELED (it was forgotten), -ENOMEM
  * @status: the answer, enum repath_peer_status; valid if @err is 0
  *
  * Called once for every message that repath_xprt_send() took, in process context, no lock held.
@@ -86,6 +86,14 @@ void repath_xprt_remove_device(struct repath_device *dev);
  */
 int repath_xprt_send(struct repath_device *dev, const struct repath_addr *to, u64 order, u8 type,
 		     void *data, u32 len, repath_xprt_done_fn done, void *arg);
+
+/*
+ * The same, without an order, for what is of no use when *@forgotten is true before any of it is sent: then it is not sent,
+ * and @done is told -ECANCELED. @forgotten is valid until @done is called.
+ */
+int repath_xprt_send_unless(struct repath_device *dev, const struct repath_addr *to, u8 type,
+			    void *data, u32 len, const bool *forgotten, repath_xprt_done_fn done,
+			    void *arg);
 
 /*
  * The same for a question of one fragment: @answer takes the @answer_len bytes that come back with

@@ -86,6 +86,7 @@ struct repath_xprt {
  * @type: enum repath_msg
  * @status: the worst answer
  * @data: the message
+ * @forgotten: see repath_xprt_send_unless(), or NULL
  * @answer: where to put what comes back beside @status, or NULL
  * @answer_len: room there
  * @done: whom to tell
@@ -110,6 +111,7 @@ struct out_msg {
 	u8 type;
 	u8 status;
 	void *data;
+	const bool *forgotten;
 	void *answer;
 	u32 answer_len;
 	repath_xprt_done_fn done;

@@ -458,7 +458,7 @@ enum repath_stat {
 	REPATH_STAT_TX_TIMEOUT,		/* nobody answered, after all repetitions */
 	REPATH_STAT_TX_UNREACHABLE,	/* no way there, or the device could not send */
 	REPATH_STAT_TX_NO_MODULE,	/* a host that has no ib_repath answered */
-	REPATH_STAT_TX_ERROR,		/* no memory, device going away, nonsense for an answer */
+	REPATH_STAT_TX_ERROR,		/* no memory, device or connection going away, nonsense for an answer */
 
 	/* Messages received, and what was answered. */
 	REPATH_STAT_RX_MSG,		/* whole ones */

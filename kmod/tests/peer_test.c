@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 32 */
-/* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../hello.o ../known.o ../lid.o ../local.o ../peer.o ../peer_wire.o ../silent.o ../stat.o */
+/* kunit-cases: 34 */
+/* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../known.o ../lid.o ../peer.o ../peer_wire.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -11,8 +11,8 @@
 #include "../conn.h"
 #include "../device.h"
 #include "../gone.h"
-#include "../hello.h"
 #include "../known.h"
+#include "../local.h"
 #include "../netlink.h"
 #include "../number.h"
 #include "../op.h"
@@ -25,12 +25,14 @@
 #include "conn_fakes.h"
 #include "fuzz.h"
 #include "proc_fakes.h"
+#include "../hello.c"
 
 #define COOKIE		0xc001ULL	/* of the process here */
 #define PEER_COOKIE	0xbeefULL	/* of the one there */
 #define PEER_TOKEN	0x1234567ULL
 #define PEER_QPN	99
 #define QPN		17
+#define HELD_MAX	6000
 
 /* What surrounds the three in the module. */
 static struct {
@@ -56,6 +58,12 @@ static struct {
 	u32 sent_form;
 	repath_xprt_done_fn sent_done;
 	void *sent_arg;
+	bool holds;			/* HELLOs, until they are answered; else none is sent */
+	unsigned int held, answered;
+	struct {
+		repath_xprt_done_fn done;
+		void *arg;
+	} hellos[HELD_MAX];
 } fake;
 
 struct repath_device *repath_device_get_by_index(const struct net *net, u32 index)
@@ -87,11 +95,22 @@ bool repath_qp_is_there(struct repath_device *dev, u32 qpn)
 	return !fake.absent;
 }
 
-/* Without a device nothing is sent but GONE; these cases are about what comes in. */
+/* Without a device nothing is sent but GONE; most of these cases are about what comes in. */
 bool repath_device_use(struct repath_device *dev)
 {
-	WRITE_ONCE(fake.uses, fake.uses + 1);
 	return false;
+}
+
+int repath_local_gid(struct repath_device *dev, const struct repath_addr *addr, u8 gid[16])
+{
+	WRITE_ONCE(fake.uses, fake.uses + 1);
+	return fake.holds ? 0 : -ENODEV;
+}
+
+struct repath_device *repath_local_device(const struct repath_device *dev,
+					  const struct repath_addr *addr)
+{
+	return NULL;
 }
 
 void repath_device_unuse(struct repath_device *dev)
@@ -162,18 +181,31 @@ int repath_xprt_send(struct repath_device *dev, const struct repath_addr *to, u6
 {
 	const struct repath_wire_msg *wire = data;
 
-	if (type != REPATH_MSG_HELLO)
-		fake.sent_form = be32_to_cpu(wire->form);
+	fake.sent_form = be32_to_cpu(wire->form);
 	kvfree(data);
 	if (type == REPATH_MSG_GONE) {
 		done(arg, READ_ONCE(fake.gone_err), fake.gone_status);
 		WRITE_ONCE(fake.gones, fake.gones + 1);
 		return 0;
 	}
-	if (!fake.sends || type == REPATH_MSG_HELLO)
+	if (!fake.sends)
 		return -ENODEV;
 	fake.sent_done = done;
 	fake.sent_arg = arg;
+	return 0;
+}
+
+/* HELLOs, under repath_conn_mutex. */
+int repath_xprt_send_unless(struct repath_device *dev, const struct repath_addr *to, u8 type,
+			    void *data, u32 len, const bool *forgotten, repath_xprt_done_fn done,
+			    void *arg)
+{
+	kvfree(data);
+	if (fake.held >= HELD_MAX)
+		return -ENOMEM;
+	fake.hellos[fake.held].done = done;
+	fake.hellos[fake.held].arg = arg;
+	WRITE_ONCE(fake.held, fake.held + 1);
 	return 0;
 }
 
@@ -551,6 +583,79 @@ static void t_hellos_are_bounded(struct kunit *test)
 	/* One that is there already takes no more room. */
 	of(test)->hello.src_qpn = cpu_to_be32(1000);
 	EXPECT_STATUS(hello(test), REPATH_PEER_PENDING);
+}
+
+static void answer_hellos(int err, u8 status)
+{
+	unsigned int end = READ_ONCE(fake.held);
+
+	for (; fake.answered < end; fake.answered++)
+		fake.hellos[fake.answered].done(fake.hellos[fake.answered].arg, err, status);
+}
+
+/* One queue pair, connected to one host after the other: what is not answered is not kept for each. */
+static void t_hellos_of_a_process_are_bounded(struct kunit *test)
+{
+	struct ctx *c = of(test);
+	unsigned int i;
+
+	fake.holds = true;
+	connect(test);
+	for (i = 0; i < 5000; i++) {
+		c->qp.path.dest_qpn = 1000 + i;
+		repath_conn_qp_connected(&c->qp);
+	}
+	KUNIT_EXPECT_EQ(test, fake.held, 1024u);
+	/* The connection that is there is not forgotten. */
+	answer_hellos(-ECANCELED, 0);
+	for (i = 0; i < 500 && READ_ONCE(fake.held) == 1024; i++)
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(fake.held), 1025u);
+	answer_hellos(0, REPATH_PEER_OK);
+	mutex_lock(&repath_conn_mutex);
+	c->conn = repath_conn_by_qp(&c->dev, QPN);
+	KUNIT_EXPECT_TRUE(test, c->conn->hello_acked);
+	KUNIT_EXPECT_EQ(test, (int)c->conn->hello_tries, 0);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_EXPECT_EQ(test, fake.proc.hellos, 0u);
+}
+
+static unsigned int said_by(const struct repath_conn *conn)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < READ_ONCE(fake.held); i++)
+		n += fake.hellos[i].arg == conn;
+	return n;
+}
+
+/* A peer is busy, and then another one: when the first one is asked again is not put off. */
+static void t_busy_ones_put_off_nobody(struct kunit *test)
+{
+	struct ctx *c = of(test);
+	struct repath_conn *conn;
+	unsigned long planned;
+
+	fake.holds = true;
+	conn = connect(test);
+	answer_hellos(0, REPATH_PEER_BUSY);
+	planned = busy_work.timer.expires;
+	c->second = c->qp;
+	kref_init(&c->second.kref);
+	c->second.qpn = QPN + 1;
+	c->second.conn_id = 0;
+	c->second.path.dest_qpn = PEER_QPN + 1;
+	fake.second = &c->second;
+	repath_conn_qp_connected(&c->second);
+	KUNIT_ASSERT_EQ(test, fake.held, 2u);
+	msleep(20);
+	answer_hellos(0, REPATH_PEER_BUSY);
+	/* Or it has been asked already. */
+	KUNIT_EXPECT_TRUE(test, busy_work.timer.expires == planned || said_by(conn) > 1);
+	mutex_lock(&repath_conn_mutex);
+	fake.holds = false;
+	mutex_unlock(&repath_conn_mutex);
+	answer_hellos(0, REPATH_PEER_OK);
 }
 
 static void t_message(struct kunit *test)
@@ -1098,6 +1203,8 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_hello_of_a_liar),
 	KUNIT_CASE(t_hello_while_moving),
 	KUNIT_CASE(t_hellos_are_bounded),
+	KUNIT_CASE(t_hellos_of_a_process_are_bounded),
+	KUNIT_CASE(t_busy_ones_put_off_nobody),
 	KUNIT_CASE(t_message),
 	KUNIT_CASE(t_message_malformed),
 	KUNIT_CASE(t_message_with_wrong_tokens),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 7 */
+/* kunit-cases: 8 */
 /* kunit-objs: ../xprt.o ../stat.o ../trace.o */
 /* The carrier to hosts that are down: no route is found, or what is sent stays under way. */
 #include <kunit/test.h>
@@ -92,7 +92,7 @@ struct ctx {
 	struct repath_device dev;
 	struct ib_device *ibdev;
 	struct repath_addr to;
-	int ended;
+	int ended, canceled;
 	u8 answer[8];
 };
 
@@ -137,6 +137,7 @@ static void ended(void *arg, int err, u8 status)
 	struct ctx *c = arg;
 
 	c->ended++;
+	c->canceled += err == -ECANCELED;
 }
 
 /* Until all that is under way has ended, as when the device goes. */
@@ -357,6 +358,33 @@ static void t_route_is_waited_for(struct kunit *test)
 	end(test, xprt);
 }
 
+/* Who connects a queue pair to one host after the other has nothing sent that is of no use any more. */
+static void t_forgotten(struct kunit *test)
+{
+	struct repath_xprt *xprt = begin(test);
+	struct ctx *c = of(test);
+	bool forgotten = false;
+	int i;
+
+	fake.routes = true;
+	for (i = 0; i < 200; i++) {
+		void *data = kvzalloc(8, GFP_KERNEL);
+
+		KUNIT_ASSERT_NOT_NULL(test, data);
+		KUNIT_ASSERT_EQ(test, repath_xprt_send_unless(&c->dev, &c->to, REPATH_MSG_HELLO, data, 8,
+							      &forgotten, ended, c), 0);
+	}
+	flush_work(&xprt->pump);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_HELLO], 48);
+	forgotten = true;
+	answer_all(xprt);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_HELLO], 48);
+	KUNIT_EXPECT_EQ(test, c->ended, 200);
+	KUNIT_EXPECT_EQ(test, c->canceled, 152);
+	KUNIT_EXPECT_FALSE(test, repath_xprt_busy(&c->dev));
+	end(test, xprt);
+}
+
 static struct kunit_case xprt_cases[] = {
 	KUNIT_CASE(t_ends_with_the_device),
 	KUNIT_CASE(t_questions_hold_up_nobody),
@@ -365,6 +393,7 @@ static struct kunit_case xprt_cases[] = {
 	KUNIT_CASE(t_who_waits_costs_nothing),
 	KUNIT_CASE(t_order_is_of_a_port),
 	KUNIT_CASE(t_route_is_waited_for),
+	KUNIT_CASE(t_forgotten),
 	{}
 };
 
