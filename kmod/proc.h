@@ -33,8 +33,9 @@ struct repath_device;
  * @nconns: entries of @conns; repath_conn_mutex
  * @nunbound: of these, without a queue pair; repath_conn_mutex
  * @kept: operations that keep numbers of it; repath_conn_mutex
- * @questions: RESOLVEs that are not answered, or kept; repath_conn_mutex
  * @hellos: HELLOs of its connections that are under way; repath_conn_mutex
+ * @questions: RESOLVEs to connect by that are not answered; repath_conn_mutex
+ * @ud_questions: those of UD addresses, which are kept; repath_conn_mutex
  * @sending: what its messages that are under way take of memory, in bytes
  * @left: the socket was closed; set once, before the table's reference is dropped
  * @comm: name of the thread that registered
@@ -53,6 +54,7 @@ struct repath_proc {
 	u32 kept;
 	u32 questions;
 	u32 hellos;
+	u32 ud_questions;
 	atomic_t sending;
 	bool left;
 	char comm[TASK_COMM_LEN];

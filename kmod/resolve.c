@@ -73,7 +73,10 @@ void repath_question_free(struct repath_question *q)
 		hash_del(&q->by_token);
 	if (q->dev)
 		repath_device_put(q->dev);
-	q->proc->questions--;
+	if (q->type == IB_QPT_UD)
+		q->proc->ud_questions--;
+	else
+		q->proc->questions--;
 	repath_proc_put(q->proc);
 	kfree(q->asked);
 	kfree_sensitive(q);
@@ -147,7 +150,9 @@ static int ask(struct genl_info *info, struct repath_proc *proc, struct repath_d
 {
 	struct repath_question *q, *old;
 	u64 token = 0, moved_cookie = 0, moved_at = 0;
+	u8 type = nla_get_u8(info->attrs[REPATH_A_QP_TYPE]);
 	bool told = false;
+	u32 *count;
 	int err;
 
 	lockdep_assert_held(&repath_conn_mutex);
@@ -162,15 +167,16 @@ static int ask(struct genl_info *info, struct repath_proc *proc, struct repath_d
 		moved_at = old->moved_at;
 		question_end(old);
 	}
-	/* Anybody may register, and ask. */
-	if (proc->questions >= REPATH_RESOLVES_MAX) {
+	/* Anybody may register, and ask. Who keeps many UD addresses can still be connected. */
+	count = type == IB_QPT_UD ? &proc->ud_questions : &proc->questions;
+	if (*count >= REPATH_RESOLVES_MAX) {
 		GENL_SET_ERR_MSG(info, "too many addresses are asked for");
 		return -ENOSPC;
 	}
 	q = kzalloc(sizeof(*q), GFP_KERNEL);
 	if (!q)
 		return -ENOMEM;
-	q->type = nla_get_u8(info->attrs[REPATH_A_QP_TYPE]);
+	q->type = type;
 	q->proc = repath_proc_get(proc);
 	q->id = nla_get_u64(info->attrs[REPATH_A_MSG_ID]);
 	q->qpn = nla_get_u32(info->attrs[REPATH_A_QPN]);
@@ -184,7 +190,7 @@ static int ask(struct genl_info *info, struct repath_proc *proc, struct repath_d
 	}
 	while (q->type == IB_QPT_UD && (!q->token || find_token(q->token)))
 		q->token = get_random_u64();
-	proc->questions++;
+	++*count;
 	INIT_LIST_HEAD(&q->later);
 	list_add_tail(&q->node, &questions);
 	hash_add(by_id, &q->by_id, id_hash(proc, q->id));

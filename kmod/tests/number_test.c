@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 38 */
+/* kunit-cases: 39 */
 /* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../watch.o ../stat.o */
 /*
  * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
@@ -358,6 +358,7 @@ static void number_exit(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, kref_read(&fake.proc[i].kref), 1u);
 	KUNIT_EXPECT_EQ(test, kref_read(&c->dev.kref), 1u);
 	KUNIT_EXPECT_EQ(test, fake.proc[0].questions, 0u);
+	KUNIT_EXPECT_EQ(test, fake.proc[0].ud_questions, 0u);
 	KUNIT_EXPECT_EQ(test, repath_number_count(), 0u);
 	KUNIT_EXPECT_EQ(test, fake.followed, 0u);
 	fake_ibdev_del(c->ibdev);
@@ -1026,7 +1027,7 @@ static void resolve_ud(struct kunit *test)
 	fake.told = 0;
 	answer(0, 0, REPATH_PEER_OK, 1, 17, 0);
 	KUNIT_EXPECT_EQ(test, fake.told, 0);
-	KUNIT_EXPECT_EQ(test, fake.proc[0].questions, 1u);
+	KUNIT_EXPECT_EQ(test, fake.proc[0].ud_questions, 1u);
 	KUNIT_EXPECT_EQ(test, kref_read(&of(test)->dev.kref), 1u);
 	moved.qpn = cpu_to_be32(98);
 	moved.at = cpu_to_be64(1);
@@ -1093,7 +1094,7 @@ static void resolve_ud_away(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, sent_until(3));
 	answer(2, 0, REPATH_PEER_OK, 1, 170, REPATH_RESOLVED_MOVED);
 	expect_told(test, 0, 170, 5);
-	KUNIT_EXPECT_EQ(test, fake.proc[0].questions, 1u);
+	KUNIT_EXPECT_EQ(test, fake.proc[0].ud_questions, 1u);
 	KUNIT_EXPECT_EQ(test, kref_read(&of(test)->dev.kref), 1u);
 
 	/* A module that can not answer this, so nobody is told by it; and one who has told it itself */
@@ -1151,6 +1152,25 @@ static void resolve_ud_many(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.nsent, 36);
 	answer(20, 0, REPATH_PEER_OK, 1, 170, 0);
 	KUNIT_ASSERT_TRUE(test, sent_until(37));
+}
+
+/* Who keeps as many UD addresses as it may is refused more of them, and still connected. */
+static void resolve_ud_full(struct kunit *test)
+{
+	u32 i;
+
+	fake.send_err = -ENODEV;
+	for (i = 0; i < REPATH_RESOLVES_MAX; i++)
+		KUNIT_ASSERT_EQ(test, request(test, i + 1, IB_QPT_UD, 17 + i, 5), 0);
+	KUNIT_EXPECT_EQ(test, request(test, i + 1, IB_QPT_UD, 17 + i, 5), -ENOSPC);
+	fake.send_err = 0;
+	KUNIT_ASSERT_EQ(test, request(test, i + 2, IB_QPT_RC, 17, 5), 0);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 1);
+	answer(0, 0, REPATH_PEER_OK, 1, 170, REPATH_RESOLVED_MOVED);
+	expect_told(test, 0, 170, 5);
+	KUNIT_EXPECT_EQ(test, request(test, i + 3, IB_QPT_UC, 18, 5), 0);
+	answer(1, 0, REPATH_PEER_OK, 1, 171, 0);
+	expect_told(test, 0, 171, 5);
 }
 
 /* Both are on their way: who has arrived asks again, and is told where the other one has gone. */
@@ -1694,6 +1714,7 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(resolve_ud_away),
 	KUNIT_CASE(resolve_ud_deaf),
 	KUNIT_CASE(resolve_ud_many),
+	KUNIT_CASE(resolve_ud_full),
 	KUNIT_CASE(resolve_ud_both),
 	KUNIT_CASE(resolve_ud_stays),
 	KUNIT_CASE(resolve_ud_late),
