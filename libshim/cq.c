@@ -245,10 +245,12 @@ static bool reserve(struct rp_cq *cq, unsigned int n)
 	return true;
 }
 
-static void push(struct rp_cq *cq, const struct ibv_wc *wc, const struct rp_wc_more *more)
+static void push(struct rp_cq *cq, const struct rp_qp *qp, const struct ibv_wc *wc,
+		 const struct rp_wc_more *more)
 {
 	struct rp_soft_wc *s = &cq->soft[(cq->soft_head + cq->soft_n++) % cq->soft_size];
 
+	s->qp = qp;
 	s->wc = *wc;
 	if (more)
 		s->more = *more;
@@ -256,7 +258,7 @@ static void push(struct rp_cq *cq, const struct ibv_wc *wc, const struct rp_wc_m
 		memset(&s->more, 0, sizeof(s->more));
 }
 
-void rp_cq_soft_push(struct rp_cq *cq, const struct ibv_wc *wc)
+void rp_cq_soft_push(struct rp_cq *cq, const struct rp_qp *qp, const struct ibv_wc *wc)
 {
 	struct rp_wc_more now = { 0 };
 
@@ -266,7 +268,7 @@ void rp_cq_soft_push(struct rp_cq *cq, const struct ibv_wc *wc)
 	}
 	if (cq->has_more)
 		rp_clock_stamp(to_rp_context(cq->cq.context), &now);
-	push(cq, wc, &now);
+	push(cq, qp, wc, &now);
 }
 
 bool rp_cq_soft_pop(struct rp_cq *cq, struct ibv_wc *wc, struct rp_wc_more *more)
@@ -284,6 +286,25 @@ bool rp_cq_soft_pop(struct rp_cq *cq, struct ibv_wc *wc, struct rp_wc_more *more
 	return true;
 }
 
+/* The queue pair that the device's entry is of. */
+static const struct rp_qp *qp_of(struct rp_cq *cq, const struct ibv_wc *wc)
+{
+	const struct rp_slot *s = (const struct rp_slot *)(uintptr_t)wc->wr_id;
+
+	return s->kind == RP_SLOT_SRQ ? rp_qp_of_srq(to_rp_context(cq->cq.context), wc->qp_num) :
+					s->owner;
+}
+
+static bool take_one(struct rp_cq *cq, struct ibv_wc *wc, const struct rp_wc_more *more)
+{
+	const struct rp_qp *qp = qp_of(cq, wc);
+
+	if (!rp_wc_translate(wc))
+		return false;
+	push(cq, qp, wc, more);
+	return true;
+}
+
 /* One by one: poll_cq() does not tell all of it. */
 static int take_more(struct rp_cq *cq)
 {
@@ -292,10 +313,7 @@ static int take_more(struct rp_cq *cq)
 	int total = 0;
 
 	while (reserve(cq, 1) && !rp_cq_ex_read(cq, &wc, &more))
-		if (rp_wc_translate(&wc)) {
-			push(cq, &wc, &more);
-			total++;
-		}
+		total += take_one(cq, &wc, &more);
 	return total;
 }
 
@@ -310,10 +328,7 @@ static int take(struct rp_cq *cq)
 	while (cq->real && reserve(cq, TAKE_BATCH)) {
 		n = cq->real->context->ops.poll_cq(cq->real, TAKE_BATCH, wc);
 		for (i = 0; i < n; i++)
-			if (rp_wc_translate(&wc[i])) {
-				push(cq, &wc[i], NULL);
-				total++;
-			}
+			total += take_one(cq, &wc[i], NULL);
 		if (n < TAKE_BATCH)
 			break;
 	}
@@ -324,6 +339,22 @@ void rp_cq_sweep(struct rp_cq *cq)
 {
 	rp_lock(&cq->lock);
 	take(cq);
+	rp_unlock(&cq->lock);
+}
+
+void rp_cq_forget_qp(struct rp_cq *cq, const struct rp_qp *qp)
+{
+	unsigned int i, kept = 0;
+
+	rp_lock(&cq->lock);
+	take(cq);
+	for (i = 0; i < cq->soft_n; i++) {
+		struct rp_soft_wc *s = &cq->soft[(cq->soft_head + i) % cq->soft_size];
+
+		if (s->qp != qp)
+			cq->soft[(cq->soft_head + kept++) % cq->soft_size] = *s;
+	}
+	cq->soft_n = kept;
 	rp_unlock(&cq->lock);
 }
 

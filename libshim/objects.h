@@ -210,8 +210,14 @@ void rp_cq_event_came(struct rp_cq *cq);		/* one of the device's, or none will c
 /* cq.c; the caller holds cq->lock */
 bool rp_wc_translate(struct ibv_wc *wc);	/* false: not for the application */
 bool rp_cq_soft_pop(struct rp_cq *cq, struct ibv_wc *wc, struct rp_wc_more *more);
-/* Takes the completions of a queue pair that is destroyed or reset. */
+/* cq.c; without locks */
+/* Takes completions while their slots mean them: before a queue pair is destroyed or reset. */
 void rp_cq_sweep(struct rp_cq *cq);
+/*
+ * Afterwards: takes them again, and drops those of @qp. Most devices do: a program may have freed what their
+ * wr_ids point to. What others left in the CQ an event may still tell of.
+ */
+void rp_cq_forget_qp(struct rp_cq *cq, const struct rp_qp *qp);
 
 /* cq_ex.c */
 int rp_cq_ex_init(struct rp_cq *cq);
@@ -238,6 +244,9 @@ void rp_ud_free(struct rp_qp *qp);
 
 /* qp.c */
 void rp_qp_sweep(struct rp_qp *qp);	/* its CQs, see rp_cq_sweep() */
+void rp_qp_forget_completions(struct rp_qp *qp);	/* in them, see rp_cq_forget_qp() */
+/* Of those with an SRQ, which has this number on the device? Compared only. */
+const struct rp_qp *rp_qp_of_srq(struct rp_context *ctx, uint32_t real_qpn);
 /* A receive from an SRQ: counts it, and gives the completion our number; true: flushed by a move. */
 bool rp_qp_srq_completion(struct rp_context *ctx, struct ibv_wc *wc);
 

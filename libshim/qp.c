@@ -242,6 +242,17 @@ bool rp_qp_srq_completion(struct rp_context *ctx, struct ibv_wc *wc)
 	return ours;
 }
 
+const struct rp_qp *rp_qp_of_srq(struct rp_context *ctx, uint32_t real_qpn)
+{
+	const struct rp_qp *qp;
+
+	rp_lock(&ctx->srq_qps_lock);
+	for (qp = *hash_row(ctx, real_qpn); qp && qp->hashed_qpn != real_qpn; qp = qp->next_hashed)
+		;
+	rp_unlock(&ctx->srq_qps_lock);
+	return qp;
+}
+
 static void qp_free(struct rp_qp *qp)
 {
 	rp_keys_reset(qp);
@@ -411,6 +422,14 @@ void rp_qp_sweep(struct rp_qp *qp)
 		rp_cq_sweep(to_rp_cq(qp->qp.recv_cq));
 }
 
+void rp_qp_forget_completions(struct rp_qp *qp)
+{
+	if (qp->qp.send_cq)
+		rp_cq_forget_qp(to_rp_cq(qp->qp.send_cq), qp);
+	if (qp->qp.recv_cq && qp->qp.recv_cq != qp->qp.send_cq)
+		rp_cq_forget_qp(to_rp_cq(qp->qp.recv_cq), qp);
+}
+
 int ibv_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct rp_qp *qp = to_rp_qp(ibqp);
@@ -424,8 +443,7 @@ int ibv_destroy_qp(struct ibv_qp *ibqp)
 	rp_unlink(ctx, &qp->node);	/* so that the control thread finds it no more */
 	rp_peer_qp_gone(qp);
 	pthread_mutex_lock(&qp->control);
-	/* What the application could have polled stays readable; what comes until the queue pair
-	 * is gone points to slots that go with it. */
+	/* If it is not destroyed they stay readable. */
 	rp_qp_sweep(qp);
 	ret = RP_REAL(rp_real.ibv_destroy_qp(qp->real));
 	pthread_mutex_unlock(&qp->control);
@@ -434,7 +452,7 @@ int ibv_destroy_qp(struct ibv_qp *ibqp)
 		rp_verbs_leave(ctx);
 		return ret;
 	}
-	rp_qp_sweep(qp);
+	rp_qp_forget_completions(qp);
 	if (qp->qp.srq)
 		unhash(qp);
 	rp_async_forget(ctx, qp);

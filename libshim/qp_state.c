@@ -111,8 +111,8 @@ static void record(struct rp_qp *qp, const struct ibv_qp_attr *a, int mask)
 }
 
 /*
- * To RESET: completions of the old life are taken while their slots still mean them. A provider that
- * removes them from the CQ on RESET finds none; reading them afterwards is what rxe allows anyway.
+ * To RESET: completions of the old life are taken while their slots still mean them, and dropped when it is over,
+ * as most providers do.
  */
 static int modify_to_reset(struct rp_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
@@ -122,7 +122,7 @@ static int modify_to_reset(struct rp_qp *qp, const struct ibv_qp_attr *attr, int
 	ret = modify(qp, attr, mask);
 	if (ret)
 		return ret;
-	rp_qp_sweep(qp);
+	rp_qp_forget_completions(qp);
 	rp_ud_drain_end(qp);	/* the marker of a move that was given up went with the rest */
 	rp_mw_qp_reset(qp);
 	rp_lock(&qp->lock);

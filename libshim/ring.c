@@ -148,7 +148,7 @@ void rp_qp_settle_send(struct rp_qp *qp, uint64_t index, enum ibv_wc_status stat
 
 	atomic_store(&qp->sq.retired, index + 1);
 	if (!s->hidden || status != IBV_WC_SUCCESS)
-		rp_cq_soft_push(to_rp_cq(qp->qp.send_cq), &wc);
+		rp_cq_soft_push(to_rp_cq(qp->qp.send_cq), qp, &wc);
 }
 
 void rp_qp_settle_recv(struct rp_qp *qp, uint64_t index, enum ibv_wc_status status)
@@ -160,5 +160,5 @@ void rp_qp_settle_recv(struct rp_qp *qp, uint64_t index, enum ibv_wc_status stat
 	};
 
 	atomic_store(&qp->rq.retired, index + 1);
-	rp_cq_soft_push(to_rp_cq(qp->qp.recv_cq), &wc);
+	rp_cq_soft_push(to_rp_cq(qp->qp.recv_cq), qp, &wc);
 }

@@ -261,8 +261,9 @@ struct rp_wc_more {
 	struct ibv_wc_tm_info tm_info;
 };
 
-/* An entry that was taken from the device before the application asked for it. */
+/* An entry that was taken from the device before the application asked for it; of @qp, which may be NULL (WQ). */
 struct rp_soft_wc {
+	const struct rp_qp *qp;
 	struct ibv_wc wc;
 	struct rp_wc_more more;
 };
@@ -526,8 +527,8 @@ int rp_qp_recreate(struct rp_qp *qp);
 int rp_cq_harvest(struct rp_cq *cq);
 /* Makes the device's queue hold at least @cqe entries, as far as the device allows. */
 int rp_cq_grow(struct rp_cq *cq, unsigned int cqe);
-/* Puts one completion, already translated, into the software queue. Caller holds cq->lock. */
-void rp_cq_soft_push(struct rp_cq *cq, const struct ibv_wc *wc);
+/* Puts one completion of @qp, already translated, into the software queue. Caller holds cq->lock. */
+void rp_cq_soft_push(struct rp_cq *cq, const struct rp_qp *qp, const struct ibv_wc *wc);
 /* After soft pushes: raises the channel when armed; @solicited: by one of those, or in error. Caller holds
  * cq->lock. */
 void rp_cq_soft_notify(struct rp_cq *cq, bool solicited);

@@ -97,13 +97,12 @@ static void destroyed(int end)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
-/* Other queue pairs between moves, and completions that were left in the CQ by those before. */
+/* Other queue pairs between moves; the completions that those before had left in the CQ go with them. */
 static void again(void)
 {
 	uint64_t executed;
-	uint32_t qpn[2];
 	struct end e[2];
-	int i, k;
+	int i;
 
 	pair_open(e, &(struct pair_how){ 0 });
 	for (i = 0; i < 4; i++) {
@@ -114,15 +113,9 @@ static void again(void)
 		CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, 101, IBV_SEND_SIGNALED, 0, 8), 0);
 		while (mock_executed() == executed || !mock_quiet())
 			usleep(100);
-		qpn[0] = e[0].qp->qp_num;
-		qpn[1] = e[1].qp->qp_num;
 		reconnect(e);
-		for (k = 0; k < 2; k++) {
-			struct ibv_wc wc = poll_one(&e[!k]);
-
-			CHECK_EQ(wc.wr_id, 100 + k);
-			CHECK_EQ(wc.qp_num, qpn[!k]);
-		}
+		expect_none(&e[0], 1);
+		expect_none(&e[1], 1);
 		message(&e[0], &e[1], 20);
 		message(&e[1], &e[0], 30);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Objects come and go under the shim: completions left behind, events that are owed, descriptors,
+/* Objects come and go under the shim: completions of those that are gone, events that are owed, descriptors,
  * device lists, what can not be moved, and many threads at once. */
 #include <fcntl.h>
 #include <poll.h>
@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 
-#include "../../libshim/shim.h"
+#include "../../libshim/pool.h"
 #include "check.h"
 #include "mock.h"
 #include "pair.h"
@@ -24,35 +24,83 @@ static void left(struct end *end, uint64_t wr_id)
 	CHECK_EQ(wc.status, IBV_WC_SUCCESS);
 }
 
-/* Completions of a queue pair that is gone can still be polled; nothing points to it any more. */
+/* A second queue pair of the first end is connected to the other end in its place. */
+static struct ibv_qp *takes_turn(const struct pair_how *how)
+{
+	struct ibv_qp *first = e[0].qp;
+
+	e[0].qp = end_create_qp(&e[0], how);
+	qp_to(e[1].qp, IBV_QPS_RESET);
+	pair_connect(e);
+	return first;
+}
+
+static void written(uint64_t from, uint64_t to)
+{
+	for (; from < to; from++)
+		CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, from, IBV_SEND_SIGNALED, 0, 4), 0);
+	usleep(50000);
+}
+
+/*
+ * Completions of a queue pair that is gone are gone, as with most devices: a program may have freed what
+ * their wr_ids point to. Those of others stay, in order, and of one that has its number now.
+ */
 static void destroyed_with_completions(bool ex)
 {
-	struct ibv_poll_cq_attr attr = { 0 };
+	struct pair_how how = { .ex_cq = ex };
+	struct ibv_qp *first;
 	int i;
 
-	pair_open(e, &(struct pair_how){ .ex_cq = ex });
-	for (i = 0; i < 5; i++) {
-		CHECK_EQ(post_recv(&e[1], 50 + i, 0, 64), 0);
-		CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, i, IBV_SEND_SIGNALED, 0, 4), 0);
+	pair_open(e, &how);
+	written(0, 3);
+	first = takes_turn(&how);
+	written(10, 13);
+	CHECK_EQ(ibv_destroy_qp(first), 0);
+	written(13, 15);
+	for (i = 10; i < 15; i++)
+		left(&e[0], i);
+	expect_none(&e[0], 1);
+	/* Those that lay in the software queue between others, and in the device's. */
+	first = takes_turn(&how);
+	written(20, 22);
+	CHECK_EQ(ibv_destroy_qp(first), 0);	/* takes what there is from the device */
+	first = takes_turn(&how);
+	written(30, 32);
+	CHECK_EQ(ibv_destroy_qp(end_create_qp(&e[0], &how)), 0);
+	CHECK_EQ(to_rp_cq(e[0].cq)->soft_n, 4);
+	CHECK_EQ(ibv_destroy_qp(e[0].qp), 0);
+	CHECK_EQ(to_rp_cq(e[0].cq)->soft_n, 2);
+	e[0].qp = first;
+	left(&e[0], 20);
+	left(&e[0], 21);
+	expect_none(&e[0], 1);
+	CHECK_EQ(ibv_destroy_qp(first), 0);
+	for (i = 0; i < 20; i++) {
+		e[0].qp = end_create_qp(&e[0], &how);
+		qp_to(e[1].qp, IBV_QPS_RESET);
+		pair_connect(e);
+		CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, 40 + i, IBV_SEND_SIGNALED, 0, 4), 0);
+		if (i % 2)
+			left(&e[0], 40 + i);
+		CHECK_EQ(ibv_destroy_qp(e[0].qp), 0);
+		expect_none(&e[0], 0);
 	}
-	expect(&e[1], 50, IBV_WC_SUCCESS);
-	usleep(50000);
+	e[0].qp = NULL;
+	pair_close(e);
+}
+
+/* ... and of one that the device does not destroy are not. */
+static void not_destroyed(void)
+{
+	pair_open(e, &(struct pair_how){ 0 });
+	written(0, 3);
+	mock_fail("ibv_destroy_qp", EBUSY, 0, 1);
+	CHECK_EQ(ibv_destroy_qp(e[0].qp), EBUSY);
+	left(&e[0], 0);
 	CHECK_EQ(ibv_destroy_qp(e[0].qp), 0);
 	e[0].qp = NULL;
-	if (!ex) {
-		for (i = 0; i < 5; i++)
-			left(&e[0], i);
-	} else {
-		for (i = 0; i < 5; i++) {
-			CHECK_EQ(i ? ibv_next_poll(e[0].cqx) : ibv_start_poll(e[0].cqx, &attr), 0);
-			CHECK_EQ(e[0].cqx->wr_id, i);
-			CHECK_EQ(e[0].cqx->status, IBV_WC_SUCCESS);
-			CHECK_EQ(ibv_wc_read_opcode(e[0].cqx), IBV_WC_SEND);
-		}
-		CHECK_EQ(ibv_next_poll(e[0].cqx), ENOENT);
-		ibv_end_poll(e[0].cqx);
-		CHECK_EQ(ibv_start_poll(e[0].cqx, &attr), ENOENT);
-	}
+	expect_none(&e[0], 1);
 	pair_close(e);
 }
 
@@ -63,35 +111,96 @@ static void destroyed_while_polling(void)
 	struct ibv_poll_cq_attr attr = { 0 };
 	struct pair_how how = { .ex_cq = true };
 	struct ibv_qp *first, *second;
-	int i;
 
 	pair_open(e, &how);
-	for (i = 0; i < 2; i++)
-		CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, i, IBV_SEND_SIGNALED, 0, 4), 0);
-	usleep(50000);
-	first = e[0].qp;
-	second = end_create_qp(&e[0], &how);
-	CHECK_EQ(ibv_destroy_qp(first), 0);	/* its completions are in the software queue now */
-	e[0].qp = second;
-	qp_to(e[1].qp, IBV_QPS_RESET);
-	pair_connect(e);
-	for (i = 2; i < 4; i++)
-		CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, i, IBV_SEND_SIGNALED, 0, 4), 0);
-	usleep(50000);
+	written(0, 2);
+	first = takes_turn(&how);
+	written(2, 4);
+	second = takes_turn(&how);
+	written(4, 6);
+	CHECK_EQ(ibv_destroy_qp(end_create_qp(&e[0], &how)), 0);	/* all are in the software queue now */
 
 	CHECK_EQ(ibv_start_poll(e[0].cqx, &attr), 0);
 	CHECK_EQ(e[0].cqx->wr_id, 0);
 	CHECK_EQ(ibv_destroy_qp(second), 0);
-	e[0].qp = NULL;
+	CHECK_EQ(e[0].cqx->wr_id, 0);
+	CHECK_EQ(ibv_wc_read_qp_num(e[0].cqx), first->qp_num);
 	CHECK_EQ(ibv_next_poll(e[0].cqx), 0);
 	CHECK_EQ(e[0].cqx->wr_id, 1);
-	ibv_end_poll(e[0].cqx);
-	CHECK_EQ(ibv_start_poll(e[0].cqx, &attr), 0);
-	CHECK_EQ(e[0].cqx->wr_id, 2);
 	CHECK_EQ(ibv_next_poll(e[0].cqx), 0);
-	CHECK_EQ(e[0].cqx->wr_id, 3);
+	CHECK_EQ(e[0].cqx->wr_id, 4);
+	CHECK_EQ(ibv_destroy_qp(e[0].qp), 0);
+	e[0].qp = first;
 	CHECK_EQ(ibv_next_poll(e[0].cqx), ENOENT);
 	ibv_end_poll(e[0].cqx);
+	CHECK_EQ(ibv_start_poll(e[0].cqx, &attr), ENOENT);
+	pair_close(e);
+}
+
+/* RESET is the same; what the queue pair does in its next life is reported, and the event of one that is gone harms nobody. */
+static void reset_with_completions(void)
+{
+	struct pair_how how = { .events = true };
+	struct ibv_qp *first;
+	int i;
+
+	pair_open(e, &how);
+	for (i = 0; i < 3; i++) {
+		CHECK_EQ(ibv_req_notify_cq(e[0].cq, 0), 0);
+		written(10 * i, 10 * i + 3);
+		first = takes_turn(&how);
+		written(10 * i + 5, 10 * i + 7);
+		qp_to(first, IBV_QPS_RESET);
+		take_event(&e[0]);
+		left(&e[0], 10 * i + 5);
+		left(&e[0], 10 * i + 6);
+		expect_none(&e[0], 1);
+		CHECK_EQ(ibv_req_notify_cq(e[0].cq, 0), 0);
+		written(100 + i, 101 + i);
+		take_event(&e[0]);
+		left(&e[0], 100 + i);
+		CHECK_EQ(ibv_req_notify_cq(e[0].cq, 0), 0);
+		written(200, 203);
+		qp_to(e[0].qp, IBV_QPS_RESET);
+		take_event(&e[0]);
+		expect_none(&e[0], 1);
+		CHECK_EQ(ibv_destroy_qp(first), 0);
+		qp_to(e[1].qp, IBV_QPS_RESET);
+		pair_connect(e);
+	}
+	pair_close(e);
+}
+
+/* Receives from an SRQ are those of the queue pair that received; their slots are free again either way. */
+static void destroyed_with_shared_receives(void)
+{
+	struct pair_how how = { .srq = true };
+	struct ibv_qp *other;
+	int i, k;
+
+	pair_open(e, &how);
+	for (k = 0; k < 40; k++) {
+		for (i = 0; i < 20; i++)
+			CHECK_EQ(post_recv(&e[1], i, 64 * i, 64), 0);
+		for (i = 0; i < 10; i++)
+			CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, i, IBV_SEND_SIGNALED, 0, 4), 0);
+		for (i = 0; i < 10; i++)
+			expect(&e[0], i, IBV_WC_SUCCESS);
+		other = e[1].qp;
+		e[1].qp = end_create_qp(&e[1], &how);
+		qp_to(e[0].qp, IBV_QPS_RESET);
+		pair_connect(e);
+		for (i = 10; i < 20; i++)
+			CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, i, IBV_SEND_SIGNALED, 0, 4), 0);
+		for (i = 10; i < 20; i++)
+			expect(&e[0], i, IBV_WC_SUCCESS);
+		CHECK_EQ(ibv_destroy_qp(other), 0);
+		for (i = 10; i < 20; i++)
+			CHECK_EQ(expect(&e[1], i, IBV_WC_SUCCESS).qp_num, e[1].qp->qp_num);
+		expect_none(&e[1], 0);
+		CHECK_EQ(to_rp_srq(e[1].srq)->pool.n, 0);
+		CHECK_EQ(atomic_load(&to_rp_qp(e[1].qp)->recvs_done), 10);
+	}
 	pair_close(e);
 }
 
@@ -409,7 +518,7 @@ static void old_program(void)
 	CHECK_EQ(ibv_close_device(old.context), 0);
 }
 
-/* An SRQ's slots grow, are used again, and may be left behind in a CQ. */
+/* An SRQ's slots grow, are used again, and may be left behind in a CQ when they go. */
 static void shared_receives(void)
 {
 	struct ibv_recv_wr wr[3] = { 0 }, *bad;
@@ -438,7 +547,7 @@ static void shared_receives(void)
 	CHECK_EQ(ibv_destroy_srq(e[1].srq), 0);
 	e[1].qp = NULL;
 	e[1].srq = NULL;
-	left(&e[1], 0);
+	expect_none(&e[1], 1);
 	pair_close(e);
 }
 
@@ -513,7 +622,10 @@ int main(void)
 	alarm(60);
 	destroyed_with_completions(false);
 	destroyed_with_completions(true);
+	not_destroyed();
 	destroyed_while_polling();
+	reset_with_completions();
+	destroyed_with_shared_receives();
 	reset_restarts();
 	descriptors();
 	signals();
