@@ -342,6 +342,14 @@ void rp_cq_sweep(struct rp_cq *cq)
 	rp_unlock(&cq->lock);
 }
 
+void rp_cq_sweep_if_room(struct rp_cq *cq)
+{
+	rp_lock(&cq->lock);
+	if (cq->soft_n < (unsigned int)cq->cq.cqe)
+		take(cq);
+	rp_unlock(&cq->lock);
+}
+
 void rp_cq_forget_qp(struct rp_cq *cq, const struct rp_qp *qp)
 {
 	unsigned int i, kept = 0;

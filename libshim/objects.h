@@ -213,6 +213,8 @@ bool rp_cq_soft_pop(struct rp_cq *cq, struct ibv_wc *wc, struct rp_wc_more *more
 /* cq.c; without locks */
 /* Takes completions while their slots mean them: before a queue pair is destroyed or reset. */
 void rp_cq_sweep(struct rp_cq *cq);
+/* To make room in a ring; not when the application has left unpolled as many as the CQ has entries. */
+void rp_cq_sweep_if_room(struct rp_cq *cq);
 /*
  * Afterwards: takes them again, and drops those of @qp. Most devices do: a program may have freed what their
  * wr_ids point to. What others left in the CQ an event may still tell of.

@@ -65,14 +65,15 @@ void rp_ring_rollback(struct rp_ring *r)
 
 /*
  * The ring is full of requests whose completions lie in the CQ: takes them, which makes room where
- * the device has it already. Drops qp->lock meanwhile: the CQ's comes first.
+ * the device has it already. Of an application that does not poll not more are taken than its CQ has
+ * room for: then the ring stays full, as the device's. Drops qp->lock meanwhile: the CQ's comes first.
  */
 bool rp_ring_make_room(struct rp_qp *qp, struct rp_ring *r, struct ibv_cq *cq)
 {
 	if (!cq)
 		return false;
 	rp_unlock(&qp->lock);
-	rp_cq_sweep(to_rp_cq(cq));
+	rp_cq_sweep_if_room(to_rp_cq(cq));
 	rp_lock(&qp->lock);
 	return !ring_full(r);
 }

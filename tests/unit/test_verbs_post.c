@@ -132,6 +132,86 @@ static void full_is_swept(void)
 	pair_close(e);
 }
 
+/* ... but who never polls has as many as his CQ has room for, and a full queue: all were taken, or none of it. */
+static void unpolled_is_full(bool by_wr)
+{
+	struct pair_how how = { .send_wr = 16, .recv_wr = 16, .cqe = 40, .ex_qp = by_wr };
+	struct ibv_recv_wr wr = { 0 }, *bad;
+	unsigned int sent = 0, received = 0, i, k;
+	int ret;
+
+	pair_open(e, &how);
+	for (k = 0; k < 200; k++) {
+		wr.wr_id = received;
+		ret = ibv_post_recv(e[1].qp, &wr, &bad);
+		CHECK(!ret || ret == ENOMEM, "%d", ret);
+		received += !ret;
+		if (by_wr) {
+			ibv_wr_start(e[0].qpx);
+			e[0].qpx->wr_id = sent;
+			e[0].qpx->wr_flags = IBV_SEND_SIGNALED;
+			ibv_wr_send(e[0].qpx);
+			ret = ibv_wr_complete(e[0].qpx);
+		} else {
+			ret = post(&e[0], &e[1], IBV_WR_SEND, sent, IBV_SEND_SIGNALED, 0, 0);
+		}
+		CHECK(!ret || ret == ENOMEM, "%d", ret);
+		sent += !ret;
+		usleep(2000);
+	}
+	/* What the CQ has room for is taken, and what is in the queue. */
+	CHECK(sent >= 40 && sent <= 40 + 2 * 16, "%u", sent);
+	CHECK(received >= 40 && received <= 40 + 2 * 16, "%u", received);
+	for (i = 0; i < sent; i++)
+		expect(&e[0], i, IBV_WC_SUCCESS);
+	expect_none(&e[0], 1);
+	for (i = 0; i < sent && i < received; i++)
+		expect(&e[1], i, IBV_WC_SUCCESS);
+	expect_none(&e[1], 1);
+	/* It has room when it was polled. */
+	for (; i < received; i++)
+		CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, 0, IBV_SEND_SIGNALED, 0, 0), 0);
+	for (i = 0; i < 16; i++)
+		CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, i, IBV_SEND_SIGNALED, 0, 4), 0);
+	pair_close(e);
+	CHECK_EQ(mock_cq_overruns(), 0);
+}
+
+/*
+ * A CQ may be as full as it is large: what another queue pair has in it, and a move or a destroy has taken from the
+ * device, does not keep one from posting that has room.
+ */
+static void full_cq_is_no_full_queue(void)
+{
+	struct pair_how how = { .send_wr = 32, .cqe = 64 };
+	struct ibv_qp *first;
+	int i;
+
+	pair_open(e, &how);
+	for (i = 0; i < 32; i++)
+		CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, i, IBV_SEND_SIGNALED, 0, 4), 0);
+	usleep(50000);
+	CHECK_EQ(ibv_destroy_qp(end_create_qp(&e[0], &how)), 0);
+	for (; i < 64; i++)
+		CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, i, IBV_SEND_SIGNALED, 0, 4), 0);
+	usleep(50000);
+	CHECK_EQ(ibv_destroy_qp(end_create_qp(&e[0], &how)), 0);
+	CHECK_EQ(to_rp_cq(e[0].cq)->soft_n, 64);
+	first = e[0].qp;
+	e[0].qp = end_create_qp(&e[0], &how);
+	qp_to(e[1].qp, IBV_QPS_RESET);
+	pair_connect(e);
+	for (; i < 64 + 31; i++)
+		CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, i, 0, 0, 4), 0);
+	for (i = 0; i < 64; i++)
+		CHECK_EQ(poll_one(&e[0]).wr_id, i);
+	CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, 99, IBV_SEND_SIGNALED, 0, 4), 0);
+	expect(&e[0], 99, IBV_WC_SUCCESS);
+	CHECK_EQ(ibv_destroy_qp(first), 0);
+	pair_close(e);
+	CHECK_EQ(mock_cq_overruns(), 0);
+}
+
 static void unsignalled(void)
 {
 	struct rp_qp *qp;
@@ -350,6 +430,9 @@ int main(void)
 	alarm(100);
 	bad_wr();
 	full_is_swept();
+	unpolled_is_full(false);
+	unpolled_is_full(true);
+	full_cq_is_no_full_queue();
 	unsignalled();
 	inline_is_copied();
 	wr_calls();
