@@ -41,6 +41,8 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	if (!ah)
 		return NULL;
 	ah->attr = *attr;
+	ah->to = ah->few;
+	ah->rows = RP_AH_ROWS;
 	rp_verbs_enter(ctx);
 	ah->real = make(ctx, pd, attr);
 	ah->own.ah = ah->real;
@@ -90,7 +92,7 @@ static void forget(struct rp_ah *ah)
 	unsigned int i;
 
 	forget_real(&ah->own.next);
-	for (i = 0; i < RP_AH_ROWS; i++)
+	for (i = 0; i < ah->rows; i++)
 		while (ah->to[i]) {
 			struct rp_ah_to *t = ah->to[i];
 
@@ -99,6 +101,8 @@ static void forget(struct rp_ah *ah)
 			rp_dest_put(t->dest);
 			free(t);
 		}
+	if (ah->to != ah->few)
+		free(ah->to);
 }
 
 static int destroy_list(struct rp_ah_real *r)
@@ -117,10 +121,11 @@ static int destroy_list(struct rp_ah_real *r)
 static int destroy_real(struct rp_ah *ah)
 {
 	struct rp_ah_to *t;
-	int ret, i;
+	unsigned int i;
+	int ret;
 
 	ret = destroy_list(ah->own.next);
-	for (i = 0; i < RP_AH_ROWS; i++)
+	for (i = 0; i < ah->rows; i++)
 		for (t = ah->to[i]; t && !ret; t = t->next)
 			ret = destroy_list(t->real);
 	if (!ret)
@@ -128,6 +133,18 @@ static int destroy_real(struct rp_ah *ah)
 	if (!ret)
 		ah->real = NULL;
 	return ret;
+}
+
+/* Where the control thread finds it, and its least used addresses are dropped. */
+static void list(struct rp_context *ctx, struct rp_ah *ah, bool on)
+{
+	rp_lock(&ctx->objects);
+	rp_ah_list_all(ctx, ah, on);
+	if (on)
+		list_add_tail(&ctx->ahs, &ah->node);
+	else
+		list_del(&ah->node);
+	rp_unlock(&ctx->objects);
 }
 
 int ibv_destroy_ah(struct ibv_ah *ibah)
@@ -140,10 +157,10 @@ int ibv_destroy_ah(struct ibv_ah *ibah)
 		return rp_real.ibv_destroy_ah(ibah);
 	ctx = to_rp_context(ibah->context);
 	rp_verbs_enter(ctx);
-	rp_unlink(ctx, &ah->node);	/* so that the control thread finds it no more */
+	list(ctx, ah, false);
 	ret = destroy_real(ah);
 	if (ret)
-		rp_link(ctx, &ctx->ahs, &ah->node);
+		list(ctx, ah, true);
 	rp_verbs_leave(ctx);
 	if (ret)
 		return ret;
@@ -157,7 +174,7 @@ void rp_ahs_free(struct rp_context *ctx)
 	while (!list_empty(&ctx->ahs)) {
 		struct rp_ah *ah = list_first(&ctx->ahs, struct rp_ah, node);
 
-		list_del(&ah->node);
+		list(ctx, ah, false);
 		forget(ah);
 		free(ah);
 	}
@@ -270,14 +287,15 @@ int rp_ah_recreate(struct rp_ah *ah)
 	struct rp_context *ctx = to_rp_context(ah->ah.context);
 	struct ibv_ah_attr a = with_real_sgid(ctx, &ah->attr);
 	struct rp_ah_to *t;
-	int ret, i;
+	unsigned int i;
+	int ret;
 
 	rp_ah_redirect(&ah->path, &a);
 	rp_lock(&ah->lock);
 	forget_real(&ah->own.next);
 	ret = make_or_lose(ah, &a, &ah->own);
 	ah->real = ah->own.ah;
-	for (i = 0; i < RP_AH_ROWS; i++)
+	for (i = 0; i < ah->rows; i++)
 		for (t = ah->to[i]; t && !ret; t = t->next) {
 			/* Nothing is on its way by the old ones. */
 			forget_real(&t->real);
@@ -292,7 +310,7 @@ static struct rp_ah_to *find(const struct rp_ah *ah, uint32_t qpn)
 {
 	struct rp_ah_to *t;
 
-	for (t = ah->to[qpn % RP_AH_ROWS]; t; t = t->next)
+	for (t = *rp_ah_row(ah, qpn); t; t = t->next)
 		if (t->qpn == qpn)
 			break;
 	return t;
@@ -307,27 +325,60 @@ static bool is_group(const struct ibv_ah_attr *attr, uint32_t qpn)
 			(!memcmp(raw, v4, 12) && (raw[12] & 0xf0) == 0xe0)));
 }
 
+/* Without memory it stays as it is. */
+static void grow(struct rp_ah *ah)
+{
+	struct rp_ah_to **few = ah->to, **more = calloc(2 * ah->rows, sizeof(*more)), *t;
+	unsigned int i, n = ah->rows;
+
+	if (!more)
+		return;
+	ah->to = more;
+	ah->rows = 2 * n;
+	for (i = 0; i < n; i++)
+		while ((t = few[i])) {
+			few[i] = t->next;
+			t->next = *rp_ah_row(ah, t->qpn);
+			*rp_ah_row(ah, t->qpn) = t;
+		}
+	if (few != ah->few)
+		free(few);
+}
+
+/* Caller holds ah->lock. */
+static void link_to(struct rp_context *ctx, struct rp_ah *ah, struct rp_ah_to *t)
+{
+	if (ah->n >= 2 * ah->rows)
+		grow(ah);
+	t->next = *rp_ah_row(ah, t->qpn);
+	*rp_ah_row(ah, t->qpn) = t;
+	ah->n++;
+	rp_ah_used_first(ctx, t);
+}
+
 static struct rp_ah_to *add(struct rp_ah *ah, uint32_t qpn)
 {
+	struct rp_context *ctx = to_rp_context(ah->ah.context);
 	struct rp_ah_to *t = calloc(1, sizeof(*t)), *was;
 
 	if (!t)
 		return NULL;
+	t->ah = ah;
 	t->qpn = t->real_qpn = qpn;
-	t->dest = rp_dest_get(to_rp_context(ah->ah.context), &ah->attr, qpn);
+	t->dest = rp_dest_get(ctx, &ah->attr, qpn);
 	if (!t->dest) {
 		free(t);
 		return NULL;
 	}
 	rp_lock(&ah->lock);
 	was = find(ah, qpn);
-	if (!was) {
-		t->next = ah->to[qpn % RP_AH_ROWS];
-		ah->to[qpn % RP_AH_ROWS] = t;
-	}
-	rp_unlock(&ah->lock);
 	if (!was)
+		link_to(ctx, ah, t);
+	rp_unlock(&ah->lock);
+	if (!was) {
+		rp_ah_drop_unused(ctx);
 		return t;
+	}
 	rp_dest_put(t->dest);	/* another thread was faster */
 	free(t);
 	return was;
@@ -340,6 +391,8 @@ static void prepare(struct rp_ah *ah, uint32_t qpn)
 
 	rp_lock(&ah->lock);
 	t = find(ah, qpn);
+	if (t && unlikely(t->used != rp_ah_used_now()))
+		rp_ah_used_again(ctx, t);
 	rp_unlock(&ah->lock);
 	if (!t)
 		t = add(ah, qpn);
@@ -356,14 +409,20 @@ static void prepare(struct rp_ah *ah, uint32_t qpn)
 	rp_verbs_leave(ctx);
 }
 
-void rp_ah_prepare(const struct ibv_send_wr *wr)
+uint64_t rp_ah_prepare(struct rp_qp *qp, const struct ibv_send_wr *wr)
 {
+	uint64_t since = rp_ah_used_now();
+
+	/* None of these is dropped until it is posted. */
+	if (!atomic_fetch_add(&qp->ud_posting, 1))
+		atomic_store(&qp->ud_posting_since, since);
 	for (; wr && !rp_no_remap; wr = wr->next) {
 		struct rp_ah *ah = (struct rp_ah *)wr->wr.ud.ah;
 
 		if (ah && !is_group(&ah->attr, wr->wr.ud.remote_qpn))
 			prepare(ah, wr->wr.ud.remote_qpn);
 	}
+	return since;
 }
 
 void rp_ah_real(struct ibv_send_wr *wr)

@@ -102,13 +102,13 @@ static bool repath(struct rp_ah *ah, const uint8_t *gid, const struct rp_ctl_pat
 		   struct rp_ah_era *era)
 {
 	struct rp_ah_to *t;
+	unsigned int i;
 	bool any;
-	int i;
 
 	rp_lock(&ah->lock);
 	any = replace(ah, &ah->own, &ah->path, gid, to, era);
 	ah->real = ah->own.ah;
-	for (i = 0; i < RP_AH_ROWS; i++)
+	for (i = 0; i < ah->rows; i++)
 		for (t = ah->to[i]; t; t = t->next)
 			any |= t->real && replace(ah, t->real, &t->path, gid, to, era);
 	rp_unlock(&ah->lock);
@@ -126,8 +126,7 @@ static unsigned int count_qps(const struct rp_context *ctx)
 	return n;
 }
 
-/* Caller holds ctx->objects. NULL: no memory. */
-static struct rp_ah_era *new_era(const struct rp_context *ctx)
+struct rp_ah_era *rp_ah_era_new(const struct rp_context *ctx)
 {
 	struct rp_ah_era *era;
 
@@ -136,9 +135,9 @@ static struct rp_ah_era *new_era(const struct rp_context *ctx)
 
 /*
  * The handle is put into a request, and that given to the device, under the queue pair's lock: who
- * takes it now has the new one. Caller holds ctx->objects.
+ * takes it now has the new one.
  */
-static void begin_era(struct rp_context *ctx, struct rp_ah_era *era)
+void rp_ah_era_begin(struct rp_context *ctx, struct rp_ah_era *era)
 {
 	struct rp_qp *qp;
 
@@ -163,7 +162,7 @@ void rp_ah_retire(struct rp_context *ctx, struct rp_ah *ah, struct rp_ah_to *to)
 	bool any = false;
 
 	rp_lock(&ctx->objects);
-	era = new_era(ctx);
+	era = rp_ah_era_new(ctx);
 	rp_lock(&ah->lock);
 	for (r = era && to->real ? to->real->next : NULL; r; r = r->next)
 		if (!r->era) {
@@ -172,7 +171,7 @@ void rp_ah_retire(struct rp_context *ctx, struct rp_ah *ah, struct rp_ah_to *to)
 		}
 	rp_unlock(&ah->lock);
 	if (any)
-		begin_era(ctx, era);
+		rp_ah_era_begin(ctx, era);
 	else
 		free(era);
 	rp_unlock(&ctx->objects);
@@ -198,12 +197,12 @@ static void repath_all(struct rp_context *ctx, uint32_t port, const uint8_t *gid
 	if (to->slid && RP_REAL(rp_real.ibv_query_port(ctx->real, port, (void *)&attr)))
 		return;
 	rp_lock(&ctx->objects);
-	era = new_era(ctx);
+	era = rp_ah_era_new(ctx);
 	list_for_each(ah, &ctx->ahs, node)
 		if (era && is_by(ah, port, attr.lid, to->slid))
 			any |= repath(ah, gid, to, era);
 	if (any)
-		begin_era(ctx, era);
+		rp_ah_era_begin(ctx, era);
 	else
 		free(era);
 	rp_unlock(&ctx->objects);
@@ -267,12 +266,12 @@ static void end_era(struct rp_context *ctx, struct rp_ah_era *era)
 {
 	struct rp_ah_to *t;
 	struct rp_ah *ah;
-	int i;
+	unsigned int i;
 
 	list_for_each(ah, &ctx->ahs, node) {
 		rp_lock(&ah->lock);
 		destroy_of(&ah->own, era);
-		for (i = 0; i < RP_AH_ROWS; i++)
+		for (i = 0; i < ah->rows; i++)
 			for (t = ah->to[i]; t; t = t->next)
 				if (t->real)
 					destroy_of(t->real, era);

@@ -108,6 +108,7 @@ static struct ibv_context *wrap(struct rp_device *dev, struct ibv_context *real)
 	list_init(&ctx->srqs);
 	list_init(&ctx->ahs);
 	list_init(&ctx->ah_eras);
+	list_init(&ctx->ah_tos);
 	list_init(&ctx->mws);
 	list_init(&ctx->removed_keys);
 	list_init(&ctx->soft_async);

@@ -382,13 +382,26 @@ int post_other_send(struct rp_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	return ret;
 }
 
+static __attribute__((noinline))
+int post_datagrams(struct rp_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	uint64_t since = rp_ah_prepare(qp, wr);
+	int ret;
+
+	rp_lock(&qp->lock);
+	ret = post_other_send(qp, wr, bad);
+	rp_ah_posted(qp, since);
+	rp_unlock(&qp->lock);
+	return ret;
+}
+
 int rp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct rp_qp *qp = to_rp_qp(ibqp);
 	int ret;
 
 	if (unlikely(ibqp->qp_type == IBV_QPT_UD))
-		rp_ah_prepare(wr);
+		return post_datagrams(qp, wr, bad);
 	rp_lock(&qp->lock);
 	if (likely(wr && is_plain_send(qp, wr, rp_slow_send.mask)))
 		ret = post_plain_send(qp, wr, NULL, bad);
@@ -400,12 +413,14 @@ int rp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 
 int rp_qp_post_batch(struct rp_qp *qp, struct ibv_send_wr *wr, unsigned int n)
 {
+	bool ud = unlikely(qp->qp.qp_type == IBV_QPT_UD);
 	struct rp_ring *r = &qp->sq;
 	struct ibv_send_wr *bad;
+	uint64_t since = 0;
 	int ret = ENOMEM;
 
-	if (unlikely(qp->qp.qp_type == IBV_QPT_UD))
-		rp_ah_prepare(wr);
+	if (ud)
+		since = rp_ah_prepare(qp, wr);
 	rp_lock(&qp->lock);
 	if (likely(is_plain_send(qp, wr, rp_slow_send.mask))) {
 		ret = post_plain_send(qp, wr, NULL, &bad);
@@ -414,6 +429,8 @@ int rp_qp_post_batch(struct rp_qp *qp, struct ibv_send_wr *wr, unsigned int n)
 			rp_ring_make_room(qp, r, qp->qp.send_cq);
 		if (has_room(r, n))
 			ret = post_other_send(qp, wr, &bad);
+		if (ud)
+			rp_ah_posted(qp, since);
 	}
 	rp_unlock(&qp->lock);
 	return ret;

@@ -306,6 +306,7 @@ static struct ibv_qp *create(struct rp_context *ctx, struct ibv_pd *pd,
 	qp->rdmacm = rdmacm;
 	qp->pin = pin_of(attr->qp_type);
 	qp->handles = attr->qp_type == IBV_QPT_UD;
+	qp->ud_waiting_since = UINT64_MAX;
 	list_init(&qp->mcasts);
 	qp->sig_all = attr->sq_sig_all ? IBV_SEND_SIGNALED : 0;
 	qp->has_ops = ex && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS);

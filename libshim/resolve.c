@@ -25,11 +25,13 @@ struct question {
 	struct rp_place now;
 };
 
-/* Protects both lists, what is in them, and the numbers. */
+/* Protects both lists, what is in them, by what it is found, and the numbers. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t answered = PTHREAD_COND_INITIALIZER;
 static struct list_head questions = { { &questions.n, &questions.n } };
 static struct list_head dests = { { &dests.n, &dests.n } };
+#define ROWS 1024
+static struct rp_dest *by_address[ROWS], *by_id[ROWS];
 static uint32_t last_id;
 
 /* Caller holds the lock. */
@@ -51,7 +53,7 @@ void rp_resolved(uint32_t id, int err, const struct rp_place *place)
 			if (!err)
 				q->now = *place;
 		}
-	list_for_each(d, &dests, node)
+	for (d = by_id[id % ROWS]; d; d = d->next_by_id)
 		if (d->id == id) {
 			/* An address that two may be meant by leads where it says, as ever. */
 			if (!err) {
@@ -242,12 +244,49 @@ static void unsend_dest(void *arg)
 	rp_ctl_unresolve(((struct rp_dest *)arg)->id);
 }
 
+static struct rp_dest **address_row(const struct ibv_ah_attr *av, uint32_t qpn)
+{
+	const uint8_t *gid = av->grh.dgid.raw;
+	uint32_t h = qpn ^ av->dlid;
+
+	if (av->is_global)
+		h ^= gid[15] ^ gid[14] << 8 ^ gid[13] << 16;
+	return &by_address[(h * 2654435761u >> 16) % ROWS];
+}
+
+/* Caller holds the lock. */
+static void dest_link(struct rp_dest *d)
+{
+	struct rp_dest **row = address_row(&d->av, d->qpn);
+
+	d->next_by_address = *row;
+	*row = d;
+	row = &by_id[d->id % ROWS];
+	d->next_by_id = *row;
+	*row = d;
+	list_add_tail(&dests, &d->node);
+}
+
+/* Caller holds the lock. */
+static void dest_unlink(struct rp_dest *d)
+{
+	struct rp_dest **at;
+
+	for (at = address_row(&d->av, d->qpn); *at != d; at = &(*at)->next_by_address)
+		;
+	*at = d->next_by_address;
+	for (at = &by_id[d->id % ROWS]; *at != d; at = &(*at)->next_by_id)
+		;
+	*at = d->next_by_id;
+	list_del(&d->node);
+}
+
 static struct rp_dest *dest_find(struct rp_context *ctx, const struct ibv_ah_attr *av,
 				 uint32_t qpn)
 {
 	struct rp_dest *d;
 
-	list_for_each(d, &dests, node)
+	for (d = *address_row(av, qpn); d; d = d->next_by_address)
 		if (d->ctx == ctx && d->qpn == qpn && same_av(&d->av, av))
 			return d;
 	return NULL;
@@ -276,7 +315,7 @@ struct rp_dest *rp_dest_get(struct rp_context *ctx, const struct ibv_ah_attr *av
 	d->id = new_id();
 	d->users = 1;
 	d->now = as_given(av, qpn);
-	list_add_tail(&dests, &d->node);
+	dest_link(d);
 	pthread_mutex_unlock(&lock);
 
 	if (!rp_ctl_call(send_dest, d))
@@ -300,7 +339,7 @@ void rp_dest_put(struct rp_dest *d)
 	pthread_mutex_lock(&lock);
 	last = !--d->users;
 	if (last)
-		list_del(&d->node);
+		dest_unlink(d);
 	pthread_mutex_unlock(&lock);
 	if (!last)
 		return;
@@ -349,4 +388,6 @@ void rp_resolve_forked(void)
 	pthread_cond_init(&answered, NULL);
 	list_init(&questions);
 	list_init(&dests);
+	memset(by_address, 0, sizeof(by_address));
+	memset(by_id, 0, sizeof(by_id));
 }

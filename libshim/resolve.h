@@ -20,7 +20,8 @@
  * @changes: how often @now has changed: what was made of it earlier is out of date
  */
 struct rp_dest {
-	struct list_node node;		/* ctx's, in resolve.c */
+	struct list_node node;		/* these three: resolve.c */
+	struct rp_dest *next_by_address, *next_by_id;
 	struct rp_context *ctx;
 	struct ibv_ah_attr av;
 	uint32_t qpn, id;

@@ -201,6 +201,9 @@ struct rp_context {
 	struct rp_lock objects;		/* the lists below */
 	struct list_head tds, pds, mrs, channels, cqs, qps, srqs, ahs;
 	struct list_head ah_eras;	/* struct rp_ah_era (ah_path.c) */
+	struct rp_lock ah_tos_lock;	/* the next two; taken last */
+	struct list_head ah_tos;	/* struct rp_ah_to, the longest unused first (ah_unused.c) */
+	atomic_uint nah_tos;
 
 	struct rp_evfd async;
 	pthread_mutex_t async_lock;	/* soft_async, and unacknowledged counts of objects */
@@ -383,6 +386,8 @@ static inline struct rp_slot *rp_ring_slot(const struct rp_ring *r, uint64_t ind
  * @has_recv: has a receive queue of its own
  * @pin: enum rp_immovable that it is counted as, or -1; @rdmacm: and as RP_IMM_RDMACM;
  *	@ece: and as RP_IMM_ECE
+ * @ud_posting, @ud_posting_since: threads that look for whom their requests are for, since when (ah_unused.c)
+ * @ud_waiting_since: as @sq's requests that are not given to the device
  * @scratch: requests with real keys, for the device
  * @next_hashed: in ctx->srq_qps
  * @conn: the module's connection while a move goes on (conn.c), else NULL
@@ -451,6 +456,9 @@ struct rp_qp {
 	uint32_t hashed_qpn;
 	struct rp_conn *conn;
 	struct rp_ud_drain *ud_drain;	/* ud.c */
+	atomic_uint ud_posting;
+	_Atomic uint64_t ud_posting_since;
+	uint64_t ud_waiting_since;
 	struct list_head mcasts;
 	struct list_node node;
 	struct rp_batch *batch;		/* ibv_wr_*: what is being built (wr.c) */

@@ -43,6 +43,8 @@ struct rp_ah_path {
  * @seen: dest->changes when the rest was made of it
  * @real: where it is not at the handle's own address (any more)
  * @path: to there
+ * @ah: by which
+ * @used: when last, see rp_ah_used_now(); this and @node under ctx->ah_tos_lock
  */
 struct rp_ah_to {
 	uint32_t qpn, real_qpn;
@@ -50,17 +52,26 @@ struct rp_ah_to {
 	unsigned int seen;
 	struct rp_ah_real *real;
 	struct rp_ah_path path;
+	struct rp_ah *ah;
+	uint64_t used;
+	struct list_node node;		/* ctx->ah_tos */
 	struct rp_ah_to *next;
 };
 
 #define RP_AH_ROWS 8
+
+/*
+ * So many are kept by a process, below REPATH_RESOLVES_MAX, since each of its contexts may have a few of them in any
+ * case (ah_unused.c). Tests keep fewer.
+ */
+extern unsigned int rp_ah_to_max;
 
 /**
  * struct rp_ah - an address handle
  * @attr: as the application gave it
  * @own: the device's for @attr; @path: to there
  * @lock: of all that follows
- * @to: by number
+ * @to: by number, @n in @rows; @few: the first rows
  */
 struct rp_ah {
 	struct ibv_ah ah;
@@ -68,10 +79,16 @@ struct rp_ah {
 	struct rp_ah_real own;
 	struct rp_ah_path path;
 	struct rp_lock lock;
-	struct rp_ah_to *to[RP_AH_ROWS];
+	struct rp_ah_to **to, *few[RP_AH_ROWS];
+	unsigned int rows, n;
 	struct ibv_ah *real;		/* own.ah; NULL while released */
 	struct list_node node;
 };
+
+static inline struct rp_ah_to **rp_ah_row(const struct rp_ah *ah, uint32_t qpn)
+{
+	return &ah->to[qpn & (ah->rows - 1)];
+}
 
 /* ah.c. The device's own, to the port that @like leaves by; NULL: errno. */
 struct ibv_ah *rp_ah_to_self(struct rp_context *ctx, struct ibv_pd *pd,
@@ -81,11 +98,23 @@ int rp_ah_release(struct rp_ah *ah);	/* these two: 0 or -errno */
 int rp_ah_recreate(struct rp_ah *ah);
 /*
  * Before requests are posted, without locks: finds out where those are whom they are for. The first
- * time that somebody is sent to, this waits a little for the answer.
+ * time that somebody is sent to, this waits a little for the answer. Returns what rp_ah_posted() is to be told.
  */
-void rp_ah_prepare(const struct ibv_send_wr *wr);
+uint64_t rp_ah_prepare(struct rp_qp *qp, const struct ibv_send_wr *wr);
 /* Puts the device's handle and number into a request; caller holds the queue pair's lock. */
 void rp_ah_real(struct ibv_send_wr *wr);
+
+/* ah_unused.c */
+uint64_t rp_ah_used_now(void);
+/* Callers of both hold ah->lock. */
+void rp_ah_used_first(struct rp_context *ctx, struct rp_ah_to *t);
+void rp_ah_used_again(struct rp_context *ctx, struct rp_ah_to *t);
+/* Those of a handle that is about to be destroyed, or is not after all. Caller holds ctx->objects. */
+void rp_ah_list_all(struct rp_context *ctx, struct rp_ah *ah, bool on);
+/* The longest unused ones, where there are too many. Called without locks. */
+void rp_ah_drop_unused(struct rp_context *ctx);
+/* What was prepared for has been given to the device, or waits, or was refused. Caller holds the queue pair's lock. */
+void rp_ah_posted(struct rp_qp *qp, uint64_t since);
 
 /* ah_path.c: the subnet manager has changed paths (rp_ahs_repath()). The first on the control thread. */
 /* Destroys what nothing on its way names any more; milliseconds until it wants to be called again, or -1. */
@@ -94,6 +123,12 @@ int rp_ahs_tick(void);
 void rp_ah_retire(struct rp_context *ctx, struct rp_ah *ah, struct rp_ah_to *to);
 void rp_ah_redirect(const struct rp_ah_path *path, struct ibv_ah_attr *attr);
 void rp_ah_eras_free(struct rp_context *ctx);
+/*
+ * An era for what is replaced now, NULL: no memory; its begin, when it has something. Caller of both holds
+ * ctx->objects, and wakes the control thread after the second.
+ */
+struct rp_ah_era *rp_ah_era_new(const struct rp_context *ctx);
+void rp_ah_era_begin(struct rp_context *ctx, struct rp_ah_era *era);
 
 /* ud.c */
 /* Has all that was given to the UD queue pairs of @ctx been sent? To be asked until it has. */

@@ -10,6 +10,7 @@
 
 #include "../../libshim/conn.h"
 #include "../../libshim/keys.h"
+#include "../../libshim/ud.h"
 #include "fake_module.h"
 #include "fake_work.h"
 
@@ -1130,6 +1131,11 @@ void fake_repath(const char *dev, const uint8_t *gid, const struct fake_path *pa
 	while (!fake.repathed)
 		pthread_cond_wait(&fake.answered, &fake.lock);
 	pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_addresses_kept(unsigned int max)
+{
+	rp_ah_to_max = max;
 }
 
 void fake_moved_lid(uint32_t lid)

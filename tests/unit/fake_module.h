@@ -123,6 +123,9 @@ int fake_cycle(uint32_t qpn, const struct fake_path *path);
 /* A path from a device's port 1 has changed; returns when the shim has heard it. @gid: or NULL */
 void fake_repath(const char *dev, const uint8_t *gid, const struct fake_path *path);
 
+/* So many UD addresses are kept by the shim. */
+void fake_addresses_kept(unsigned int max);
+
 /* UD queue pairs that have moved are at this LID; 0: at the one that they had. */
 void fake_moved_lid(uint32_t lid);
 

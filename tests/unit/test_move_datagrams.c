@@ -4,11 +4,13 @@
  * address handles and multicast groups are there again; receives are posted in order, and
  * draining takes none of them. UC is connected as RC is.
  */
+#include "../../libshim/ud.h"
 #include "check.h"
 #include "move_cycle.h"
 #include "pair.h"
 
 #define QKEY 0x11111111
+#define KEPT 1024
 
 static struct end e[2];
 static const union ibv_gid group = { .raw = { 0xff, 0x0e, [15] = 7 } };
@@ -397,9 +399,178 @@ static void reset_between(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/* One to each of @n numbers from @first on that nobody has. What finds no room in the queue is asked for, too. */
+static void send_to_many(struct end *from, struct ibv_ah *ah, uint32_t first, unsigned int n)
+{
+	struct ibv_wc wc;
+	int ret;
+
+	while (n--) {
+		ret = send_to(from, ah, first++, 0, 0);
+		CHECK(!ret || ret == ENOMEM, "%d", ret);
+		if (!(n % 16)) {
+			ret = send_to(from, ah, first, 1000, IBV_SEND_SIGNALED);
+			CHECK(!ret || ret == ENOMEM, "%d", ret);
+		}
+		while (ibv_poll_cq(from->cq, 1, &wc))
+			CHECK_EQ(wc.wr_id, 1000);
+	}
+}
+
+static void done_to(uint64_t wr_id)
+{
+	struct ibv_wc wc;
+
+	do
+		wc = poll_one(&e[0]);
+	while (wc.wr_id == 1000);
+	CHECK_EQ(wc.wr_id, wr_id);
+	CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+}
+
+static void reaches(struct ibv_ah *ah, uint32_t qpn, uint64_t n)
+{
+	CHECK_EQ(post_recv(&e[1], n, 0, 64), 0);
+	CHECK_EQ(send_to(&e[0], ah, qpn, n, IBV_SEND_SIGNALED), 0);
+	received(&e[1], n, n);
+	done_to(n);
+}
+
+static bool is_kept(struct ibv_ah *ibah, uint32_t qpn)
+{
+	const struct rp_ah *ah = (struct rp_ah *)ibah;
+	const struct rp_ah_to *t;
+
+	for (t = *rp_ah_row(ah, qpn); t; t = t->next)
+		if (t->qpn == qpn)
+			break;
+	return t;
+}
+
+/*
+ * More are sent to than are kept, by two handles: those that were not for long are dropped, and asked for again.
+ * Who has moved meanwhile, or before, is found; nothing of the device's is left over.
+ */
+static void very_many(void)
+{
+	struct rp_context *ctx;
+	uint32_t qpn, first = 0x800000;
+	struct ibv_ah *ah, *other;
+	unsigned int i;
+
+	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD });
+	ctx = to_rp_context(e[0].ctx);
+	ah = address_of(&e[0], &e[1]);
+	other = address_of(&e[0], &e[1]);
+	qpn = e[1].qp->qp_num;
+	reaches(ah, qpn, 1);
+	for (i = 0; i < 3; i++) {
+		send_to_many(&e[0], i == 1 ? other : ah, first, KEPT / 2);
+		first += KEPT / 2;
+		CHECK(i || is_kept(ah, qpn));
+		CHECK(ctx->nah_tos <= KEPT, "%u", ctx->nah_tos);
+	}
+	CHECK_EQ(((struct rp_ah *)ah)->n + ((struct rp_ah *)other)->n, ctx->nah_tos);
+	CHECK(!is_kept(ah, qpn));
+	CHECK(is_kept(ah, first - 1));
+	reaches(ah, qpn, 2);
+
+	/* It moves, and is kept; then it is dropped, with what the device had for where it is. */
+	move_away("mock1");
+	move_back("mock1");
+	CHECK_EQ(fake_settled(), 0);
+	reaches(ah, qpn, 3);
+	send_to_many(&e[0], other, first, KEPT);
+	first += KEPT;
+	CHECK(!is_kept(ah, qpn));
+	reaches(ah, qpn, 4);
+	/* It is dropped, and moves. */
+	send_to_many(&e[0], ah, first, KEPT);
+	first += KEPT;
+	CHECK(!is_kept(ah, qpn));
+	move_away("mock1");
+	move_back("mock1");
+	CHECK_EQ(fake_settled(), 0);
+	reaches(ah, qpn, 5);
+	CHECK_EQ(ibv_destroy_ah(other), 0);
+	CHECK(ctx->nah_tos <= KEPT + 1, "%u", ctx->nah_tos);
+	CHECK_EQ(ibv_destroy_ah(ah), 0);
+	CHECK_EQ(ctx->nah_tos, 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+/* To whom a request waits that the device has not been given, or not taken for good, stays until it has. */
+static void very_many_waiting(void)
+{
+	struct pair_how how = { .type = IBV_QPT_UD };
+	uint32_t qpn, first = 0x800000;
+	struct ibv_qp *waits, *sends;
+	struct rp_context *ctx;
+	struct ibv_ah *ah;
+
+	pair_open(e, &how);
+	ctx = to_rp_context(e[0].ctx);
+	ah = address_of(&e[0], &e[1]);
+	qpn = e[1].qp->qp_num;
+	move_away("mock1");
+	move_back("mock1");
+	CHECK_EQ(fake_settled(), 0);
+	reaches(ah, qpn, 1);
+	waits = e[0].qp;
+	e[0].qp = sends = end_create_qp(&e[0], &how);
+	qp_to_init(&e[0], sends);
+	qp_to_rtr(&e[0], sends, 0, 0);
+	qp_to_rts(sends, 5);
+
+	/* Away */
+	CHECK_EQ(post_recv(&e[1], 2, 0, 64), 0);
+	move_away("mock0");
+	e[0].qp = waits;
+	CHECK_EQ(send_to(&e[0], ah, qpn, 2, IBV_SEND_SIGNALED), 0);
+	e[0].qp = sends;
+	send_to_many(&e[0], ah, first, KEPT + 100);
+	first += KEPT + 100;
+	CHECK(is_kept(ah, qpn));
+	move_back("mock0");
+	received(&e[1], 2, 2);
+	done_to(2);
+	send_to_many(&e[0], ah, first, 200);
+	first += 200;
+	CHECK(ctx->nah_tos <= KEPT, "%u", ctx->nah_tos);
+
+	/* In SQD: what the device was given is given to the next one. */
+	reaches(ah, qpn, 3);
+	qp_to(waits, IBV_QPS_SQD);
+	CHECK_EQ(post_recv(&e[1], 4, 0, 64), 0);
+	e[0].qp = waits;
+	CHECK_EQ(send_to(&e[0], ah, qpn, 4, IBV_SEND_SIGNALED), 0);
+	e[0].qp = sends;
+	send_to_many(&e[0], ah, first, KEPT + 100);
+	first += KEPT + 100;
+	CHECK(is_kept(ah, qpn));
+	move_away("mock0");
+	move_back("mock0");
+	expect_none(&e[1], 1);
+	qp_to(waits, IBV_QPS_RTS);
+	received(&e[1], 4, 4);
+	done_to(4);
+	send_to_many(&e[0], ah, first, 200);
+	CHECK(ctx->nah_tos <= KEPT, "%u", ctx->nah_tos);
+	CHECK(!is_kept(ah, qpn));
+	e[0].qp = waits;
+	CHECK_EQ(ibv_destroy_qp(sends), 0);
+	CHECK_EQ(ibv_destroy_ah(ah), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
 	alarm(110);
+	fake_addresses_kept(KEPT);
+	very_many();
+	very_many_waiting();
 	reset_between();
 	unicast(false);
 	unicast(true);
