@@ -411,27 +411,41 @@ int rp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 	return ret;
 }
 
-int rp_qp_post_batch(struct rp_qp *qp, struct ibv_send_wr *wr, unsigned int n)
+static int post_other_batch(struct rp_qp *qp, struct ibv_send_wr *wr, unsigned int n)
 {
-	bool ud = unlikely(qp->qp.qp_type == IBV_QPT_UD);
 	struct rp_ring *r = &qp->sq;
 	struct ibv_send_wr *bad;
-	uint64_t since = 0;
-	int ret = ENOMEM;
 
-	if (ud)
-		since = rp_ah_prepare(qp, wr);
+	if (!has_room(r, n))
+		rp_ring_make_room(qp, r, qp->qp.send_cq);
+	return has_room(r, n) ? post_other_send(qp, wr, &bad) : ENOMEM;
+}
+
+static __attribute__((noinline))
+int post_datagram_batch(struct rp_qp *qp, struct ibv_send_wr *wr, unsigned int n)
+{
+	uint64_t since = rp_ah_prepare(qp, wr);
+	int ret;
+
 	rp_lock(&qp->lock);
-	if (likely(is_plain_send(qp, wr, rp_slow_send.mask))) {
+	ret = post_other_batch(qp, wr, n);
+	rp_ah_posted(qp, since);
+	rp_unlock(&qp->lock);
+	return ret;
+}
+
+int rp_qp_post_batch(struct rp_qp *qp, struct ibv_send_wr *wr, unsigned int n)
+{
+	struct ibv_send_wr *bad;
+	int ret;
+
+	if (unlikely(qp->qp.qp_type == IBV_QPT_UD))
+		return post_datagram_batch(qp, wr, n);
+	rp_lock(&qp->lock);
+	if (likely(is_plain_send(qp, wr, rp_slow_send.mask)))
 		ret = post_plain_send(qp, wr, NULL, &bad);
-	} else {
-		if (!has_room(r, n))
-			rp_ring_make_room(qp, r, qp->qp.send_cq);
-		if (has_room(r, n))
-			ret = post_other_send(qp, wr, &bad);
-		if (ud)
-			rp_ah_posted(qp, since);
-	}
+	else
+		ret = post_other_batch(qp, wr, n);
 	rp_unlock(&qp->lock);
 	return ret;
 }
