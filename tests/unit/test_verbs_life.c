@@ -137,7 +137,10 @@ static void destroyed_while_polling(void)
 	pair_close(e);
 }
 
-/* RESET is the same; what the queue pair does in its next life is reported, and the event of one that is gone harms nobody. */
+/*
+ * RESET is the same; what the queue pair does in its next life is reported, and the event of one that is gone
+ * harms nobody.
+ */
 static void reset_with_completions(void)
 {
 	struct pair_how how = { .events = true };
