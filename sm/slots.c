@@ -90,11 +90,32 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 	return hash * 0xff51afd7ed558ccdull;
 }
 
-/* Switches, their LIDs and cables. */
+/* Who has several LIDs is in no slot, and is routed where it is. */
+static uint64_t hash_several(struct rsm *rsm, uint64_t hash)
+{
+	cl_qmap_t *map = &rsm->osm->subn.port_guid_tbl;
+
+	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i)) {
+		osm_port_t *port = (osm_port_t *)i;
+		struct rsm_place place = { 0 };
+
+		if (!osm_port_get_lmc(port))
+			continue;
+		rsm_place_of(port, &place);
+		hash = mix(hash, osm_port_get_guid(port));
+		hash = mix(hash, osm_port_get_base_lid(port));
+		hash = mix(hash, osm_port_get_lmc(port));
+		hash = mix(hash, place.sw);
+		hash = mix(hash, place.port);
+	}
+	return hash;
+}
+
+/* Switches, their LIDs and cables, and who else is not in a slot. */
 static uint64_t hash_fabric(struct rsm *rsm)
 {
 	cl_qmap_t *map = &rsm->osm->subn.sw_guid_tbl;
-	uint64_t hash = 1;
+	uint64_t hash = hash_several(rsm, 1);
 
 	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i)) {
 		osm_switch_t *sw = (osm_switch_t *)i;
