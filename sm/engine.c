@@ -12,6 +12,7 @@
 #include "distribute.h"
 #include "engine.h"
 #include "over.h"
+#include "plan.h"
 #include "plugin.h"
 #include "router.h"
 #include "slots.h"
@@ -257,6 +258,13 @@ static const struct hook ours[MOST_ENGINES] = {
 	HOOK(8), HOOK(9), HOOK(10), HOOK(11), HOOK(12), HOOK(13), HOOK(14), HOOK(15),
 };
 
+/* With a function for lanes OpenSM sets ports x ports SLtoVL tables of a switch, and can not with one SMP. */
+static bool needs_lanes(const struct osm_routing_engine *engine)
+{
+	return engine->update_sl2vl || rsm_over_wanted(plugin, engine) ||
+	       plugin->opt.distribute == RSM_DISTRIBUTE_TURNS + 1;
+}
+
 static void hook_one(struct osm_routing_engine *engine)
 {
 	for (int i = 0; i < MOST_ENGINES; i++) {
@@ -273,7 +281,8 @@ static void hook_one(struct osm_routing_engine *engine)
 		};
 		engine->ucast_build_fwd_tables = ours[i].build;
 		engine->build_lid_matrices = ours[i].matrices;
-		engine->update_sl2vl = ours[i].lanes;
+		if (needs_lanes(engine))
+			engine->update_sl2vl = ours[i].lanes;
 		if (plugin->opt.vswitch != RSM_VSWITCH_OFF && goes_by_lid(engine))
 			engine->path_sl = ours[i].path_sl;
 		if (plugin->opt.sm_sl && engine->path_sl)
