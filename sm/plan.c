@@ -128,17 +128,26 @@ static uint8_t entry(const uint8_t *lft, uint32_t lid)
 static bool taken(const struct rsm_change *c, const uint8_t *const *here,
 		  const uint8_t *const *there, const struct rsm_turns *discarded)
 {
-	for (uint32_t i = 0; i < c->new_turns->n; i++) {
-		const struct rsm_turn *turn = &c->new_turns->turns[i];
-		int32_t sw = rsm_topo_switch_index(c->topo, turn->guid);
-		const struct rsm_topo_port *from = &c->topo->switches[sw].ports[turn->in];
+	for (uint32_t from = 0; from < c->topo->n_switches; from++) {
+		const struct rsm_topo_switch *sw = &c->topo->switches[from];
 
-		if (discarded && rsm_turns_have(discarded, turn->guid, turn->in, turn->out))
-			continue;
-		for (uint32_t lid = 1; lid < c->n_lft; lid++)
-			if (entry(here[sw], lid) == turn->out &&
-			    entry(there[from->peer], lid) == from->peer_port)
+		for (uint32_t lid = 1; lid < c->n_lft; lid++) {
+			uint8_t port = entry(there[from], lid), in, out;
+			int32_t at;
+
+			/* A turn begins with a link that leads down. */
+			if (!port || port >= sw->n_ports)
+				continue;
+			at = sw->ports[port].peer;
+			if (at < 0 || c->direction->place[at] <= c->direction->place[from])
+				continue;
+			in = sw->ports[port].peer_port;
+			out = entry(here[at], lid);
+			if (out && out != in && out < c->topo->switches[at].n_ports &&
+			    rsm_direction_up(c->topo, c->direction, at, out) &&
+			    !(discarded && rsm_turns_have(discarded, c->topo->switches[at].guid, in, out)))
 				return true;
+		}
 	}
 	return false;
 }

@@ -15,6 +15,7 @@
 /* Counted over all networks. */
 static struct {
 	unsigned int changes, circles_dynamic, left_out, caught, waited, discards;
+	unsigned int refused, planned, gone;
 } seen;
 
 static uint64_t chance = 1;
@@ -282,6 +283,99 @@ static void test_refuses(void)
 	made_free(&made);
 }
 
+/* Turn by turn: whether tables of a switch send anything on that others have brought it. */
+static bool turn_taken(const struct rsm_change *c, const uint8_t *const *here, const uint8_t *const *there,
+		       const struct rsm_turns *discarded)
+{
+	for (uint32_t i = 0; i < c->new_turns->n; i++) {
+		const struct rsm_turn *turn = &c->new_turns->turns[i];
+		int32_t sw = rsm_topo_switch_index(c->topo, turn->guid);
+		const struct rsm_topo_port *from = &c->topo->switches[sw].ports[turn->in];
+
+		if (!here[sw] || !there[from->peer] ||
+		    (discarded && rsm_turns_have(discarded, turn->guid, turn->in, turn->out)))
+			continue;
+		for (uint32_t lid = 1; lid < c->n_lft; lid++)
+			if (here[sw][lid] == turn->out && there[from->peer][lid] == from->peer_port)
+				return true;
+	}
+	return false;
+}
+
+/* Entries that lead anywhere, or nowhere. */
+static void spoil(struct made *made, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t sw = random_below(made->topo.n_switches);
+
+		made->routes.lft[sw][random_below(made->routes.n_lft)] =
+			random_below(8) ? random_below(made->topo.switches[sw].n_ports + 1) : RSM_NO_PORT;
+	}
+}
+
+/* Some of them. */
+static void thin_out(const struct rsm_turns *from, struct rsm_turns *turns)
+{
+	turns->n = 0;
+	turns->turns = calloc(from->n + 1, sizeof(*turns->turns));
+	CHECK(turns->turns);
+	for (uint32_t i = 0; i < from->n; i++)
+		if (random_below(8))
+			turns->turns[turns->n++] = from->turns[i];
+}
+
+static void compare(const struct rsm_change *c, enum rsm_distribution how)
+{
+	const uint8_t *const *old = c->old_lft, *const *new = c->new_lft;
+	struct rsm_plan plan = { 0 };
+	char why[128];
+	bool differ = false, waits;
+
+	if (turn_taken(c, new, new, NULL)) {
+		CHECK_EQ(rsm_plan_make(c, how, &plan, why, sizeof(why)), -EINVAL);
+		seen.refused++;
+		return;
+	}
+	CHECK_EQ(rsm_plan_make(c, how, &plan, why, sizeof(why)), 0);
+	for (uint32_t sw = 0; sw < c->topo->n_switches; sw++)
+		differ |= !old[sw] || memcmp(old[sw], new[sw], c->n_lft);
+	waits = how == RSM_DISTRIBUTE_TURNS ? turn_taken(c, old, old, c->old_turns) :
+		differ && (turn_taken(c, old, old, NULL) || turn_taken(c, new, old, NULL));
+	CHECK_EQ(count(&plan, RSM_STEP_WAIT), waits);
+	seen.planned++;
+	seen.gone += waits;
+	rsm_plan_free(&plan);
+}
+
+/* Turns are found by what tables do: that is the same as trying each of them. */
+static void test_taken(void)
+{
+	for (unsigned int seed = 1; seed <= 200; seed++) {
+		struct made before, after;
+		struct rsm_turns discarded;
+		struct rsm_change c;
+		char spec[64];
+
+		snprintf(spec, sizeof(spec), "random:8,degree=3,hosts=1,seed=%u", seed);
+		made_route(spec, NULL, 0, &before);
+		made_route(spec, NULL, 0, &after);
+		spoil(&before, random_below(6));
+		spoil(&after, random_below(3));
+		thin_out(&before.turns, &discarded);
+		c = made_change(&before, &after, &discarded);
+		if (seed % 4 == 0)
+			((const uint8_t **)c.old_lft)[random_below(8)] = NULL;
+		compare(&c, RSM_DISTRIBUTE_PORTS);
+		compare(&c, RSM_DISTRIBUTE_TURNS);
+		made_change_free(&c);
+		rsm_turns_free(&discarded);
+		made_free(&after);
+		made_free(&before);
+	}
+	printf("spoilt tables: %u refused, %u planned, %u of these wait\n", seen.refused, seen.planned, seen.gone);
+	CHECK(seen.refused > 20 && seen.gone > 20 && seen.planned > seen.gone + 20);
+}
+
 int main(int argc, char **argv)
 {
 	static const unsigned int sizes[] = { 8, 8, 8, 12, 16, 24, 32 };
@@ -290,6 +384,7 @@ int main(int argc, char **argv)
 
 	test_routes();
 	test_refuses();
+	test_taken();
 	for (unsigned int i = 0; i < nets; i++) {
 		unsigned int size = sizes[i % 7];
 
