@@ -213,5 +213,6 @@ static int route(const struct rsm_topo *topo, const struct rsm_options *opt,
 
 const struct rsm_router rsm_updown_router = {
 	.name = "updown",
+	.by_switch = true,
 	.route = route,
 };

@@ -231,6 +231,8 @@ static void test_routes(void)
 
 		snprintf(spec, sizeof(spec), "random:24,degree=3,hosts=1,seed=%u", seed);
 		made_route(spec, NULL, 0, &made);
+		/* All paths have one SL: nobody need know of it by more than switches. */
+		CHECK(!made.routes.sl && rsm_updown_router.by_switch);
 		for (uint32_t from = 0; from < 24; from++) {
 			for (unsigned int lid = 1; lid <= made.topo.max_lid; lid++) {
 				uint32_t at = from, hops = 0, out;
