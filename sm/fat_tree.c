@@ -22,6 +22,7 @@ struct maker {
 	bool *has_ends;
 	bool *pendant;
 	uint32_t n_queued;
+	bool too_high;
 };
 
 static bool is_cable(const struct rsm_topo_port *port)
@@ -33,6 +34,10 @@ static void set_level(struct maker *m, uint32_t sw, unsigned int level)
 {
 	if (m->tree->switches[sw].level != NO_LEVEL)
 		return;
+	if (level >= NO_LEVEL) {
+		m->too_high = true;
+		return;
+	}
 	m->tree->switches[sw].level = level;
 	m->queue[m->n_queued++] = sw;
 }
@@ -67,6 +72,7 @@ static int32_t only_neighbour(const struct rsm_topo_switch *sw)
 static void clear_levels(struct maker *m)
 {
 	m->n_queued = 0;
+	m->too_high = false;
 	for (uint32_t i = 0; i < m->topo->n_switches; i++)
 		m->tree->switches[i].level = NO_LEVEL;
 }
@@ -286,9 +292,32 @@ static int make_hops(struct rsm_fat_tree *tree, char *why, size_t size)
 	return 0;
 }
 
-static int make(struct maker *m, char *why, size_t size)
+static int find_levels(struct maker *m, char *why, size_t size)
 {
 	uint32_t a, b;
+	bool fit;
+
+	levels_by_ends(m);
+	fit = levels_fit(m, &a, &b);
+	if (!fit && !m->too_high) {
+		levels_above_pendants(m);
+		fit = levels_fit(m, &a, &b);
+	}
+	if (m->too_high) {
+		snprintf(why, size, "no tree: it has more than %u levels", NO_LEVEL);
+		return -EINVAL;
+	}
+	if (!fit) {
+		snprintf(why, size, "no tree: %s and %s are neighbours on the same level",
+			 m->topo->switches[a].name, m->topo->switches[b].name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int make(struct maker *m, char *why, size_t size)
+{
+	int rc;
 
 	if (!m->topo->n_ends) {
 		snprintf(why, size, "no tree: there are no hosts");
@@ -296,15 +325,9 @@ static int make(struct maker *m, char *why, size_t size)
 	}
 	for (uint32_t i = 0; i < m->topo->n_ends; i++)
 		m->has_ends[m->topo->ends[i].leaf] = true;
-	levels_by_ends(m);
-	if (!levels_fit(m, &a, &b)) {
-		levels_above_pendants(m);
-		if (!levels_fit(m, &a, &b)) {
-			snprintf(why, size, "no tree: %s and %s are neighbours on the same level",
-				 m->topo->switches[a].name, m->topo->switches[b].name);
-			return -EINVAL;
-		}
-	}
+	rc = find_levels(m, why, size);
+	if (rc)
+		return rc;
 	order_switches(m);
 	return make_leaves(m) ?: make_groups(m->tree) ?: make_hops(m->tree, why, size);
 }

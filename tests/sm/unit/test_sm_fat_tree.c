@@ -325,6 +325,29 @@ static void refused(const char *spec, const char *reason)
 	close_fabric(&f);
 }
 
+/* Switches in a row by two cables each, a host at the first: levels that have no number any more. */
+static void row(unsigned int n, int rc)
+{
+	struct fabric f = { 0 };
+	char name[16];
+
+	net_init(&f.net);
+	for (unsigned int i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "S%u", i + 1);
+		CHECK_EQ(net_add(&f.net, NET_SWITCH, name, NULL, 4), i);
+		for (unsigned int port = 1; port <= 2 && i; port++)
+			CHECK_EQ(net_plug(&f.net, i, port, i - 1, port + 2), 0);
+	}
+	CHECK_EQ(net_plug(&f.net, net_add(&f.net, NET_HCA, "X", NULL, 1), 1, 0, 1), 0);
+	CHECK_EQ(topo_of_net(&f.net, 0, 8, &f.topo), 0);
+	CHECK_EQ(rsm_fat_tree_make(&f.tree, &f.topo, f.why, sizeof(f.why)), rc);
+	if (rc)
+		CHECK(strstr(f.why, "no tree: it has more than 255 levels"));
+	else
+		CHECK_EQ(f.tree.n_levels, n);
+	close_fabric(&f);
+}
+
 /* One host has no vSwitch: its leaf has an end, and neighbours below that have some, too. */
 static void vswitches_and_a_host(void)
 {
@@ -368,6 +391,9 @@ int main(void)
 	refused("mesh:3x3", "on the same level");
 	refused("torus:4x4", "on the same level");
 	refused("random:16,degree=4,hosts=2", "on the same level");
+	row(255, 0);
+	row(256, -22);
+	row(300, -22);
 	puts("ok");
 	return 0;
 }
