@@ -36,3 +36,19 @@ int rsm_listen(const char *path)
 	close(fd);
 	return rc;
 }
+
+/**
+ * rsm_accept - take who wants to connect
+ * @listener: of rsm_listen()
+ * @rest: set: nobody can be taken now, for want of descriptors or memory. poll() would say that somebody waits
+ *	all the time: the listener is to be left out of it for RSM_REST_MS. Else cleared.
+ *
+ * Return: a descriptor, non-blocking, or -1.
+ */
+int rsm_accept(int listener, bool *rest)
+{
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	*rest = fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED;
+	return fd;
+}

@@ -3,6 +3,11 @@
 #ifndef RSM_LISTEN_H
 #define RSM_LISTEN_H
 
+#include <stdbool.h>
+
+#define RSM_REST_MS 100
+
 int rsm_listen(const char *path);
+int rsm_accept(int listener, bool *rest);
 
 #endif

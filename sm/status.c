@@ -35,13 +35,15 @@ static void *accept_main(void *arg)
 		{ .fd = status->listener, .events = POLLIN },
 		{ .fd = status->ending, .events = POLLIN },
 	};
+	bool rest = false;
 
-	while (poll(fds, 2, -1) >= 0 || errno == EINTR) {
+	while (poll(fds, 2, rest ? RSM_REST_MS : -1) >= 0 || errno == EINTR) {
 		int fd;
 
 		if (fds[1].revents)
 			break;
-		fd = accept4(status->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		fd = rsm_accept(status->listener, &rest);
+		fds[0].fd = rest ? -1 : status->listener;
 		if (fd < 0)
 			continue;
 		pthread_mutex_lock(&status->mutex);

@@ -105,9 +105,9 @@ static void hear(struct client *c)
 	}
 }
 
-static void welcome(void)
+static void welcome(bool *rest)
 {
-	int fd = accept4(s.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = rsm_accept(s.listener, rest);
 
 	for (int i = 0; i < MOST_CLIENTS && fd >= 0; i++) {
 		if (s.clients[i].fd >= 0)
@@ -122,6 +122,7 @@ static void welcome(void)
 static void *socket_main(void *arg)
 {
 	struct pollfd fds[MOST_CLIENTS + 2];
+	bool rest = false;
 	uint64_t count;
 
 	(void)arg;
@@ -137,9 +138,9 @@ static void *socket_main(void *arg)
 			fds[i] = (struct pollfd) { c->ended ? -1 : c->fd, POLLIN, 0 };
 		}
 		pthread_mutex_unlock(&s.mutex);
-		fds[MOST_CLIENTS] = (struct pollfd) { s.listener, POLLIN, 0 };
+		fds[MOST_CLIENTS] = (struct pollfd) { rest ? -1 : s.listener, POLLIN, 0 };
 		fds[MOST_CLIENTS + 1] = (struct pollfd) { s.ending, POLLIN, 0 };
-		if (poll(fds, MOST_CLIENTS + 2, -1) < 0 && errno != EINTR)
+		if (poll(fds, MOST_CLIENTS + 2, rest ? RSM_REST_MS : -1) < 0 && errno != EINTR)
 			return NULL;
 		/* 1: an answer was given, which may have been the last; more: the end. */
 		if (fds[MOST_CLIENTS + 1].revents &&
@@ -150,8 +151,9 @@ static void *socket_main(void *arg)
 		for (int i = 0; i < MOST_CLIENTS; i++)
 			if (fds[i].revents && s.clients[i].fd == fds[i].fd)
 				hear(&s.clients[i]);
+		rest = false;
 		if (fds[MOST_CLIENTS].revents)
-			welcome();
+			welcome(&rest);
 		before = s.n - before;
 		pthread_mutex_unlock(&s.mutex);
 		if (before)
