@@ -919,12 +919,12 @@ static void t_told_infiniband(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lid->addr.dlid, 9u);
 	KUNIT_EXPECT_FALSE(test, repath_addr_has_gid(&lid->addr));
 	KUNIT_EXPECT_EQ(test, conn->addr.dlid, 3u);
-	/* A GID that comes along, and one that does not. */
-	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 0, 9), 1);
+	/* A GID that comes along, and one that does not. Who goes by the LID looks for the same peer there, too. */
+	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 0, 9), 2);
 	KUNIT_EXPECT_EQ(test, conn->addr.dlid, 9u);
 	KUNIT_EXPECT_EQ(test, (int)conn->addr.dgid.raw[15], 5);
 	conn->told = false;		/* its INFO has come */
-	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 0, 9), 1);
+	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 0, 9), 2);
 	KUNIT_EXPECT_FALSE(test, conn->told);
 	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 6, 10), 1);
 	KUNIT_EXPECT_EQ(test, conn->addr.dlid, 10u);

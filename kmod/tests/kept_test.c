@@ -63,6 +63,16 @@ void repath_unplug_left(const struct repath_op *op)
 {
 }
 
+/* Its ports have one LID each. */
+bool repath_device_use(struct repath_device *dev)
+{
+	return false;
+}
+
+void repath_device_unuse(struct repath_device *dev)
+{
+}
+
 void repath_device_name(struct repath_device *dev, char name[IB_DEVICE_NAME_MAX])
 {
 	strscpy(name, "fake0", IB_DEVICE_NAME_MAX);

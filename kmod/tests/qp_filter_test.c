@@ -4,8 +4,21 @@
 /* Which queue pairs a reader sees. */
 #include <net/net_namespace.h>
 
+#include "../netlink.h"
 #include "../qp_filter.h"
 #include "track_fakes.h"
+
+/* netlink.c's. */
+struct repath_device *repath_nl_device(const struct net *net, const struct nlattr *name,
+				       struct netlink_ext_ack *extack)
+{
+	struct repath_device *dev = repath_device_get_by_name(net, nla_data(name));
+
+	if (dev)
+		return dev;
+	NL_SET_ERR_MSG_ATTR(extack, name, "no RDMA device of this name");
+	return ERR_PTR(-ENODEV);
+}
 
 struct filter_ctx {
 	struct repath_device *one, *two;

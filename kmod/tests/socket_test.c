@@ -187,10 +187,12 @@ static void t_address_is_anothers(struct kunit *test)
 
 static int say(struct repath_proc *proc)
 {
+	struct sk_buff *skb;
 	void *hdr;
 
 	fake.sent = 0;
-	return repath_proc_send(proc, repath_nl_msg_new(0, 64, &hdr), hdr);
+	skb = repath_nl_msg_new(0, 64, &hdr);
+	return repath_proc_send(proc, skb, hdr);
 }
 
 /* What is for a process whose socket is closed does not get to who has its address next. */
