@@ -243,7 +243,7 @@ int repath_number_set(struct repath_proc *proc, struct repath_qp *rqp, u32 known
 	}
 	/* Its end has been told already: nobody would drop it. */
 	if (known_as != rqp->qpn && !READ_ONCE(rqp->gone)) {
-		number = kzalloc(sizeof(*number), GFP_KERNEL);
+		number = kzalloc(sizeof(*number), GFP_KERNEL_ACCOUNT);
 		if (!number) {
 			err = -ENOMEM;
 			goto out;

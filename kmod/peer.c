@@ -154,7 +154,7 @@ static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 ty
 	int err;
 
 	lockdep_assert_held(&repath_conn_mutex);
-	letter = kzalloc(sizeof(*letter), GFP_KERNEL);
+	letter = kzalloc(sizeof(*letter), GFP_KERNEL_ACCOUNT);
 	if (!letter) {
 		kvfree(wire);
 		return -ENOMEM;

@@ -205,7 +205,7 @@ struct repath_wire_msg *repath_wire_write(struct repath_conn *way,
 	if (packed)
 		size = packed_size(nconns, shape.width);
 	*len = rest + size;
-	wire = kvzalloc(*len, GFP_KERNEL);
+	wire = kvzalloc(*len, GFP_KERNEL_ACCOUNT);
 	if (!wire)
 		return NULL;
 	wire->nconns = cpu_to_be32(nconns);

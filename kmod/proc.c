@@ -155,7 +155,7 @@ static struct repath_proc *proc_add(struct net *net, struct sock *sk, u32 portid
 	struct repath_proc *proc, *other;
 	int err = 0;
 
-	proc = kzalloc(sizeof(*proc), GFP_KERNEL);
+	proc = kzalloc(sizeof(*proc), GFP_KERNEL_ACCOUNT);
 	if (!proc)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&proc->kref);

@@ -173,7 +173,7 @@ static int ask(struct genl_info *info, struct repath_proc *proc, struct repath_d
 		GENL_SET_ERR_MSG(info, "too many addresses are asked for");
 		return -ENOSPC;
 	}
-	q = kzalloc(sizeof(*q), GFP_KERNEL);
+	q = kzalloc(sizeof(*q), GFP_KERNEL_ACCOUNT);
 	if (!q)
 		return -ENOMEM;
 	q->type = type;

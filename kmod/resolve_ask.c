@@ -260,7 +260,7 @@ static int ask_one(struct repath_question *q, struct repath_asked *a)
 	/* Nobody there: see weigh(). Who asks again keeps nobody waiting. */
 	if (!q->tries && repath_silent_is(q->dev, &a->addr))
 		return -ETIMEDOUT;
-	ask = kvzalloc(sizeof(*ask), GFP_KERNEL);
+	ask = kvzalloc(sizeof(*ask), GFP_KERNEL_ACCOUNT);
 	if (!ask)
 		return -ENOMEM;
 	memcpy(ask->dst_gid, &a->addr.dgid, sizeof(ask->dst_gid));
@@ -280,7 +280,7 @@ static int ask_one(struct repath_question *q, struct repath_asked *a)
 	if (!dev)
 		return repath_xprt_ask(q->dev, &a->addr, REPATH_MSG_RESOLVE, ask, sizeof(*ask),
 				       &a->answer, sizeof(a->answer), answered, a);
-	local = kzalloc(sizeof(*local), GFP_KERNEL);
+	local = kzalloc(sizeof(*local), GFP_KERNEL_ACCOUNT);
 	if (local) {
 		INIT_WORK(&local->work, local_work);
 		local->dev = dev;

@@ -368,7 +368,7 @@ static int msg_send(struct repath_device *dev, const struct repath_addr *to, str
 	if (!msg.len || msg.len > REPATH_WIRE_MAX)
 		goto err_data;
 	err = -ENOMEM;
-	m = kmemdup(&msg, sizeof(msg), GFP_KERNEL);
+	m = kmemdup(&msg, sizeof(msg), GFP_KERNEL_ACCOUNT);
 	if (!m)
 		goto err_data;
 	repath_route_begin(&m->route, to);
