@@ -106,6 +106,7 @@ static struct ibv_context *wrap(struct rp_device *dev, struct ibv_context *real)
 	list_init(&ctx->cqs);
 	list_init(&ctx->qps);
 	list_init(&ctx->srqs);
+	list_init(&ctx->wqs);
 	list_init(&ctx->ahs);
 	list_init(&ctx->ah_eras);
 	list_init(&ctx->ah_tos);

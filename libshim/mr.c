@@ -90,6 +90,7 @@ static int publish_lkeys(struct rp_context *ctx)
 	struct rp_keymap *map, *old;
 	struct rp_srq *srq;
 	struct rp_qp *qp;
+	struct rp_wq *wq;
 
 	if (!ctx->epoch)
 		return 0;
@@ -100,7 +101,7 @@ static int publish_lkeys(struct rp_context *ctx)
 		return -ENOMEM;
 	}
 	old = __atomic_exchange_n(&ctx->lkeys, map, __ATOMIC_ACQ_REL);
-	/* Whoever still looks into the old one holds the lock under which it posts. */
+	/* Whoever still looks into the old one holds the lock under which it posts, or that of the objects. */
 	rp_lock(&ctx->objects);
 	list_for_each(qp, &ctx->qps, node) {
 		rp_lock(&qp->lock);
@@ -109,6 +110,10 @@ static int publish_lkeys(struct rp_context *ctx)
 	list_for_each(srq, &ctx->srqs, node) {
 		rp_lock(&srq->pool.lock);
 		rp_unlock(&srq->pool.lock);
+	}
+	list_for_each(wq, &ctx->wqs, node) {
+		rp_lock(&wq->pool.lock);
+		rp_unlock(&wq->pool.lock);
 	}
 	rp_unlock(&ctx->objects);
 	rp_keymap_free(old);
@@ -386,17 +391,21 @@ int rp_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 {
 	struct rp_context *ctx = to_rp_context(pd->context);
 	struct ibv_sge *copy = n ? malloc(n * sizeof(*copy)) : NULL;
+	const struct rp_keymap *lkeys;
 	uint32_t i;
 	int ret = 0;
 
 	if (n && !copy)
 		return ENOMEM;
 	rp_verbs_enter(ctx);
+	rp_lock(&ctx->objects);		/* until then publish_lkeys() keeps it */
+	lkeys = __atomic_load_n(&ctx->lkeys, __ATOMIC_ACQUIRE);
 	for (i = 0; i < n && !ret; i++) {
 		copy[i] = sg[i];
-		if (ctx->lkeys && !rp_keymap_find(ctx->lkeys, sg[i].lkey, &copy[i].lkey))
+		if (lkeys && !rp_keymap_find(lkeys, sg[i].lkey, &copy[i].lkey))
 			ret = EINVAL;
 	}
+	rp_unlock(&ctx->objects);
 	if (!ret)
 		ret = RP_REAL(RP_SLOT(ctx, advise_mr)(real_pd(pd), advice, flags, copy, n));
 	rp_verbs_leave(ctx);

@@ -117,6 +117,7 @@ struct rp_wq {
 	struct ibv_wq *real;
 	struct rp_pool pool;
 	unsigned int async_events_unacked;
+	struct list_node node;
 };
 
 struct rp_rwq_ind_table {

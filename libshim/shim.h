@@ -199,7 +199,7 @@ struct rp_context {
 	struct rp_lock mws_lock;	/* memory windows; taken last */
 	struct list_head mws;
 	struct rp_lock objects;		/* the lists below */
-	struct list_head tds, pds, mrs, channels, cqs, qps, srqs, ahs;
+	struct list_head tds, pds, mrs, channels, cqs, qps, srqs, wqs, ahs;
 	struct list_head ah_eras;	/* struct rp_ah_era (ah_path.c) */
 	struct rp_lock ah_tos_lock;	/* the next two; taken last */
 	struct list_head ah_tos;	/* struct rp_ah_to, the longest unused first (ah_unused.c) */

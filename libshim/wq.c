@@ -32,15 +32,14 @@ struct ibv_wq *rp_create_wq(struct ibv_context *context, struct ibv_wq_init_attr
 	a.cq = real_cq(attr->cq);
 	rp_verbs_enter(ctx);
 	wq->real = RP_REAL(RP_SLOT(ctx, create_wq)(ctx->real, &a));
-	if (wq->real)
-		rp_pin(ctx, RP_IMM_WQ);
-	rp_verbs_leave(ctx);
 	if (!wq->real) {
+		rp_verbs_leave(ctx);
 		saved = errno;
 		free(wq);
 		errno = saved;
 		return NULL;
 	}
+	rp_pin(ctx, RP_IMM_WQ);
 	/* ibv_create_wq() does this for the handle that it gets from us, not for the real one. */
 	wq->real->wq_context = wq;
 	wq->real->events_completed = 0;
@@ -54,6 +53,8 @@ struct ibv_wq *rp_create_wq(struct ibv_context *context, struct ibv_wq_init_attr
 	wq->wq.cq = attr->cq;
 	wq->wq.post_recv = wq->real->post_recv ? post_recv : NULL;
 	rp_pool_init(&wq->pool, ctx, a.max_sge, post_real, wq);
+	rp_link(ctx, &ctx->wqs, &wq->node);
+	rp_verbs_leave(ctx);
 	return &wq->wq;
 }
 
@@ -80,6 +81,7 @@ int rp_destroy_wq(struct ibv_wq *ibwq)
 	rp_cq_sweep(to_rp_cq(ibwq->cq));
 	ret = RP_REAL(RP_SLOT(ctx, destroy_wq)(wq->real));
 	if (!ret) {
+		rp_unlink(ctx, &wq->node);
 		rp_cq_sweep(to_rp_cq(ibwq->cq));
 		rp_async_forget(ctx, ibwq);
 		rp_unpin(ctx, RP_IMM_WQ);

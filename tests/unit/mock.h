@@ -20,7 +20,7 @@
 #define MOCK_SLOTS(X)								\
 	X(query_port) X(query_device_ex) X(query_rt_values) X(create_qp_ex) X(create_cq_ex)	\
 	X(create_srq_ex) X(get_srq_num) X(alloc_td) X(dealloc_td) X(alloc_parent_domain)	\
-	X(alloc_null_mr) X(modify_cq) X(alloc_dm) X(free_dm) X(reg_dm_mr) X(open_xrcd)		\
+	X(alloc_null_mr) X(advise_mr) X(modify_cq) X(alloc_dm) X(free_dm) X(reg_dm_mr) X(open_xrcd)		\
 	X(close_xrcd) X(open_qp) X(create_wq) X(modify_wq) X(destroy_wq)			\
 	X(create_rwq_ind_table) X(destroy_rwq_ind_table) X(create_counters)			\
 	X(destroy_counters) X(attach_counters_point_flow) X(read_counters)			\

@@ -22,6 +22,7 @@ void mock_fill_context(struct mock_context *c)
 	v->dealloc_td = mock_dealloc_td;
 	v->alloc_parent_domain = mock_alloc_parent_domain;
 	v->alloc_null_mr = mock_alloc_null_mr;
+	v->advise_mr = mock_advise_mr;
 	v->modify_cq = mock_modify_cq;
 	v->alloc_dm = mock_alloc_dm;
 	v->free_dm = mock_free_dm;

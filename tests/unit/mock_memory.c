@@ -257,3 +257,18 @@ char *mock_remote(struct mock_qp *qp, uint32_t rkey, uint64_t addr, uint64_t len
 		return NULL;
 	return within(m, addr, len);
 }
+
+int mock_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *sg,
+		   uint32_t n)
+{
+	uint32_t i;
+	int ret = 0;
+
+	(void)advice;
+	(void)flags;
+	mock_lock();
+	for (i = 0; i < n && !ret; i++)
+		ret = mock_local(pd, &sg[i], false) ? 0 : ENOENT;
+	mock_unlock();
+	return ret;
+}

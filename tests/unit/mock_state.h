@@ -368,6 +368,8 @@ int mock_dealloc_td(struct ibv_td *td);
 struct ibv_pd *mock_alloc_parent_domain(struct ibv_context *c,
 					struct ibv_parent_domain_init_attr *attr);
 struct ibv_mr *mock_alloc_null_mr(struct ibv_pd *pd);
+int mock_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *sg,
+		   uint32_t n);
 bool mock_same_pd(const struct ibv_pd *a, const struct ibv_pd *b);
 
 /* mock_srq.c: is the queue pair in the group? */
