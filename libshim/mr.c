@@ -371,13 +371,12 @@ int ibv_dereg_mr(struct ibv_mr *ibmr)
 	rp_verbs_enter(ctx);
 	rp_keys_del_mr(ctx, mr);
 	ret = RP_REAL(rp_real.ibv_dereg_mr(mr->real));
-	if (ret) {
+	if (ret)
 		rp_keys_add_mr(ctx, mr);
-	} else {
-		publish_lkeys(ctx);
-		if (mr->how == RP_MR_OTHER && mr->pin >= 0)
-			rp_unpin(ctx, mr->pin);
-	}
+	else if (mr->how == RP_MR_OTHER && mr->pin >= 0)
+		rp_unpin(ctx, mr->pin);
+	/* Where it stays, too: another thread may have published those without it meanwhile. */
+	publish_lkeys(ctx);
 	rp_verbs_leave(ctx);
 	if (ctx->epoch)
 		rp_peer_key_removed(ctx);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * After a move other threads register and deregister memory, each time with a new table of local keys, while one
- * advises on a region that stays, or posts to a work queue.
+ * advises on a region that stays, posts to a work queue, or tries to deregister a region that windows are bound to.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -72,6 +72,30 @@ static void work_queue(void)
 	CHECK_EQ(ibv_destroy_wq(wq), 0);
 }
 
+/* It stays, and so does its key. */
+static void windows_bound(void)
+{
+	struct ibv_mr *mr = ibv_reg_mr(e[0].pd, e[0].buf, 4096, ALL_ACCESS | IBV_ACCESS_MW_BIND);
+	struct ibv_mw *mw = ibv_alloc_mw(e[0].pd, IBV_MW_TYPE_1);
+	struct ibv_mw_bind b = { .wr_id = 1, .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_sge sge;
+	int i;
+
+	CHECK(mr && mw);
+	b.bind_info = (struct ibv_mw_bind_info){
+		.mr = mr, .addr = (uintptr_t)e[0].buf, .length = 64, .mw_access_flags = IBV_ACCESS_REMOTE_WRITE,
+	};
+	CHECK_EQ(ibv_bind_mw(e[0].qp, mw, &b), 0);
+	expect(&e[0], 1, IBV_WC_SUCCESS);
+	sge = (struct ibv_sge){ (uintptr_t)e[0].buf, 8, mr->lkey };
+	for (i = 0; i < TIMES(20000); i++) {
+		CHECK_EQ(ibv_dereg_mr(mr), EBUSY);
+		CHECK_EQ(ibv_advise_mr(e[0].pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), 0);
+	}
+	CHECK_EQ(ibv_dealloc_mw(mw), 0);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+}
+
 int main(void)
 {
 	alarm(110);
@@ -80,6 +104,7 @@ int main(void)
 	move_back("mock0");
 	while_others_register(advised);
 	while_others_register(work_queue);
+	while_others_register(windows_bound);
 	pair_close(e);
 	CHECK_EQ(mock_live_total(), 0);
 	return 0;
