@@ -449,8 +449,10 @@ int rp_cq_recreate(struct rp_cq *cq)
 	/* As many as the application was told, not as it asked for. */
 	ret = create_real(cq, cq->cq.cqe, true);
 	/* The table of the extended interface stays: the application reads it without a lock. */
-	if (!ret)
+	if (!ret) {
+		cq->cq.handle = cq->real->handle;
 		moderate(cq);
+	}
 	/* No event of the old device comes any more. */
 	armed = rp_cq_armed(cq);
 	if (!ret)

@@ -459,5 +459,6 @@ int rp_mr_recreate(struct rp_mr *mr)
 		return rp_minus_errno();
 	mr->real_lkey = mr->real->lkey;
 	mr->real_rkey = mr->real->rkey;
+	mr->mr.handle = mr->real->handle;	/* others import it by that */
 	return 0;
 }

@@ -354,8 +354,10 @@ int rp_mw_recreate(struct rp_mw *mw)
 		RP_REAL(ctx_of(mw)->real->ops.dealloc_mw(held[--n]));
 	rp_lock(&ctx_of(mw)->mws_lock);
 	mw->real = real;
-	if (real)
+	if (real) {
 		mw->real_index = real->rkey & ~RP_MW_TAG;
+		mw->mw.handle = real->handle;
+	}
 	rp_unlock(&ctx_of(mw)->mws_lock);
 	return real ? 0 : rp_minus_errno();
 }

@@ -233,7 +233,10 @@ int rp_pd_recreate(struct rp_pd *pd)
 		pd->real = parent_real((struct parent_domain *)pd);
 	else
 		pd->real = RP_REAL(rp_real.ibv_alloc_pd(to_rp_context(pd->pd.context)->real));
-	return pd->real ? 0 : rp_minus_errno();
+	if (!pd->real)
+		return rp_minus_errno();
+	pd->pd.handle = pd->real->handle;	/* others import it by that */
+	return 0;
 }
 
 int rp_td_release(struct rp_td *td)

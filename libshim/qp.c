@@ -506,6 +506,7 @@ int rp_qp_recreate(struct rp_qp *qp)
 		return rp_minus_errno();
 	rp_lock(&qp->lock);
 	qp->real = real;
+	qp->qp.handle = real->handle;
 	rp_unlock(&qp->lock);
 	if (qp->qp.srq) {
 		unhash(qp);

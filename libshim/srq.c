@@ -221,8 +221,11 @@ int rp_srq_release(struct rp_srq *srq)
 int rp_srq_recreate(struct rp_srq *srq)
 {
 	struct ibv_srq_attr have;
+	int ret = create_real(srq, &have);
 
-	return create_real(srq, &have);
+	if (!ret)
+		srq->srq.handle = srq->real->handle;
+	return ret;
 }
 
 /* The limit last: armed before, it would be reported for a queue that is not filled yet. */

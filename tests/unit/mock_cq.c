@@ -97,6 +97,7 @@ struct mock_cq *mock_cq_create(struct ibv_context *c, int cqe, void *context,
 	if (!err && (cqe < 1 || cqe > mock_context(c)->device->max_cqe))
 		err = EINVAL;
 	if (!err) {
+		cq->cq.handle = ++mock.handles;
 		mock.live[MOCK_CQ]++;
 		if (channel)
 			channel->refcnt++;

@@ -46,6 +46,7 @@ struct ibv_pd *mock_alloc_parent_domain(struct ibv_context *c,
 	pd = mock_zalloc(sizeof(*pd));
 	mock_lock();
 	pd->pd.context = c;
+	pd->pd.handle = of->pd.handle;	/* the kernel knows no other */
 	pd->parent_of = of;
 	of->users++;
 	pd->td = (struct mock_td *)a->td;

@@ -87,6 +87,7 @@ struct mock_qp *mock_new_qp(struct ibv_context *c, struct ibv_pd *pd, struct ibv
 	qp->qp.send_cq = a->send_cq;
 	qp->qp.recv_cq = a->recv_cq;
 	qp->qp.srq = a->srq;
+	qp->qp.handle = ++mock.handles;
 	qp->qp.qp_num = new_qpn(mock_context(c)->device);
 	qp->qp.state = IBV_QPS_RESET;
 	qp->qp.qp_type = a->qp_type;

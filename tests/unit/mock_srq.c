@@ -7,6 +7,7 @@
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a)
 {
 	struct mock_srq *srq;
+	uint32_t handle = 0;
 	int err;
 
 	mock_lock();
@@ -14,6 +15,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a)
 	if (!err && (a->attr.max_wr > 4096 || a->attr.max_sge > MOCK_SGE || !a->attr.max_wr))
 		err = EINVAL;
 	if (!err) {
+		handle = ++mock.handles;
 		mock.live[MOCK_SRQ]++;
 		((struct mock_pd *)pd)->users++;
 	}
@@ -26,6 +28,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a)
 	srq->srq.context = pd->context;
 	srq->srq.srq_context = a->srq_context;
 	srq->srq.pd = pd;
+	srq->srq.handle = handle;
 	pthread_mutex_init(&srq->srq.mutex, NULL);
 	pthread_cond_init(&srq->srq.cond, NULL);
 	srq->rq.size = a->attr.max_wr;

@@ -11,6 +11,7 @@ struct ibv_mw *mock_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	mw->mw.context = pd->context;
 	mw->mw.pd = pd;
 	mw->mw.type = type;
+	mw->mw.handle = ++mock.handles;
 	/* Any tag */
 	mw->mw.rkey = mock_new_key(d) + (mock.tags++ * 7 & 0xff);
 	mw->key = mw->mw.rkey;

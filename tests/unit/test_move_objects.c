@@ -2,7 +2,7 @@
 /*
  * Objects around the queue pairs, each in a move: thread and parent domains, null memory regions,
  * regions that were registered again, CQs that were resized and moderated or lie in a parent
- * domain, several contexts of one device.
+ * domain, several contexts of one device; and the numbers by which other processes import some of them.
  */
 #include "check.h"
 #include "move_cycle.h"
@@ -168,6 +168,51 @@ static void contexts(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/* What others import after a move is what is there then. */
+static void handles(void)
+{
+	struct ibv_parent_domain_init_attr pa = { 0 };
+	struct ibv_context *ctx;
+	struct ibv_pd *parent, *pd;
+	struct ibv_mw *mw;
+	struct ibv_mr *mr;
+	struct end e[2];
+	uint32_t was[4];
+
+	pair_open(e, &(struct pair_how){ .srq = true });
+	pa.pd = e[0].pd;
+	parent = ibv_alloc_parent_domain(e[0].ctx, &pa);
+	mw = ibv_alloc_mw(e[0].pd, IBV_MW_TYPE_1);
+	CHECK(parent && mw);
+	was[0] = e[0].cq->handle;
+	was[1] = e[0].srq->handle;
+	was[2] = e[0].qp->handle;
+	was[3] = mw->handle;
+	move_away("mock0");
+	move_back("mock0");
+	CHECK(e[0].cq->handle != was[0] && e[0].srq->handle != was[1] && e[0].qp->handle != was[2] &&
+	      mw->handle != was[3]);
+	/* The mock imports the device that has been open for longest. */
+	move_away("mock1");
+	move_back("mock1");
+	ctx = ibv_import_device(dup(e[0].ctx->cmd_fd));
+	CHECK(ctx, "%s", strerror(errno));
+	pd = ibv_import_pd(ctx, parent->handle);
+	CHECK(pd, "%s", strerror(errno));
+	ibv_unimport_pd(pd);
+	pd = ibv_import_pd(ctx, e[0].pd->handle);
+	CHECK(pd, "%s", strerror(errno));
+	mr = ibv_import_mr(pd, e[0].mr->handle);
+	CHECK(mr, "%s", strerror(errno));
+	ibv_unimport_mr(mr);
+	ibv_unimport_pd(pd);
+	CHECK_EQ(ibv_close_device(ctx), 0);
+	CHECK_EQ(ibv_dealloc_mw(mw), 0);
+	CHECK_EQ(ibv_dealloc_pd(parent), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
 	alarm(110);
@@ -175,5 +220,6 @@ int main(void)
 	memory();
 	queues();
 	contexts();
+	handles();
 	return 0;
 }
