@@ -186,7 +186,7 @@ int ibv_close_device(struct ibv_context *context)
 {
 	struct rp_context *ctx = to_rp_context(context);
 	struct rp_qp *qp, *tmp;
-	int ret, i;
+	int ret;
 
 	if (RP_PASSING)
 		return rp_real.ibv_close_device(context);
@@ -208,12 +208,9 @@ int ibv_close_device(struct ibv_context *context)
 	pthread_rwlock_unlock(&ctx->verbs);
 	pthread_rwlock_destroy(&ctx->verbs);
 	rp_keymap_free(ctx->lkeys);
-	for (i = 0; i < 4; i++)
-		free(ctx->sgid_map[i]);
+	rp_gids_free(ctx);
 	rp_pkeys_free(ctx);
 	rp_keys_changes_free(ctx);
-	free(ctx->gids);
-	free(ctx->gid_now);
 	free(ctx);
 	return ret;
 }

@@ -87,14 +87,14 @@ static unsigned int gid_changes(struct rp_context *ctx, struct repath_gid_change
 	memset(lid, 0xff, sizeof(lid));
 	for (i = 0; i < ctx->ngids && n < REPATH_GIDS_MAX; i++) {
 		struct repath_gid_change *c = &(*out)[n];
-		uint32_t port = ctx->gids[i].port_num;
+		uint32_t port = ctx->gids[i].is.port_num;
 
 		if (port > 4)
 			continue;
 		if (lid[port] == UINT32_MAX)
 			lid[port] = lid_of(ctx, port);
-		memcpy(c->old, &ctx->gid_before[i], sizeof(c->old));
-		memcpy(c->now, &ctx->gid_now[i], sizeof(c->now));
+		memcpy(c->old, &ctx->gids[i].before, sizeof(c->old));
+		memcpy(c->now, &ctx->gids[i].now.gid, sizeof(c->now));
 		c->port = port;
 		c->lid = lid[port];
 		n++;
@@ -109,6 +109,7 @@ void rp_numbers_tell(struct rp_context *ctx)
 	unsigned int n = 0, ngids = gid_changes(ctx, &gids);
 	bool told = false;
 	struct rp_qp *qp;
+	int i;
 
 	rp_lock(&ctx->objects);
 	list_for_each(qp, &ctx->qps, node) {
@@ -127,8 +128,8 @@ void rp_numbers_tell(struct rp_context *ctx)
 	/* At least once: the process has moved, whatever its numbers are. */
 	if (n || !told)
 		rp_ctl_numbers(ctx->dev_index, rows, n, gids, ngids);
-	if (ctx->ngids)
-		memcpy(ctx->gid_before, ctx->gid_now, ctx->ngids * sizeof(*ctx->gid_now));
+	for (i = 0; i < ctx->ngids; i++)
+		ctx->gids[i].before = ctx->gids[i].now.gid;
 	free(gids);
 }
 

@@ -185,8 +185,10 @@ int rp_srq_release(struct rp_srq *srq);
 int rp_srq_recreate(struct rp_srq *srq);
 int rp_srq_refill(struct rp_srq *srq);	/* posts again what the device has not; keys are known */
 
-/* query.c: GID indexes are the application's on one side, the device's on the other */
+/* gids.c: GID indexes are the application's on one side, the device's on the other */
 int rp_real_sgid(const struct rp_context *ctx, int port, int index);
+int rp_virtual_sgid(const struct rp_context *ctx, int port, int index);
+void rp_gids_free(struct rp_context *ctx);
 
 /* pkeys.c: the same of P_Keys */
 int rp_real_pkey(const struct rp_context *ctx, int port, int index);

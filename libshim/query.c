@@ -4,26 +4,6 @@
 
 #include "objects.h"
 
-int rp_real_sgid(const struct rp_context *ctx, int port, int index)
-{
-	if (port < 1 || port > 4 || !ctx->sgid_map[port - 1] || index < 0 ||
-	    index >= ctx->sgid_map_len)
-		return index;
-	return ctx->sgid_map[port - 1][index];
-}
-
-static int virtual_sgid(const struct rp_context *ctx, int port, int index)
-{
-	int i;
-
-	if (port < 1 || port > 4 || !ctx->sgid_map[port - 1])
-		return index;
-	for (i = 0; i < ctx->sgid_map_len; i++)
-		if (ctx->sgid_map[port - 1][i] == index)
-			return i;
-	return index;
-}
-
 #define QUERY(context, call)					\
 	struct rp_context *ctx = to_rp_context(context);	\
 	__typeof__(RP_REAL(call)) ret;				\
@@ -126,7 +106,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 	for (i = 0; i < ret; i++) {
 		struct ibv_gid_entry *e = (void *)((char *)entries + i * size);
 
-		e->gid_index = virtual_sgid(ctx, e->port_num, e->gid_index);
+		e->gid_index = rp_virtual_sgid(ctx, e->port_num, e->gid_index);
 	}
 	return ret;
 }
@@ -167,6 +147,6 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc
 		return rp_real.ibv_init_ah_from_wc(context, port, wc, grh, attr);
 	QUERY(context, rp_real.ibv_init_ah_from_wc(ctx->real, port, wc, grh, attr));
 	if (!ret && attr->is_global)
-		attr->grh.sgid_index = virtual_sgid(ctx, port, attr->grh.sgid_index);
+		attr->grh.sgid_index = rp_virtual_sgid(ctx, port, attr->grh.sgid_index);
 	return ret;
 }

@@ -21,6 +21,12 @@ int rp_recreate_objects(struct rp_context *ctx, char *why, size_t room);
 void rp_pkeys_save(struct rp_context *ctx);
 int rp_pkeys_map(struct rp_context *ctx, char *why, size_t room);
 
+/*
+ * gids.c: the same of GIDs. @late_link: all that are needed are there, and the link of one is not operational yet.
+ */
+void rp_gids_save(struct rp_context *ctx);
+int rp_gids_map(struct rp_context *ctx, bool *late_link, char *why, size_t room);
+
 /* ports.c: where the ports are, before the device is left. */
 void rp_ports_save(struct rp_context *ctx);
 /* alternate.c: does a port of an alternate path become ACTIVE yet? */

@@ -153,6 +153,20 @@ struct rp_port {
 };
 
 /**
+ * struct rp_gid - a GID by the application's index
+ * @is: as it was first seen at that index, which is @is.gid_index
+ * @now: what stands for it on the device that is there, at that one's index; zero: none
+ * @before: what others know it by until they are told (rp_numbers_tell())
+ * @there: it was in the table when the device was left
+ * @found: there is @now
+ */
+struct rp_gid {
+	struct ibv_gid_entry is, now;
+	union ibv_gid before;
+	bool there, found;
+};
+
+/**
  * struct rp_context - an open device
  * @vctx: what the application sees is &vctx.context
  * @real: the provider's, NULL while released
@@ -163,7 +177,7 @@ struct rp_port {
  * @sgid_map: virtual to real GID index by port (from 0); NULL: the same
  * @pkeys: by port (from 0)
  * @ports: addresses by port (from 0), as when the device was left
- * @pkeys_saved: @pkeys and @ports were, in this move
+ * @pkeys_saved: @gids, @pkeys and @ports were, in this move
  * @immovable: objects that forbid a move
  * @limits: the device's, which our extra depth respects
  * @limits_before: those of the device that its objects are from, while they are made anew
@@ -184,9 +198,8 @@ struct rp_context {
 	struct rp_pkeys pkeys[4];
 	struct rp_port ports[4];
 	bool pkeys_saved;
-	struct ibv_gid_entry *gids;	/* the GID table as it was before the first move (recreate.c) */
+	struct rp_gid *gids;		/* all that there were when a device was left (gids.c) */
 	int ngids;
-	union ibv_gid *gid_before, *gid_now;	/* what stands for each of @gids; NULL before a move */
 	atomic_int immovable[RP_IMM_N];
 	struct ibv_device_attr limits, limits_before;
 	struct rp_clock clock;

@@ -150,6 +150,85 @@ static void gids(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/* Each entry of the table is what is at its index, and only one is there. */
+static void table_is_true(struct ibv_context *ctx)
+{
+	struct ibv_gid_entry t[16];
+	union ibv_gid g;
+	int n = ibv_query_gid_table(ctx, t, 16, 0), i, j;
+
+	CHECK(n > 0, "%d", n);
+	for (i = 0; i < n; i++) {
+		CHECK_EQ(ibv_query_gid(ctx, t[i].port_num, t[i].gid_index, &g), 0);
+		CHECK(!memcmp(&g, &t[i].gid, sizeof(g)), "another one is at index %u", t[i].gid_index);
+		for (j = 0; j < i; j++)
+			CHECK(t[j].port_num != t[i].port_num || t[j].gid_index != t[i].gid_index,
+			      "two at index %u", t[i].gid_index);
+	}
+}
+
+/* A device with more GIDs than the one before, and others at the indexes of its. */
+static void gid_table(void)
+{
+	union ibv_gid now;
+	struct end e;
+
+	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = "mock2", .gid_shift = 1, .no_ipv4 = true }), 0);
+	end_open(&e, "mock2", &(struct pair_how){ 0 });
+	move_away("mock2");
+	back(&(struct mock_plug){ .name = "mock2" });
+	table_is_true(e.ctx);
+	CHECK_EQ(ibv_query_gid(e.ctx, 1, 1, &now), 0);
+	CHECK_EQ(now.raw[0], 0xfe);	/* link-local, as it was there */
+	CHECK_EQ(ibv_query_gid(e.ctx, 1, 0, &now), 0);
+	CHECK_EQ(now.raw[12], 10);
+	/* Without it nothing takes its index, and with it that is as it was. */
+	move_away("mock2");
+	back(&(struct mock_plug){ .name = "mock2", .no_ipv4 = true });
+	table_is_true(e.ctx);
+	CHECK_EQ(ibv_query_gid(e.ctx, 1, 0, &now), 0);
+	CHECK_EQ(now.raw[12], 0);
+	CHECK_EQ(now.raw[0], 0);
+	CHECK_EQ(ibv_query_gid(e.ctx, 1, 1, &now), 0);
+	CHECK_EQ(now.raw[0], 0xfe);
+	move_away("mock2");
+	back(&(struct mock_plug){ .name = "mock2", .gid_shift = 3, .ports = 2 });
+	table_is_true(e.ctx);
+	CHECK_EQ(ibv_query_gid(e.ctx, 1, 0, &now), 0);
+	CHECK_EQ(now.raw[12], 10);
+	end_close(&e);
+	CHECK_EQ(mock_unplug("mock2"), 0);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+/* A GID that came after the first move, and a queue pair that uses it. */
+static void later_gid(unsigned int shift)
+{
+	struct pair_how how = { 0 };
+	struct end e[2];
+
+	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = "mock2", .no_ipv4 = true }), 0);
+	end_open(&e[0], "mock2", &how);
+	end_open(&e[1], "mock1", &how);
+	move_away("mock2");
+	back(&(struct mock_plug){ .name = "mock2", .no_ipv4 = true });
+	mock_add_ipv4("mock2");
+	e[0].sgid_index = e[1].sgid_index = 1;
+	pair_connect(e);
+	CHECK_EQ(mock_last_sgid_index("mock2"), 1);
+	move_away("mock2");
+	back(&(struct mock_plug){ .name = "mock2", .gid_shift = shift });
+	CHECK_EQ(mock_last_sgid_index("mock2"), shift + 1);
+	table_is_true(e[0].ctx);
+	CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED, 0, 8), 0);
+	expect(&e[0], 1, IBV_WC_SUCCESS);
+	CHECK_EQ(post(&e[1], &e[0], IBV_WR_RDMA_WRITE, 2, IBV_SEND_SIGNALED, 0, 8), 0);
+	expect(&e[1], 2, IBV_WC_SUCCESS);
+	pair_close(e);
+	CHECK_EQ(mock_unplug("mock2"), 0);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 static struct ibv_qp *in_partition(struct end *e, enum ibv_qp_type type, int index)
 {
 	struct ibv_qp *qp = end_create_qp(e, &(struct pair_how){ .type = type });
@@ -253,5 +332,8 @@ int main(void)
 	new_keys();
 	pkeys();
 	gids();
+	gid_table();
+	later_gid(1);
+	later_gid(2);
 	return 0;
 }
