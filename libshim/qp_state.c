@@ -19,6 +19,12 @@ static void real_av(const struct rp_context *ctx, struct ibv_ah_attr *av)
 		av->grh.sgid_index = rp_real_sgid(ctx, av->port_num, av->grh.sgid_index);
 }
 
+static void virtual_av(const struct rp_context *ctx, struct ibv_ah_attr *av)
+{
+	if (av->is_global)
+		av->grh.sgid_index = rp_virtual_sgid(ctx, av->port_num, av->grh.sgid_index);
+}
+
 static int modify(struct rp_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct rp_context *ctx = to_rp_context(qp->qp.context);
@@ -282,6 +288,8 @@ int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	init->srq = qp->init.srq;
 	attr->pkey_index = rp_virtual_pkey(ctx, qp->attr.port_num, attr->pkey_index);
 	attr->alt_pkey_index = rp_virtual_pkey(ctx, attr->alt_port_num, attr->alt_pkey_index);
+	virtual_av(ctx, &attr->ah_attr);
+	virtual_av(ctx, &attr->alt_ah_attr);
 	rp_alternate_query(qp, attr);
 	if (qp->marker_let)
 		attr->qp_access_flags = qp->attr.qp_access_flags;

@@ -229,6 +229,43 @@ static void later_gid(unsigned int shift)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+static void plug_anew(const char *dev)
+{
+	CHECK_EQ(mock_unplug(dev), 0);
+	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = dev }), 0);
+}
+
+/* A queue pair that is connected after a move has the index that it was given, too. */
+static void query_after(void)
+{
+	struct pair_how how = { 0 };
+	struct ibv_qp_init_attr init;
+	struct ibv_qp *old[2];
+	struct ibv_qp_attr attr;
+	struct end e[2];
+	int i;
+
+	plug_anew("mock0");
+	pair_open(e, &how);
+	move_away("mock0");
+	back(&(struct mock_plug){ .name = "mock0", .gid_shift = 3 });
+	for (i = 0; i < 2; i++) {
+		old[i] = e[i].qp;
+		e[i].qp = end_create_qp(&e[i], &how);
+	}
+	pair_connect(e);
+	CHECK_EQ(mock_last_sgid_index("mock0"), 3);
+	for (i = 0; i < 2; i++) {
+		CHECK_EQ(ibv_query_qp(e[i].qp, &attr, IBV_QP_AV, &init), 0);
+		CHECK_EQ(attr.ah_attr.grh.sgid_index, 0);
+		CHECK_EQ(ibv_query_qp(old[i], &attr, IBV_QP_AV, &init), 0);
+		CHECK_EQ(attr.ah_attr.grh.sgid_index, 0);
+		CHECK_EQ(ibv_destroy_qp(old[i]), 0);
+	}
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 static struct ibv_qp *in_partition(struct end *e, enum ibv_qp_type type, int index)
 {
 	struct ibv_qp *qp = end_create_qp(e, &(struct pair_how){ .type = type });
@@ -335,5 +372,6 @@ int main(void)
 	gid_table();
 	later_gid(1);
 	later_gid(2);
+	query_after();
 	return 0;
 }
