@@ -4,11 +4,15 @@
 
 #include "objects.h"
 
-#define QUERY(context, call)					\
+/* What comes behind it is told of the device that was asked: a move may change the maps once it is left. */
+#define QUERY_BEGIN(context, call)				\
 	struct rp_context *ctx = to_rp_context(context);	\
 	__typeof__(RP_REAL(call)) ret;				\
 	rp_verbs_enter(ctx);					\
-	ret = RP_REAL(call);					\
+	ret = RP_REAL(call)
+
+#define QUERY(context, call)					\
+	QUERY_BEGIN(context, call);				\
 	rp_verbs_leave(ctx)
 
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
@@ -102,12 +106,13 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 
 	if (RP_PASSING)
 		return rp_real._ibv_query_gid_table(context, entries, max, flags, size);
-	QUERY(context, rp_real._ibv_query_gid_table(ctx->real, entries, max, flags, size));
+	QUERY_BEGIN(context, rp_real._ibv_query_gid_table(ctx->real, entries, max, flags, size));
 	for (i = 0; i < ret; i++) {
 		struct ibv_gid_entry *e = (void *)((char *)entries + i * size);
 
 		e->gid_index = rp_virtual_sgid(ctx, e->port_num, e->gid_index);
 	}
+	rp_verbs_leave(ctx);
 	return ret;
 }
 
@@ -123,20 +128,26 @@ int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
 {
 	if (RP_PASSING)
 		return rp_real.ibv_get_pkey_index(context, port, pkey);
-	QUERY(context, rp_real.ibv_get_pkey_index(ctx->real, port, pkey));
-	return ret < 0 ? ret : rp_virtual_pkey(ctx, port, ret);
+	QUERY_BEGIN(context, rp_real.ibv_get_pkey_index(ctx->real, port, pkey));
+	if (ret >= 0)
+		ret = rp_virtual_pkey(ctx, port, ret);
+	rp_verbs_leave(ctx);
+	return ret;
 }
 
 int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
 				uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {
+	struct rp_context *ctx = to_rp_context(context);
 	struct ibv_ah_attr real = *attr;
+	int ret;
 
 	if (RP_PASSING)
 		return rp_real.ibv_resolve_eth_l2_from_gid(context, attr, mac, vid);
-	real.grh.sgid_index = rp_real_sgid(to_rp_context(context), attr->port_num,
-					   attr->grh.sgid_index);
-	QUERY(context, rp_real.ibv_resolve_eth_l2_from_gid(ctx->real, &real, mac, vid));
+	rp_verbs_enter(ctx);
+	real.grh.sgid_index = rp_real_sgid(ctx, attr->port_num, attr->grh.sgid_index);
+	ret = RP_REAL(rp_real.ibv_resolve_eth_l2_from_gid(ctx->real, &real, mac, vid));
+	rp_verbs_leave(ctx);
 	return ret;
 }
 
@@ -145,8 +156,9 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc
 {
 	if (RP_PASSING)
 		return rp_real.ibv_init_ah_from_wc(context, port, wc, grh, attr);
-	QUERY(context, rp_real.ibv_init_ah_from_wc(ctx->real, port, wc, grh, attr));
+	QUERY_BEGIN(context, rp_real.ibv_init_ah_from_wc(ctx->real, port, wc, grh, attr));
 	if (!ret && attr->is_global)
 		attr->grh.sgid_index = rp_virtual_sgid(ctx, port, attr->grh.sgid_index);
+	rp_verbs_leave(ctx);
 	return ret;
 }

@@ -4,6 +4,8 @@
  * with those that other objects are known by, and the GIDs and P_Keys are at other indexes.
  */
 #include <endian.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
 #include "../../libshim/shim.h"
 #include "check.h"
@@ -266,6 +268,52 @@ static void query_after(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+static atomic_bool asked_enough;
+
+static void *asks(void *arg)
+{
+	struct ibv_ah_attr av = { .is_global = 1, .port_num = 1 };
+	struct ibv_context *ctx = arg;
+	struct ibv_gid_entry t[16];
+	uint8_t mac[6];
+	uint16_t vid;
+
+	while (!asked_enough) {
+		CHECK_EQ(ibv_get_pkey_index(ctx, 1, htobe16(0x8001)), 1);
+		CHECK_EQ(ibv_resolve_eth_l2_from_gid(ctx, &av, mac, &vid), 0);
+		CHECK_EQ(ibv_query_gid_table(ctx, t, 16, 0), 2);
+		CHECK(t[0].gid_index < 2 && t[1].gid_index < 2, "%u, %u", t[0].gid_index, t[1].gid_index);
+		usleep(20);	/* a move begins where none asks */
+	}
+	return NULL;
+}
+
+/* Threads that ask for indexes while the maps become another device's. */
+static void asked_meanwhile(void)
+{
+	static const uint16_t pkeys[2][MOCK_PKEYS] = { { 0x8001, 0xffff }, { 0x8002, 0xffff, 0x8001 } };
+	pthread_t t[4];
+	struct end e[2];
+	int i;
+
+	plug_anew("mock0");
+	pair_open(e, &(struct pair_how){ .pkey_index = 1 });
+	for (i = 0; i < 4; i++)
+		CHECK_EQ(pthread_create(&t[i], NULL, asks, e[0].ctx), 0);
+	for (i = 0; i < 60; i++) {
+		struct mock_plug to = { .name = "mock0", .gid_shift = i % 3 };
+
+		memcpy(to.pkeys, pkeys[i % 2], sizeof(to.pkeys));
+		move_away("mock0");
+		back(&to);
+	}
+	asked_enough = true;
+	for (i = 0; i < 4; i++)
+		pthread_join(t[i], NULL);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 static struct ibv_qp *in_partition(struct end *e, enum ibv_qp_type type, int index)
 {
 	struct ibv_qp *qp = end_create_qp(e, &(struct pair_how){ .type = type });
@@ -373,5 +421,6 @@ int main(void)
 	later_gid(1);
 	later_gid(2);
 	query_after();
+	asked_meanwhile();
 	return 0;
 }
