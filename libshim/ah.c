@@ -399,7 +399,7 @@ static void prepare(struct rp_ah *ah, uint32_t qpn)
 	if (!t || likely(atomic_load(&t->dest->changes) == t->seen))
 		return;
 	/* Away: all of this is made anew when it is back. */
-	if (pthread_rwlock_tryrdlock(&ctx->verbs))
+	if (!rp_verbs_try_enter(ctx))
 		return;
 	rp_lock(&ah->lock);
 	if (ctx->real && atomic_load(&t->dest->changes) != t->seen)

@@ -176,7 +176,7 @@ void rp_ah_drop_unused(struct rp_context *ctx)
 	if (likely(!too_many(ctx, rp_ah_to_max)))
 		return;
 	/* Away: its requests wait, and what it had of the device's is not there. */
-	if (pthread_rwlock_tryrdlock(&ctx->verbs))
+	if (!rp_verbs_try_enter(ctx))
 		return;
 	rp_lock(&ctx->objects);
 	since = ctx->real ? needed_since(ctx) : 0;

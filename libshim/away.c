@@ -100,4 +100,5 @@ void rp_away_forked(void)
 	busy = 0;
 	pthread_mutex_init(&away_lock, NULL);
 	pthread_cond_init(&away_changed, NULL);
+	rp_verbs_forked();
 }

@@ -27,6 +27,17 @@ static struct rp_move *move_find(uint32_t op)
 
 static unsigned int ended;	/* moves, ever */
 
+static void want_no_more(const struct rp_move *m)
+{
+	struct rp_context *ctx;
+
+	rp_lock(&rp_contexts_lock);
+	list_for_each(ctx, &rp_contexts, node)
+		if (ctx->dev_index == (int)m->dev_index)
+			rp_verbs_want(ctx, false);
+	rp_unlock(&rp_contexts_lock);
+}
+
 void rp_move_end(struct rp_move *m)
 {
 	unsigned int i;
@@ -37,6 +48,8 @@ void rp_move_end(struct rp_move *m)
 		m->ctxs[i]->pkeys_saved = false;
 		pthread_rwlock_unlock(&m->ctxs[i]->verbs);
 	}
+	if (m->state == MOVE_LOCK)
+		want_no_more(m);
 	rp_away_clear(m->name);
 	list_del(&m->node);
 	free(m->ctxs);
@@ -64,9 +77,11 @@ static bool lock_contexts(struct rp_move *m)
 		}
 		m->ctxs = grown;
 		if (pthread_rwlock_trywrlock(&ctx->verbs)) {
+			rp_verbs_want(ctx, true);
 			all = false;
 			continue;
 		}
+		rp_verbs_want(ctx, false);
 		ctx->move = m;
 		m->ctxs[m->nctxs++] = ctx;
 	}

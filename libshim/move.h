@@ -78,4 +78,8 @@ void rp_away_clear(const char *name);
 bool rp_away_busy(void);	/* a device is being opened or closed by who has no context in the list */
 void rp_away_forked(void);
 
+/* verbs_lock.c: a move waits for the verbs of a context that run to end, or does so no more. */
+void rp_verbs_want(struct rp_context *ctx, bool want);
+void rp_verbs_forked(void);
+
 #endif /* RP_MOVE_H */

@@ -24,16 +24,33 @@ extern const struct verbs_context rp_lacking;
 
 #define RP_NO_KEY 0xffffffffu	/* nobody's */
 
+/* verbs_lock.c: how many verbs this thread is inside of, in callbacks; and when a move waits for others to end */
+extern __thread unsigned int rp_verbs_inside __attribute__((tls_model("initial-exec")));
+void rp_verbs_give_way(struct rp_context *ctx);
+
 /* Control verbs wait here while their context is away. */
 static inline void rp_verbs_enter(struct rp_context *ctx)
 {
+	if (unlikely(atomic_load(&ctx->verbs_wanted)) && !rp_verbs_inside)
+		rp_verbs_give_way(ctx);
 	pthread_rwlock_rdlock(&ctx->verbs);
+	rp_verbs_inside++;
+}
+
+/* Does not wait: false while it is away. */
+static inline bool rp_verbs_try_enter(struct rp_context *ctx)
+{
+	if (pthread_rwlock_tryrdlock(&ctx->verbs))
+		return false;
+	rp_verbs_inside++;
+	return true;
 }
 
 static inline void rp_verbs_leave(struct rp_context *ctx)
 {
 	int saved = errno;
 
+	rp_verbs_inside--;
 	pthread_rwlock_unlock(&ctx->verbs);
 	errno = saved;
 }

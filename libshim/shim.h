@@ -192,6 +192,7 @@ struct rp_context {
 	unsigned int epoch;
 	unsigned int number;	/* among those that were ever told to peers, from 1; 0: not yet */
 	pthread_rwlock_t verbs;
+	_Atomic uint64_t verbs_wanted;	/* since when (rp_now_ns()) a move waits for it; 0: none does */
 	struct rp_keymap *lkeys;
 	int *sgid_map[4];
 	int sgid_map_len;

@@ -186,7 +186,6 @@ static void *churn(void *arg)
 			break;
 		}
 		atomic_fetch_add(&made, 1);
-		usleep(100);
 	}
 	free(buf);
 	return NULL;
