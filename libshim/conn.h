@@ -216,6 +216,7 @@ void rp_qp_open_gate(struct rp_qp *qp);
 /*
  * The device does not take what was kept for it, and the gate is closed: nothing left but the queue pair's error.
  * What it has taken comes back, in order; then the rest is completed, @first before what is flushed.
+ * Caller holds qp->control: this takes long, and must not be its owner's next life.
  */
 void rp_qp_not_taken(struct rp_qp *qp, int err, enum ibv_wc_status first);
 

@@ -23,14 +23,16 @@ static void keyset_put(struct rp_keyset *ks)
  */
 void rp_keys_publish(struct rp_qp *qp, struct rp_keymap *map)
 {
+	bool go_on;
+
 	rp_lock(&qp->lock);
 	qp->rkeys = map;
 	qp->xlate = map || qp->handles || rp_qp_context(qp)->epoch;
+	go_on = qp->keys_held && map != rp_keymap_awaited;
+	rp_unlock(&qp->lock);
 	/* What has waited for it. */
-	if (qp->keys_held && map != rp_keymap_awaited)
-		rp_keys_go_on_unlock(qp);
-	else
-		rp_unlock(&qp->lock);
+	if (go_on)
+		rp_keys_go_on(qp);
 }
 
 /* Of a queue pair that does not post by it any more. */

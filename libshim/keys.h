@@ -99,8 +99,11 @@ void rp_keys_told(const struct rp_peer *peer, uint32_t message, const struct rp_
 void rp_keys_not_told(const struct rp_peer *peer, uint32_t message);
 /* Caller holds qp->lock. */
 void rp_keys_unhold(struct rp_qp *qp);
-/* ... and the lock is given back: what has waited is given; if the provider refuses it the queue pair fails. */
-void rp_keys_go_on_unlock(struct rp_qp *qp);
+/*
+ * What has waited is given; if the provider refuses it the queue pair fails. Takes qp->control, unless the connection
+ * moves: who calls it holds no lock.
+ */
+void rp_keys_go_on(struct rp_qp *qp);
 
 /* keys_stream.c: what peers are told. */
 /* Tells all peers of @ctx, or this one, what they do not know. */

@@ -49,7 +49,11 @@ void rp_keys_unhold(struct rp_qp *qp)
 	qp->keys_held = 0;
 }
 
-void rp_keys_go_on_unlock(struct rp_qp *qp)
+/*
+ * Gives what has waited. Caller holds qp->control: if the provider refuses it the queue pair is taken to ERR and
+ * waited for, and that must not be its owner's next life.
+ */
+static void go_on_unlock(struct rp_qp *qp)
 {
 	int ret = 0;
 
@@ -61,6 +65,23 @@ void rp_keys_go_on_unlock(struct rp_qp *qp)
 	rp_unlock(&qp->lock);
 	if (ret)
 		rp_qp_not_taken(qp, ret, IBV_WC_GENERAL_ERR);
+}
+
+void rp_keys_go_on(struct rp_qp *qp)
+{
+	/* This thread has it for a peer's move, and in a move of its own device no verb goes on. */
+	const bool mine = qp->conn && qp->conn->moving;
+
+	if (!mine)
+		pthread_mutex_lock(&qp->control);
+	rp_lock(&qp->lock);
+	/* Its owner may have taken it to RESET meanwhile. */
+	if (qp->keys_held)
+		go_on_unlock(qp);
+	else
+		rp_unlock(&qp->lock);
+	if (!mine)
+		pthread_mutex_unlock(&qp->control);
 }
 
 bool rp_keys_in_doubt(const struct rp_qp *qp, uint64_t index)
@@ -115,15 +136,16 @@ static bool send_question(struct rp_peer *peer, struct rp_keyset *ks, const stru
 static void decide(struct rp_keyset *ks)
 {
 	struct rp_qp *qp;
+	bool go_on;
 
 	list_for_each(qp, &ks->qps, in_keyset) {
 		rp_lock(&qp->lock);
 		if (qp->keys_asked)
 			qp->keys_sure = qp->keys_asked;
-		if (qp->keys_asked && qp->keys_held)
-			rp_keys_go_on_unlock(qp);
-		else
-			rp_unlock(&qp->lock);
+		go_on = qp->keys_asked && qp->keys_held;
+		rp_unlock(&qp->lock);
+		if (go_on)
+			rp_keys_go_on(qp);
 	}
 }
 
@@ -198,7 +220,7 @@ void rp_keys_not_told(const struct rp_peer *peer, uint32_t message)
 
 /* --- */
 
-/* A request had a wrong key, and the peer would have said so: what is behind it is flushed. */
+/* A request had a wrong key, and the peer would have said so: what is behind it is flushed. Caller holds qp->control. */
 static void fail(struct rp_qp *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
@@ -218,7 +240,7 @@ static void fail(struct rp_qp *qp)
 		rp_qp_not_taken(qp, ret, IBV_WC_WR_FLUSH_ERR);
 }
 
-/* What waits for nothing any more is given as it is: to fail, or to be flushed by a queue pair in error. */
+/* What waits for nothing any more is given as it is: to fail, or to be flushed by a queue pair in error. Caller holds qp->control. */
 static void no_longer(struct rp_qp *qp)
 {
 	rp_lock(&qp->lock);
@@ -229,7 +251,7 @@ static void no_longer(struct rp_qp *qp)
 	if (qp->rkeys == rp_keymap_awaited)
 		qp->rkeys = rp_keymap_none;
 	qp->keys_sure = qp->sq.head;
-	rp_keys_go_on_unlock(qp);
+	go_on_unlock(qp);
 }
 
 static bool in_error(struct rp_qp *qp)
@@ -237,9 +259,15 @@ static bool in_error(struct rp_qp *qp)
 	return atomic_load(&qp->failed) || __atomic_load_n(&qp->qp.state, __ATOMIC_ACQUIRE) == IBV_QPS_ERR;
 }
 
-static void look_at(struct rp_qp *qp, uint64_t now)
+static bool is_late(const struct rp_qp *qp, uint64_t now)
 {
-	bool held, late;
+	return now - qp->keys_held > AWAIT_NS;
+}
+
+/* Is there something to be done? Not with what waits only since @now, or an owner that posts on would keep us. */
+static bool is_due(struct rp_qp *qp, uint64_t now)
+{
+	bool due;
 
 	if ((qp->conn && qp->conn->moving) || !qp->real) {
 		/* Nobody can be asked meanwhile. */
@@ -247,15 +275,53 @@ static void look_at(struct rp_qp *qp, uint64_t now)
 		if (qp->keys_held)
 			qp->keys_held = now;
 		rp_unlock(&qp->lock);
-		return;
+		return false;
 	}
+	if (atomic_load(&qp->key_failed))
+		return true;
+	rp_lock(&qp->lock);
+	due = qp->keys_held && qp->keys_held < now && (is_late(qp, now) || in_error(qp));
+	rp_unlock(&qp->lock);
+	return due;
+}
+
+/*
+ * One that is due, with its control, without which it is not destroyed: not under the locks of the lists, since it may
+ * take long. One that a verb has is left for the next time.
+ */
+static struct rp_qp *take_due(uint64_t now)
+{
+	struct rp_qp *qp, *found = NULL;
+	struct rp_context *ctx;
+
+	rp_lock(&rp_contexts_lock);
+	list_for_each(ctx, &rp_contexts, node) {
+		rp_lock(&ctx->objects);
+		list_for_each(qp, &ctx->qps, node)
+			if (is_due(qp, now) && !pthread_mutex_trylock(&qp->control)) {
+				found = qp;
+				break;
+			}
+		rp_unlock(&ctx->objects);
+		if (found)
+			break;
+	}
+	rp_unlock(&rp_contexts_lock);
+	return found;
+}
+
+/* Caller holds qp->control, and its owner may have taken it to RESET before. */
+static void look_at(struct rp_qp *qp, uint64_t now)
+{
+	bool held, late;
+
 	if (atomic_exchange(&qp->key_failed, false)) {
 		count_down(&failed);
 		fail(qp);
 	}
 	rp_lock(&qp->lock);
-	held = qp->keys_held;
-	late = held && now > qp->keys_held && now - qp->keys_held > AWAIT_NS;
+	held = qp->keys_held && qp->keys_held < now;
+	late = held && is_late(qp, now);
 	rp_unlock(&qp->lock);
 	if (late)
 		rp_log(RP_LOG_ERR, "QP 0x%x: the peer does not tell its keys", qp->qp.qp_num);
@@ -272,21 +338,16 @@ void rp_keys_forked(void)
 void rp_keys_tick(void)
 {
 	uint64_t now = rp_now_ns();
-	struct rp_context *ctx;
 	struct rp_keyset *ks;
 	struct rp_peer *p;
 	struct rp_qp *qp;
 
 	if (!atomic_load(&awaiting) && !atomic_load(&failed))
 		return;
-	rp_lock(&rp_contexts_lock);
-	list_for_each(ctx, &rp_contexts, node) {
-		rp_lock(&ctx->objects);
-		list_for_each(qp, &ctx->qps, node)
-			look_at(qp, now);
-		rp_unlock(&ctx->objects);
+	while ((qp = take_due(now))) {
+		look_at(qp, now);
+		pthread_mutex_unlock(&qp->control);
 	}
-	rp_unlock(&rp_contexts_lock);
 	if (!atomic_load(&awaiting))
 		return;
 	list_for_each(p, &rp_peers, node)

@@ -90,6 +90,8 @@ void mock_retry_ms(unsigned int ms);
 /* Calls of @function ("ibv_reg_mr", "ibv_create_qp", "post_send" ...): after @skip ones that
  * are let through, @times ones fail with @err. */
 void mock_fail(const char *function, int err, unsigned int skip, unsigned int times);
+/* How many calls are to be failed yet. */
+unsigned int mock_failures(void);
 void mock_async_event(const char *device, int type);	/* a port event on all contexts */
 
 enum mock_object {

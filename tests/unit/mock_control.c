@@ -90,6 +90,18 @@ void mock_fail(const char *function, int err, unsigned int skip, unsigned int ti
 	mock_unlock();
 }
 
+unsigned int mock_failures(void)
+{
+	struct mock_failure *f;
+	unsigned int n = 0;
+
+	mock_lock();
+	for (f = mock.failures; f; f = f->next)
+		n += f->times;
+	mock_unlock();
+	return n;
+}
+
 int mock_failing(const char *function)
 {
 	struct mock_failure **at, *f;

@@ -230,6 +230,48 @@ static void is_refused(unsigned int nth)
 	closed(e);
 }
 
+/*
+ * The device does not take what waited, and neither gives back what it has had before: that is waited for. Meanwhile
+ * the owner takes the queue pair to RESET and connects it anew: its new life has keys, and none of the old one's errors.
+ */
+static void is_reset_meanwhile(void)
+{
+	struct ibv_mr *mr;
+	struct end e[2];
+	struct ibv_wc wc;
+
+	moved(e);
+	keys_take(2500000);
+	mr = registered(&e[0]);
+	CHECK_EQ(post_recv(&e[1], 9, 64, 8), 0);
+	mock_fail("post_send", EIO, 0, 1);
+	mock_fail("ibv_modify_qp", EIO, 0, 3);
+	write_by_mr(e, mr, 1);
+	nothing_comes(&e[1]);
+	while (mock_failures())
+		usleep(1000);
+	keys_take(0);
+	qp_to(e[1].qp, IBV_QPS_RESET);
+	qp_to(e[0].qp, IBV_QPS_RESET);
+	qp_to_init(&e[1], e[1].qp);
+	qp_to_init(&e[0], e[0].qp);
+	qp_to_rtr(&e[1], e[1].qp, e[0].qp->qp_num, 200);
+	qp_to_rtr(&e[0], e[0].qp, e[1].qp->qp_num, 100);
+	qp_to_rts(e[1].qp, 100);
+	qp_to_rts(e[0].qp, 200);
+	strcpy(e[0].buf, "before");
+	strcpy(e[1].buf, "anew");
+	write_by_mr(e, e[0].mr, 2);
+	do
+		wc = poll_one(&e[1]);
+	while (wc.wr_id == 1 || wc.wr_id == 9);
+	CHECK_EQ(wc.wr_id, 2);
+	CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+	CHECK(!strcmp(e[0].buf, "anew"));
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	closed(e);
+}
+
 #define MANY	500
 
 /*
@@ -277,6 +319,7 @@ int main(void)
 	is_flushed();
 	is_refused(0);
 	is_refused(2);
+	is_reset_meanwhile();
 	many_wait(false);
 	many_wait(true);
 	moves_meanwhile("mock0");
