@@ -502,7 +502,7 @@ static void log_gone(const struct repath_conn *conn)
 	if (conn->moving && conn->state != REPATH_CONN_GONE)
 		pr_info_ratelimited("repath: PID %d (%*pE): the peer of QP 0x%x, which is suspended, is gone\n",
 				    pid_nr(conn->proc->tgid), (int)strlen(conn->proc->comm), conn->proc->comm,
-			    conn->qpn);
+				    conn->qpn);
 }
 
 static u8 receive_locked(struct repath_proc *proc, u8 type, const struct repath_wire_msg *wire,

@@ -58,6 +58,11 @@ static struct repath_question *find_token(u64 token)
 	return NULL;
 }
 
+static u32 *count_of(struct repath_proc *proc, u8 type)
+{
+	return type == IB_QPT_UD ? &proc->ud_questions : &proc->questions;
+}
+
 /**
  * repath_question_free - forget a question
  * @q: question that nobody is asked any more
@@ -73,10 +78,7 @@ void repath_question_free(struct repath_question *q)
 		hash_del(&q->by_token);
 	if (q->dev)
 		repath_device_put(q->dev);
-	if (q->type == IB_QPT_UD)
-		q->proc->ud_questions--;
-	else
-		q->proc->questions--;
+	--*count_of(q->proc, q->type);
 	repath_proc_put(q->proc);
 	kfree(q->asked);
 	kfree_sensitive(q);
@@ -168,7 +170,7 @@ static int ask(struct genl_info *info, struct repath_proc *proc, struct repath_d
 		question_end(old);
 	}
 	/* Anybody may register, and ask. Who keeps many UD addresses can still be connected. */
-	count = type == IB_QPT_UD ? &proc->ud_questions : &proc->questions;
+	count = count_of(proc, type);
 	if (*count >= REPATH_RESOLVES_MAX) {
 		GENL_SET_ERR_MSG(info, "too many addresses are asked for");
 		return -ENOSPC;

@@ -325,6 +325,14 @@ static bool is_group(const struct ibv_ah_attr *attr, uint32_t qpn)
 			(!memcmp(raw, v4, 12) && (raw[12] & 0xf0) == 0xe0)));
 }
 
+static void chain(struct rp_ah *ah, struct rp_ah_to *t)
+{
+	struct rp_ah_to **row = rp_ah_row(ah, t->qpn);
+
+	t->next = *row;
+	*row = t;
+}
+
 /* Without memory it stays as it is. */
 static void grow(struct rp_ah *ah)
 {
@@ -338,8 +346,7 @@ static void grow(struct rp_ah *ah)
 	for (i = 0; i < n; i++)
 		while ((t = few[i])) {
 			few[i] = t->next;
-			t->next = *rp_ah_row(ah, t->qpn);
-			*rp_ah_row(ah, t->qpn) = t;
+			chain(ah, t);
 		}
 	if (few != ah->few)
 		free(few);
@@ -350,8 +357,7 @@ static void link_to(struct rp_context *ctx, struct rp_ah *ah, struct rp_ah_to *t
 {
 	if (ah->n >= 2 * ah->rows)
 		grow(ah);
-	t->next = *rp_ah_row(ah, t->qpn);
-	*rp_ah_row(ah, t->qpn) = t;
+	chain(ah, t);
 	ah->n++;
 	rp_ah_used_first(ctx, t);
 }

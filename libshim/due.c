@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "keys.h"
+#include "objects.h"
 
 void rp_message_record(struct repath_conn_rec *r, const struct rp_conn *c, enum repath_msg type)
 {
@@ -72,9 +73,7 @@ static struct rp_ctl_bind bind_of(const struct rp_conn *c)
 		.sgid_index = a->ah_attr.grh.sgid_index,
 	};
 
-	if (b.port && b.port <= 4 && c->ctx->sgid_map[b.port - 1] &&
-	    (int)b.sgid_index < c->ctx->sgid_map_len)
-		b.sgid_index = c->ctx->sgid_map[b.port - 1][b.sgid_index];
+	b.sgid_index = rp_real_sgid(c->ctx, b.port, b.sgid_index);
 	return b;
 }
 

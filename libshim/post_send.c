@@ -382,14 +382,25 @@ int post_other_send(struct rp_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	return ret;
 }
 
+static int post_other_batch(struct rp_qp *qp, struct ibv_send_wr *wr, unsigned int n)
+{
+	struct rp_ring *r = &qp->sq;
+	struct ibv_send_wr *bad;
+
+	if (!has_room(r, n))
+		rp_ring_make_room(qp, r, qp->qp.send_cq);
+	return has_room(r, n) ? post_other_send(qp, wr, &bad) : ENOMEM;
+}
+
+/* @n: 0: as many of them as there is room for; else all of these, or none. */
 static __attribute__((noinline))
-int post_datagrams(struct rp_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+int post_datagrams(struct rp_qp *qp, struct ibv_send_wr *wr, unsigned int n, struct ibv_send_wr **bad)
 {
 	uint64_t since = rp_ah_prepare(qp, wr);
 	int ret;
 
 	rp_lock(&qp->lock);
-	ret = post_other_send(qp, wr, bad);
+	ret = n ? post_other_batch(qp, wr, n) : post_other_send(qp, wr, bad);
 	rp_ah_posted(qp, since);
 	rp_unlock(&qp->lock);
 	return ret;
@@ -401,35 +412,12 @@ int rp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 	int ret;
 
 	if (unlikely(ibqp->qp_type == IBV_QPT_UD))
-		return post_datagrams(qp, wr, bad);
+		return post_datagrams(qp, wr, 0, bad);
 	rp_lock(&qp->lock);
 	if (likely(wr && is_plain_send(qp, wr, rp_slow_send.mask)))
 		ret = post_plain_send(qp, wr, NULL, bad);
 	else
 		ret = post_other_send(qp, wr, bad);
-	rp_unlock(&qp->lock);
-	return ret;
-}
-
-static int post_other_batch(struct rp_qp *qp, struct ibv_send_wr *wr, unsigned int n)
-{
-	struct rp_ring *r = &qp->sq;
-	struct ibv_send_wr *bad;
-
-	if (!has_room(r, n))
-		rp_ring_make_room(qp, r, qp->qp.send_cq);
-	return has_room(r, n) ? post_other_send(qp, wr, &bad) : ENOMEM;
-}
-
-static __attribute__((noinline))
-int post_datagram_batch(struct rp_qp *qp, struct ibv_send_wr *wr, unsigned int n)
-{
-	uint64_t since = rp_ah_prepare(qp, wr);
-	int ret;
-
-	rp_lock(&qp->lock);
-	ret = post_other_batch(qp, wr, n);
-	rp_ah_posted(qp, since);
 	rp_unlock(&qp->lock);
 	return ret;
 }
@@ -440,7 +428,7 @@ int rp_qp_post_batch(struct rp_qp *qp, struct ibv_send_wr *wr, unsigned int n)
 	int ret;
 
 	if (unlikely(qp->qp.qp_type == IBV_QPT_UD))
-		return post_datagram_batch(qp, wr, n);
+		return post_datagrams(qp, wr, n, NULL);
 	rp_lock(&qp->lock);
 	if (likely(is_plain_send(qp, wr, rp_slow_send.mask)))
 		ret = post_plain_send(qp, wr, NULL, &bad);

@@ -629,6 +629,18 @@ static unsigned int said_by(const struct repath_conn *conn)
 	return n;
 }
 
+/* Another queue pair, to another one of the peer. */
+static void connect_second(struct ctx *c)
+{
+	c->second = c->qp;
+	kref_init(&c->second.kref);
+	c->second.qpn = QPN + 1;
+	c->second.conn_id = 0;
+	c->second.path.dest_qpn = PEER_QPN + 1;
+	fake.second = &c->second;
+	repath_conn_qp_connected(&c->second);
+}
+
 /* A peer is busy, and then another one: when the first one is asked again is not put off. */
 static void t_busy_ones_put_off_nobody(struct kunit *test)
 {
@@ -640,13 +652,7 @@ static void t_busy_ones_put_off_nobody(struct kunit *test)
 	conn = connect(test);
 	answer_hellos(0, REPATH_PEER_BUSY);
 	planned = busy_work.timer.expires;
-	c->second = c->qp;
-	kref_init(&c->second.kref);
-	c->second.qpn = QPN + 1;
-	c->second.conn_id = 0;
-	c->second.path.dest_qpn = PEER_QPN + 1;
-	fake.second = &c->second;
-	repath_conn_qp_connected(&c->second);
+	connect_second(c);
 	KUNIT_ASSERT_EQ(test, fake.held, 2u);
 	msleep(20);
 	answer_hellos(0, REPATH_PEER_BUSY);
@@ -1110,13 +1116,7 @@ static void t_send_ends_what_it_names(struct kunit *test)
 	struct ctx *c = of(test);
 	struct repath_conn_rec recs[2];
 
-	c->second = c->qp;
-	kref_init(&c->second.kref);
-	c->second.qpn = QPN + 1;
-	c->second.conn_id = 0;
-	c->second.path.dest_qpn = PEER_QPN + 1;
-	fake.second = &c->second;
-	repath_conn_qp_connected(&c->second);
+	connect_second(c);
 	c->hello.src_qpn = cpu_to_be32(PEER_QPN + 1);
 	c->hello.dst_qpn = cpu_to_be32(QPN + 1);
 	c->hello.token = cpu_to_be64(PEER_TOKEN + 1);
