@@ -362,6 +362,7 @@ int ibv_dereg_mr(struct ibv_mr *ibmr)
 {
 	struct rp_context *ctx;
 	struct rp_mr *mr;
+	bool tell;
 	int ret;
 
 	if (RP_PASSING)
@@ -377,8 +378,9 @@ int ibv_dereg_mr(struct ibv_mr *ibmr)
 		rp_unpin(ctx, mr->pin);
 	/* Where it stays, too: another thread may have published those without it meanwhile. */
 	publish_lkeys(ctx);
+	tell = ctx->epoch;
 	rp_verbs_leave(ctx);
-	if (ctx->epoch)
+	if (tell)
 		rp_peer_key_removed(ctx);
 	if (!ret)
 		free(mr);

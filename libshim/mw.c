@@ -128,6 +128,7 @@ int rp_dealloc_mw(struct ibv_mw *ibmw)
 {
 	struct rp_context *ctx = to_rp_context(ibmw->context);
 	struct rp_mw *mw = (struct rp_mw *)ibmw;
+	bool tell;
 	int ret;
 
 	rp_verbs_enter(ctx);
@@ -135,8 +136,9 @@ int rp_dealloc_mw(struct ibv_mw *ibmw)
 	ret = RP_REAL(ctx->real->ops.dealloc_mw(mw->real));
 	if (ret)
 		rp_keys_add_mw(ctx, mw);
+	tell = ctx->epoch;
 	rp_verbs_leave(ctx);
-	if (ctx->epoch)
+	if (tell)
 		rp_peer_key_removed(ctx);
 	if (ret)
 		return ret;

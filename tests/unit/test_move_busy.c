@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Sixteen threads register and deregister memory without a rest: at no moment none of them is inside of a verb. A move
- * finds its moment all the same, and one that is given up lets them go on.
+ * Sixteen threads register and deregister memory, and windows, without a rest: at no moment none of them is inside of a
+ * verb. A move finds its moment all the same, and one that is given up lets them go on.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -24,9 +24,13 @@ static void *registers(void *arg)
 	CHECK(buf);
 	while (!atomic_load(&stop)) {
 		struct ibv_mr *mr = ibv_reg_mr(e[0].pd, buf, 4096, IBV_ACCESS_LOCAL_WRITE);
+		struct ibv_mw *mw;
 
 		CHECK(mr, "%s", strerror(errno));
 		CHECK_EQ(ibv_dereg_mr(mr), 0);
+		mw = ibv_alloc_mw(e[0].pd, IBV_MW_TYPE_1);
+		CHECK(mw, "%s", strerror(errno));
+		CHECK_EQ(ibv_dealloc_mw(mw), 0);
 		atomic_fetch_add(mine, 1);
 	}
 	free(buf);
