@@ -16,8 +16,9 @@ static void path_set_av(struct repath_path *path, const struct rdma_ah_attr *ah)
 	path->rate = rdma_ah_get_static_rate(ah);
 	path->dlid = ah->type == RDMA_AH_ATTR_TYPE_ROCE ? 0 : rdma_ah_get_dlid(ah);
 	path->path_bits = ah->type == RDMA_AH_ATTR_TYPE_ROCE ? 0 : rdma_ah_get_path_bits(ah);
-	path->has_grh = rdma_ah_get_ah_flags(ah) & IB_AH_GRH;
+	path->has_grh = !!(rdma_ah_get_ah_flags(ah) & IB_AH_GRH);
 	path->has_av = true;
+	path->left_port = 0;
 
 	memset(&path->dgid, 0, sizeof(path->dgid));
 	path->sgid_index = 0;
@@ -77,6 +78,28 @@ static void migrate(struct repath_path *now, struct repath_alt_path *alt)
 }
 
 /**
+ * repath_path_leave - note which path it was on
+ * @path: of a queue pair that was RESET
+ * @before: what was known of it
+ *
+ * Shims that connect a queue pair anew RESET it, and set the address that it had: if the path changes meanwhile it
+ * has to be found.
+ */
+void repath_path_leave(struct repath_path *path, const struct repath_path *before)
+{
+	u32 port = repath_path_port(before);
+
+	if (!before->dlid || !port || port > U8_MAX)
+		return;
+	path->left_port = port;
+	path->dgid = before->dgid;
+	path->dlid = before->dlid;
+	path->sl = before->sl;
+	path->path_bits = before->path_bits;
+	path->has_grh = before->has_grh;
+}
+
+/**
  * repath_path_modify - follow a modification that has succeeded
  * @path: what is known of the path
  * @alt: what is known of the alternate one
@@ -89,8 +112,11 @@ void repath_path_modify(struct repath_path *path, struct repath_alt_path *alt,
 			const struct ib_qp_attr *attr, int mask)
 {
 	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RESET) {
+		const struct repath_path before = *path;
+
 		memset(path, 0, sizeof(*path));
 		memset(alt, 0, sizeof(*alt));
+		repath_path_leave(path, &before);
 		return;
 	}
 	if (mask & IB_QP_AV)

@@ -24,6 +24,8 @@ struct repath_device;
  * @path_bits: low bits of the own LID
  * @traffic_class: of the GRH
  * @hop_limit: of the GRH
+ * @left_port: own port of the path that it was on when it was RESET last, whose @dgid, @dlid, @sl, @path_bits and
+ *	@has_grh are still there; 0: @has_av, or it was on none. InfiniBand only
  * @has_av: an address was set, and the queue pair was not RESET since
  * @has_grh: see @dgid
  */
@@ -42,8 +44,9 @@ struct repath_path {
 	u8 path_bits;
 	u8 traffic_class;
 	u8 hop_limit;
-	bool has_av : 1;
-	bool has_grh : 1;
+	u8 left_port;
+	u8 has_av : 1;
+	u8 has_grh : 1;
 };
 
 /**
@@ -74,6 +77,13 @@ struct repath_alt_path {
 	bool has_mig : 1;
 };
 
+/* The own port of the path that it is on, or has left; 0: none. */
+static inline u32 repath_path_port(const struct repath_path *path)
+{
+	return path->has_av ? path->port : path->left_port;
+}
+
+void repath_path_leave(struct repath_path *path, const struct repath_path *before);
 void repath_path_modify(struct repath_path *path, struct repath_alt_path *alt,
 			const struct ib_qp_attr *attr, int mask);
 bool repath_path_pkey(struct repath_device *dev, u32 port, u16 index, u16 *pkey);

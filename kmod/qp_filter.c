@@ -94,6 +94,11 @@ static bool match_others(const struct repath_qp_filter *filter, struct repath_qp
 
 	repath_qp_snapshot(rqp, NULL, &path);
 	repath_qp_snapshot_alt(rqp, &alt);
+	/* What it has left does not count. */
+	if (!path.has_av) {
+		path.dlid = 0;
+		path.has_grh = false;
+	}
 	if (!path.port && rqp->key != rqp->qpn)
 		path.port = rqp->key >> 24;
 	/* A path is where packets go from a port, now or after a migration. */

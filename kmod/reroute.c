@@ -86,7 +86,7 @@ struct expansion {
 static bool is_concerned(const struct repath_qp *rqp, const struct repath_path *path,
 			 const struct job *job)
 {
-	if (!repath_qp_is_connected_type(rqp) || path->port != job->port)
+	if (!repath_qp_is_connected_type(rqp) || repath_path_port(path) != job->port)
 		return false;
 	if (memchr_inv(job->path.dgid, 0, sizeof(job->path.dgid)) &&
 	    (!path->has_grh || memcmp(&path->dgid, job->path.dgid, sizeof(path->dgid))))
@@ -129,29 +129,29 @@ static int expand(struct repath_qp *rqp, void *arg)
 	return 0;
 }
 
-/* One that the shims connect anew is nowhere for a while. */
-static void where(const struct repath_move *move, struct repath_path *path)
+/* What is on its way to a LID, and not there, gets from where it is to where others get from there. */
+static void redirect(struct repath_reroute *r, struct repath_move *move, const struct job *job)
 {
-	repath_qp_snapshot(move->rqp, NULL, path);
-	if (path->has_av || move->step != REPATH_STEP_CYCLING)
+	struct job whole = *job;
+	struct repath_path path;
+
+	repath_qp_snapshot(move->rqp, NULL, &path);
+	if (move->to.new_dlid != job->path.dlid || path.dlid == job->path.dlid ||
+	    !is_concerned(move->rqp, &path, job))
 		return;
-	path->port = move->port;
-	path->path_bits = move->path_bits;
+	whole.path.dlid = path.dlid;
+	if (!whole.path.new_dlid)
+		whole.path.new_dlid = job->path.dlid;
+	begin(r, move, &whole);
 }
 
 static void run_job(struct repath_reroute *r, const struct job *job)
 {
 	struct expansion ex = { .r = r, .job = job };
-	struct repath_path path;
 	struct repath_move *move;
 
-	/* Those that are on their way there are on no index yet. */
-	list_for_each_entry(move, &r->moves, node) {
-		where(move, &path);
-		if ((move->to.new_dlid ?: move->to.dlid) == job->path.dlid &&
-		    path.dlid != job->path.dlid && is_concerned(move->rqp, &path, job))
-			begin(r, move, job);
-	}
+	list_for_each_entry(move, &r->moves, node)
+		redirect(r, move, job);
 	repath_qp_walk_on_path(r->dev, job->port, job->path.dlid, NULL, expand, &ex);
 	if (job->kind == JOB_REPATH)
 		repath_shim_tell_path(r->dev, job->port, &job->path);

@@ -53,14 +53,10 @@ static const char *reason(int err)
  * repath_move_begin_cycle - have the shims do it
  * @r: its device
  * @move: of the queue pair
- * @path: its path
  */
-enum repath_move_next repath_move_begin_cycle(struct repath_reroute *r, struct repath_move *move,
-					      const struct repath_path *path)
+enum repath_move_next repath_move_begin_cycle(struct repath_reroute *r, struct repath_move *move)
 {
 	move->way = REPATH_WAY_CYCLE;
-	move->port = path->port;
-	move->path_bits = path->path_bits;
 	forget_answer(move);
 	if (repath_shim_cycle(move->rqp, &move->to))
 		return repath_move_next_way(r, move, false, "its process's shim is not reached");

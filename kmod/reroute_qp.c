@@ -213,6 +213,12 @@ static const char *why_not_in_place(const struct repath_move *move, const struct
 	return NULL;
 }
 
+/* Or has its peer moved to another LID, or its owner connected it to another one? */
+static bool is_concerned(const struct repath_move *move, const struct repath_path *path)
+{
+	return move->hold || path->dlid == move->to.dlid || path->dlid == move->to.new_dlid;
+}
+
 static enum repath_move_next start(struct repath_reroute *r, struct repath_move *move,
 				   struct ib_qp *qp, u8 state, const struct repath_path *path)
 {
@@ -226,6 +232,8 @@ static enum repath_move_next start(struct repath_reroute *r, struct repath_move 
 		return repath_move_lost(r, move);
 	if (state != IB_QPS_RTR && state != IB_QPS_RTS && state != IB_QPS_SQD)
 		return repath_move_end(r, move, REPATH_MOVE_NONE, "it is not connected");
+	if (!is_concerned(move, path))
+		return repath_move_end(r, move, REPATH_MOVE_NONE, "it goes to another LID by now");
 	if (!move->hold && repath_path_is_enough(qp->device, &move->to, path))
 		return repath_move_stay(r, move, qp);
 	why = why_not_in_place(move, qp, state, path);
@@ -250,7 +258,7 @@ static enum repath_move_next start(struct repath_reroute *r, struct repath_move 
 	/* What its owner has drained stays so: it can not be connected anew. */
 	if (state != IB_QPS_SQD && may_try(r, move, REPATH_WAY_CYCLE) && may_cycle &&
 	    repath_shim_can_cycle(move->rqp))
-		return repath_move_begin_cycle(r, move, path);
+		return repath_move_begin_cycle(r, move);
 	return give_up(r, move, qp, may_apm, may_cycle);
 }
 

@@ -62,8 +62,6 @@ enum repath_move_step {
  * @until: when the step has taken too long: jiffies; the work item's
  * @arrived_ns: CLOCK_BOOTTIME, when it began to send by the new path; the work item's
  * @seen: @foreign at that time; the work item's
- * @port: own port, while the shims connect it anew; the work item's
- * @path_bits: of the own LID, the same
  * @lock: protects what follows. Taken in probe handlers: with interrupts off
  * @foreign: modifications by others
  * @in_sqd: the work item has taken it to SQD, and nobody else has set a state since
@@ -93,8 +91,6 @@ struct repath_move {
 	unsigned long until;
 	u64 arrived_ns;
 	u32 seen;
-	u32 port;
-	u8 path_bits;
 
 	spinlock_t lock;
 	u32 foreign;
@@ -182,8 +178,7 @@ enum repath_move_next repath_move_lost(struct repath_reroute *r, struct repath_m
 enum repath_move_next repath_move_arrived(struct repath_move *move);
 
 /* The last of them (reroute_cycle.c). */
-enum repath_move_next repath_move_begin_cycle(struct repath_reroute *r, struct repath_move *move,
-					      const struct repath_path *path);
+enum repath_move_next repath_move_begin_cycle(struct repath_reroute *r, struct repath_move *move);
 void repath_move_cycle_anew(struct repath_move *move);
 enum repath_move_next repath_move_cycle(struct repath_reroute *r, struct repath_move *move,
 					u8 state, const struct repath_path *path);

@@ -135,8 +135,8 @@ static struct repath_qp *qp_of_locked(const struct ib_qp *qp, struct xa_state *p
 
 static void trace_it(const struct repath_qp *rqp, enum repath_ev_action action)
 {
-	trace_qp(rqp->dev->index, rqp->qpn, rqp->type, rqp->state, rqp->path.dlid,
-		 rqp->path.dest_qpn, action);
+	trace_qp(rqp->dev->index, rqp->qpn, rqp->type, rqp->state,
+		 rqp->path.has_av ? rqp->path.dlid : 0, rqp->path.dest_qpn, action);
 }
 
 /*
@@ -444,6 +444,8 @@ bool repath_track_qp_queried(struct repath_qp *rqp, u32 changes, const struct ib
 	spin_lock_irqsave(&repath_track_lock, flags);
 	valid = rqp->changes == changes;
 	keep_dmac(&path, &rqp->path);
+	if (!path.has_av)
+		repath_path_leave(&path, &rqp->path);
 	if (!anew && attr->qp_state >= IB_QPS_RTR && rqp->state >= IB_QPS_RTR &&
 	    !(alt.has_mig && rqp->alt.dlid && attr->path_mig_state == IB_MIG_MIGRATED)) {
 		path = rqp->path;

@@ -23,14 +23,14 @@ static u32 hash_of_lid_node(const struct hlist_node *node)
 {
 	const struct repath_qp *rqp = hlist_entry(node, struct repath_qp, lid_node);
 
-	return lid_hash(rqp->dev, rqp->path.port, rqp->path.dlid);
+	return lid_hash(rqp->dev, repath_path_port(&rqp->path), rqp->path.dlid);
 }
 
 static u32 hash_of_gid_node(const struct hlist_node *node)
 {
 	const struct repath_qp *rqp = hlist_entry(node, struct repath_qp, gid_node);
 
-	return gid_hash(rqp->dev, rqp->path.port, &rqp->path.dgid);
+	return gid_hash(rqp->dev, repath_path_port(&rqp->path), &rqp->path.dgid);
 }
 
 static u32 hash_of_alt_node(const struct hlist_node *node)
@@ -47,7 +47,7 @@ static u32 hash_of_alt_node(const struct hlist_node *node)
 void repath_path_unlink_locked(struct repath_qp *rqp)
 {
 	lockdep_assert_held(&repath_track_lock);
-	if (!rqp->path.has_av)
+	if (!rqp->path.has_av && !rqp->path.left_port)
 		return;
 	repath_index_del(&by_lid, &rqp->lid_node);
 	repath_index_del(&by_gid, &rqp->gid_node);
@@ -55,7 +55,7 @@ void repath_path_unlink_locked(struct repath_qp *rqp)
 }
 
 /**
- * repath_path_link_locked - a queue pair is on the paths that it has now
+ * repath_path_link_locked - a queue pair is on the paths that it has now, or has just left
  * @rqp: queue pair, not linked
  */
 void repath_path_link_locked(struct repath_qp *rqp)
@@ -63,7 +63,7 @@ void repath_path_link_locked(struct repath_qp *rqp)
 	const struct repath_path *path = &rqp->path;
 
 	lockdep_assert_held(&repath_track_lock);
-	if (rqp->gone || !path->has_av)
+	if (rqp->gone || (!path->has_av && !path->left_port))
 		return;
 	if (path->dlid)
 		repath_index_add(&by_lid, &rqp->lid_node);
@@ -76,7 +76,7 @@ void repath_path_link_locked(struct repath_qp *rqp)
 static bool is_on_lid(const struct repath_qp *rqp, const struct repath_device *dev, u32 port,
 		      u32 dlid)
 {
-	return rqp->dev == dev && rqp->path.port == port && rqp->path.dlid == dlid;
+	return rqp->dev == dev && repath_path_port(&rqp->path) == port && rqp->path.dlid == dlid;
 }
 
 static void on_lid_locked(struct repath_device *dev, u32 port, u32 dlid,
@@ -116,7 +116,7 @@ void repath_qp_on_path_locked(struct repath_device *dev, u32 port, u32 dlid,
 	if (dlid)
 		return on_lid_locked(dev, port, dlid, fn, arg);
 	hlist_for_each_entry(rqp, repath_index_chain(&by_gid, gid_hash(dev, port, dgid)), gid_node)
-		if (rqp->dev == dev && rqp->path.port == port &&
+		if (rqp->dev == dev && repath_path_port(&rqp->path) == port &&
 		    !memcmp(&rqp->path.dgid, dgid, sizeof(*dgid)))
 			fn(rqp, arg);
 }

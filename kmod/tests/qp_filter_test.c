@@ -146,6 +146,7 @@ static void t_path(struct kunit *test)
 {
 	struct filter_ctx *ctx = test->priv;
 	struct repath_qp_filter filter = { .dlid = 5 };
+	struct ib_qp *qp;
 
 	KUNIT_EXPECT_EQ(test, matching(test, &filter), 3);
 	filter.dev = ctx->one;
@@ -169,6 +170,22 @@ static void t_path(struct kunit *test)
 	/* Both conditions hold, whichever index is walked. */
 	filter.dlid = 5;
 	KUNIT_EXPECT_EQ(test, matching(test, &filter), 0);
+
+	/* Who has left a path is not on it. */
+	filter.dgid = fake_dgid(5);
+	KUNIT_EXPECT_EQ(test, matching(test, &filter), 2);
+	qp = fake_qp(test, ctx->one, 43);
+	fake_qp_created(qp, current);
+	fake_qp_rtr(qp, 1, 5, 1);
+	KUNIT_EXPECT_EQ(test, matching(test, &filter), 3);
+	fake_qp_state(qp, IB_QPS_RESET);
+	KUNIT_EXPECT_EQ(test, matching(test, &filter), 2);
+	filter.dlid = 0;
+	KUNIT_EXPECT_EQ(test, matching(test, &filter), 2);
+	filter.has_dgid = false;
+	filter.dlid = 5;
+	KUNIT_EXPECT_EQ(test, matching(test, &filter), 2);
+	repath_track_qp_gone(qp);
 }
 
 static void t_process(struct kunit *test)

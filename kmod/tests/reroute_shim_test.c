@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 10 */
+/* kunit-cases: 13 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
 /* Queue pairs that their devices can not move are connected anew by the shims; datagrams follow by them. */
 #include "reroute_case.h"
@@ -261,6 +261,81 @@ static void t_waits_for_move(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, shims.asked, 0);
 }
 
+/* The path is told while its peer has it connected anew, and it is nowhere: its shim sets what it had. */
+static void t_told_while_reset(struct kunit *test)
+{
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+
+	shims.there = true;
+	shims.moving = true;
+	shim_sets(hw, IB_QPS_RESET);
+	reroute_to(test, NEW_SL);
+	let_begin(test);
+	shim_sets(hw, IB_QPS_INIT);
+	let_begin(test);
+	KUNIT_EXPECT_EQ(test, hw->modified, 0);
+	shims.to = (struct repath_new_path){ .dlid = DLID, .sl = OLD_SL };
+	shim_connects(hw, IB_MTU_2048);
+	WRITE_ONCE(shims.moving, false);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
+}
+
+/* ... and then it goes to another LID, or nowhere any more. */
+static void t_left_for_good(struct kunit *test)
+{
+	struct hw_qp *hw = add_qp(test, 21, DLID, current), *other = add_qp(test, 22, DLID, current);
+	struct repath_move *move;
+
+	shims.there = true;
+	shims.moving = true;
+	shim_sets(hw, IB_QPS_RESET);
+	reroute_to(test, NEW_SL);
+	let_begin(test);
+	shims.to = (struct repath_new_path){ .dlid = DLID + 1, .sl = OLD_SL };
+	shim_connects(hw, IB_MTU_2048);
+	shim_sets(other, IB_QPS_RESET);
+	WRITE_ONCE(shims.moving, false);
+	settle(test, false);
+	expect(test, other, REPATH_MOVE_NONE, REPATH_BY_NONE, OLD_SL, IB_QPS_RESET);
+	move = xa_load(&the_device(test)->reroute->table, 21);
+	KUNIT_ASSERT_NOT_NULL(test, move);
+	KUNIT_EXPECT_EQ(test, (int)move->state, (int)REPATH_MOVE_NONE);
+	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->ah), OLD_SL);
+	KUNIT_EXPECT_EQ(test, hw->modified + other->modified, 0);
+	/* By the LID that it has left it is not found any more. */
+	reroute_to(test, NEW_SL);
+	settle(test, false);
+	KUNIT_EXPECT_EQ(test, hw->modified, 0);
+}
+
+/* On its way to another LID it is told how one gets there now. */
+static void t_redirected(struct kunit *test)
+{
+	struct repath_new_path path = { .dlid = DLID, .new_dlid = DLID + 1 };
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+	struct repath_move *move;
+
+	can_neither();
+	repath_reroute_repath(the_device(test), 1, &path);
+	let_begin(test);
+	KUNIT_EXPECT_EQ(test, shims.asked, 1);
+	shim_sets(hw, IB_QPS_RESET);
+	path = (struct repath_new_path){ .dlid = DLID + 1, .sl = NEW_SL, .has = REPATH_PATH_SL };
+	repath_reroute_repath(the_device(test), 1, &path);
+	let_begin(test);
+	KUNIT_EXPECT_EQ(test, shims.asked, 2);
+	KUNIT_EXPECT_EQ(test, shims.to.new_dlid, DLID + 1u);
+	KUNIT_EXPECT_EQ(test, (int)shims.to.sl, NEW_SL);
+	shims_cycle(hw, test, IB_MTU_2048);
+	settle(test, false);
+	move = xa_load(&the_device(test)->reroute->table, 21);
+	KUNIT_ASSERT_NOT_NULL(test, move);
+	KUNIT_EXPECT_EQ(test, (int)move->state, (int)REPATH_MOVE_MOVED);
+	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->ah), NEW_SL);
+	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_dlid(&hw->ah), DLID + 1);
+}
+
 /* Nobody sends: the alternate path is not armed, and its owner's shim helps. */
 static void t_idle(struct kunit *test)
 {
@@ -309,6 +384,9 @@ static struct kunit_case reroute_shim_cases[] = {
 	KUNIT_CASE(t_silent),
 	KUNIT_CASE(t_not_in_place),
 	KUNIT_CASE(t_waits_for_move),
+	KUNIT_CASE(t_told_while_reset),
+	KUNIT_CASE(t_left_for_good),
+	KUNIT_CASE(t_redirected),
 	KUNIT_CASE(t_idle),
 	KUNIT_CASE(t_datagrams),
 	{}

@@ -130,6 +130,7 @@ static void t_path_moves_with_modify(struct kunit *test)
 	struct repath_path path;
 	struct repath_qp *rqp;
 	u8 state;
+	int i;
 
 	fake_qp_created(qp, current);
 	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 0);
@@ -153,14 +154,27 @@ static void t_path_moves_with_modify(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 6, 0), 1);
 	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 0, 6), 1);
 
-	/* ERR keeps the path, RESET forgets it. */
+	/* ERR keeps the path. RESET ends it; who has left it is still found there, once and once more. */
 	fake_qp_state(qp, IB_QPS_ERR);
 	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 6, 0), 1);
-	fake_qp_state(qp, IB_QPS_RESET);
-	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 6, 0), 0);
-	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 0, 6), 0);
+	for (i = 0; i < 2; i++) {
+		fake_qp_state(qp, IB_QPS_RESET);
+		KUNIT_EXPECT_EQ(test, on_path(dev, 2, 6, 0), 1);
+		KUNIT_EXPECT_EQ(test, on_path(dev, 2, 0, 6), 1);
+		rqp = repath_qp_find(dev, 30);
+		repath_qp_snapshot(rqp, &state, &path);
+		repath_qp_put(rqp);
+		KUNIT_EXPECT_FALSE(test, path.has_av);
+		KUNIT_EXPECT_EQ(test, (int)path.port, 0);
+		KUNIT_EXPECT_EQ(test, (int)path.left_port, 2);
+		KUNIT_EXPECT_EQ(test, path.dest_qpn, 0u);
+		KUNIT_EXPECT_EQ(test, (int)path.mtu, 0);
+	}
 
 	fake_qp_rtr(qp, 1, 5, 77);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 6, 0), 0);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 0, 6), 0);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 1);
 	repath_track_qp_gone(qp);
 	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 0);
 }
@@ -435,7 +449,7 @@ static void t_alternate_path(struct kunit *test)
 
 	load_alternate(qp, 2, 9, IB_MIG_REARM);
 	fake_qp_state(qp, IB_QPS_RESET);
-	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 0);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 1);
 	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 9, 0), 0);
 	load_alternate(qp, 2, 9, IB_MIG_REARM);
 	repath_track_qp_gone(qp);

@@ -88,15 +88,15 @@ def busy(fabric, lids):
     pair = Pair(guest, guest, "-q 4 -n 8 -b -k 4 -m send,send_imm,write,write_imm,read --vary -s 8000 "
                 "-r 100 -d vhca2", server_options="-d vhca1", env=SHIM)
     pair.wait_running()
-    others.more(10)
+    others.more(20)
     for sl in (2, 6, 3):
         guest.run(MOVE.format(sl=sl, **lids))
         guest.run(WAIT.format(sl=sl), timeout=60)
         pair.wait_progress(20)
-        others.more(10)
+        others.more(20)
     before = lanes(fabric)
     pair.wait_progress(60)
-    others.more(10)
+    others.more(20)
     used = {vl: n - before.get(vl, 0) for vl, n in lanes(fabric).items() if n > before.get(vl, 0)}
     print(f"  packets by VL: {used}", flush=True)
     client, _ = pair.finish()
@@ -117,6 +117,9 @@ def test(bed):
         if parameters != "sqd=0":
             load(fabric, parameters, "-Q")
         lids = {"a": fabric.lid("H1"), "b": fabric.lid("H2")}
+        # Here the administrator says which path it is, and not, a moment later, OpenSM, which has just begun.
+        for dev in fabric.hosts.values():
+            guest.run(f"repath path listen {dev} off")
         try:
             idle(fabric, lids)
             busy(fabric, lids)
