@@ -32,6 +32,8 @@ COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
 USUAL = re.compile(r"\{|repath: run: |\[[\d.]+\] \[\w+:\d+ *:\w+\] +ib_device\.c:\d+ +UCX  WARN  "
                    r"IB Async event on rxe0: (GID table change|LID change|LID was changed|client reregistration)")
 RC, UD = "rc_verbs,ud_verbs:aux,sm,self", "ud_verbs,sm,self"
+LEFT = "^rc_mlx5,dc_mlx5,ud_mlx5"       # what `repath run` takes out, where nobody says UCX_TLS
+WARNS = "UCX  WARN  transports 'rc_mlx5','dc_mlx5','ud_mlx5' are not available"     # of a UCX that has none
 
 
 def bring(bed):

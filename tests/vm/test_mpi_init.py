@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A guest is moved while the MPI job in it still connects its ranks, and then all three guests of
-eight ranks at once. The addresses go along: who has not been connected yet has nothing else to find
-his peers by."""
+"""A guest is moved while the MPI job in it still connects its ranks, that of rank 0 by datagrams and another one by
+RC, and then all three guests of eight ranks at once. The addresses go along: who has not been connected
+yet has nothing else to find his peers by."""
 
 import time
 
@@ -36,10 +36,10 @@ def suspend_soon(guest, job, ranks):
         assert job.job.running, job.job.output()
 
 
-def during_init(mover, guests, moved):
+def during_init(mover, guests, moved, transports):
     """Move the guest @moved before MPI_Init has returned: the job."""
     for _ in range(TRIES):
-        job = mpi.start(guests, RANKS, mpi.RC)
+        job = mpi.start(guests, RANKS, transports)
         op = suspend_soon(moved, job, RANKS[guests.index(moved)])
         early = not job.begun
         release(mover, moved)
@@ -56,7 +56,10 @@ def test(bed):
     mpi.bring(bed)
     guests = bed.guests("a", "b", "c", memory=768)
     with moving(*guests, comm="mpicheck") as mover:
-        job = during_init(mover, guests, guests[1])
+        job = during_init(mover, guests, guests[0], mpi.UD)
+        job.wait_rounds(3)
+        print(f"  {job.finish()}", flush=True)
+        job = during_init(mover, guests, guests[1], mpi.RC)
         job.wait_rounds(12)
         mpi.move_in_the_middle(job, lambda: swap_all(mover, guests, guests))
         print(f"  {job.finish()}", flush=True)

@@ -6,8 +6,6 @@ import mpi
 from move import LONG
 
 ROUNDS = 12 if LONG else 6
-LEFT = "^rc_mlx5,dc_mlx5,ud_mlx5"       # what `repath run` takes out, where nobody says UCX_TLS
-WARNS = "UCX  WARN  transports 'rc_mlx5','dc_mlx5','ud_mlx5' are not available"     # of a UCX that has none
 
 
 def run(guests, transports, plain, rounds=ROUNDS):
@@ -20,10 +18,10 @@ def run(guests, transports, plain, rounds=ROUNDS):
             ranks = guest.run("repath qp").splitlines()
             assert sum("comm mpicheck shim" in line for line in ranks) >= 4, ranks
             said = guest.run("set -- $(pidof mpicheck); tr '\\0' '\\n' < /proc/$1/environ | grep ^UCX_TLS=").strip()
-            assert said == f"UCX_TLS={transports or LEFT}", f"a rank in {guest} has {said}"
+            assert said == f"UCX_TLS={transports or mpi.LEFT}", f"a rank in {guest} has {said}"
         if job.rounds < rounds:
             job.wait_rounds(rounds - job.rounds)
-    last = job.wait() if plain else job.finish(also=None if transports else WARNS)
+    last = job.wait() if plain else job.finish(also=None if transports else mpi.WARNS)
     assert last["rounds"] >= rounds and last["ranks"] == 4, last
     for guest, packets in zip(guests, before):
         packets = mpi.packets(guest) - packets
@@ -45,4 +43,4 @@ def test(bed):
         assert f"left as it is: UCX_TLS={transports}: was set already, by -x" in said, said
         assert "LD_PRELOAD=libibrepath.so: " in said and "mpirun gets -x" in said, said
     said = run(guests, None, False, rounds=4)
-    assert f"UCX_TLS={LEFT}: UCX's mlx5 transports" in said, said
+    assert f"UCX_TLS={mpi.LEFT}: UCX's mlx5 transports" in said, said

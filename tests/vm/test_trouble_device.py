@@ -3,6 +3,7 @@
 parked with the reason, resumed on another or on the old one; all data are right."""
 
 from move import SHIM, moving, repath
+from test_trouble_module import refused
 from traffic import Pair
 from trouble import kernel_says
 
@@ -42,6 +43,8 @@ def test(bed):
         status, found, text = resume(b, op, "rxe5")
         assert status == 5 and found["state"] == "parked" and "has not gone on" in text, (status, text)
         kernel_says(b, r"parked: PID \d+ \(rcheck\) has not gone on after stage recreate")
+        # Nobody else could wake the process.
+        refused(b, "rmmod ib_repath", "in use", "unavailable", "busy")
         mover.resume(b, op, "rxe0")
         pair.wait_progress()
 
