@@ -25,7 +25,7 @@ from move import LONG, SHIM, moving
 from relay import Relay
 from test_move_one_of_two import wait_more as wait_rails
 from traffic import Pair, json_lines
-from trouble import OPTIONS, Case, start, wait_final
+from trouble import OPTIONS, STUCK_DEPTH, Case, start, wait_final, wait_stuck
 
 STAGES = (
     ("HELLO", "a pair connects"),
@@ -35,7 +35,6 @@ STAGES = (
     ("GONE", "killed suspended"),
     ("RESOLVE", "connecting to one that has moved"), ("RESOLVE", "the first datagram"),
     ("MOVED", "move"))
-STUCK_DEPTH = 8
 
 
 def connect_and_die(cells, name, number):
@@ -85,23 +84,6 @@ def replay_old(cells, frames):
     cells.pair.wait_progress(20)
     cells.words.reach_all()
     return stages
-
-
-def is_stuck(job):
-    """It has had no receive left for some time, and nobody has any for what it has posted."""
-    lines = json_lines(job.output(), "waiting")[-3:]
-    return len(lines) == 3 and all(not line["recvs"] and line["waiting"] >= STUCK_DEPTH
-                                   for line in lines)
-
-
-def wait_stuck(pair, timeout=60):
-    end = time.monotonic() + timeout
-    while not all(is_stuck(job) for job in pair.jobs):
-        for job in pair.jobs:
-            assert job.running, f"not stuck:\n{job.output()[-1500:]}"
-            if time.monotonic() > end:
-                raise TimeoutError(f"not stuck:\n{job.output()[-1500:]}")
-        time.sleep(0.1)
 
 
 def toggle_receives(cells):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Both ends of the same connections are moved at the same moment, three guests in a ring all at once,
-and one while the other is away: each HCA is exchanged. One of two keeps its address, or an administrator
+and one while the other is away: each HCA is exchanged, and the three are live-migrated. One of two keeps its address, or an administrator
 tells one of them where the other one is now."""
 
 import threading
@@ -59,11 +59,13 @@ def resume_all(mover, guests, ops, timeout=60):
     at_once(*(lambda g=g, op=op: mover.resume(g, op, timeout=timeout) for g, op in zip(guests, ops)))
 
 
-def swap_all(mover, guests, keeping):
-    """Every guest gets another HCA; nobody begins to resume before all have lost theirs."""
+def swap_all(mover, guests, keeping, migrate=False):
+    """Every guest gets another HCA, and @migrate: another host; nobody begins to resume before all have lost theirs."""
     for guest in guests:
         guest.last_ip = guest.nics[0].ip
     ops = take_all(mover, guests)
+    if migrate:
+        at_once(*(guest.migrate for guest in guests))
     for guest in guests:
         new_device(mover, guest, guest in keeping)
     resume_all(mover, guests, ops)
@@ -127,7 +129,7 @@ def test(bed):
         for pair in pairs:
             pair.wait_running()
         for movers, keeping in (((a, b), (a, b)), ((a, b), (b,)), (guests, guests)):
-            swap_all(mover, movers, keeping)
+            swap_all(mover, movers, keeping, migrate=movers is guests)
             for pair in pairs:
                 pair.wait_progress()
 

@@ -3,9 +3,8 @@
 back or parked in time and says who is waited for; when it wakes up, all data are right. A mover and the peer
 of another one stop in one operation. LONG=1: at more words."""
 
-from disturbed import STUCK_DEPTH, wait_stuck
 from move import LONG, moving
-from trouble import Case, kernel_says, start, wait_final, wait_state
+from trouble import Case, kernel_says, start, stuck_case, toggle_receives, wait_final, wait_state, wait_stuck
 
 TIMEOUT = 600
 # Of each operation: who stops where, with the stages after one of which its mover is said to hang (the peer's GATE may
@@ -71,11 +70,6 @@ def held(guest, op, cases, points, ends, awake):
         case.pair.wait_progress(50)
 
 
-def toggle_receives(case):
-    for job in case.pair.jobs:
-        job.kill(10)
-
-
 def go(guest, cases, words, points, ends, awake):
     stopped = stopping(cases, points)
     for case in stopped:
@@ -103,9 +97,7 @@ def give_up(guest, cases, points, ends):
 
 def go_stuck(a, b):
     """DRAINED is said by who finds out first that both wait for receives; the other one has to be held as long."""
-    cases = {who: Case(a, b, 5 + i, who, options=f"-q 1 -n {STUCK_DEPTH} -s 256 -b -r 300 -m send,send_imm",
-                       each_options="-i 0.2 --no-recv-ms 600000 --overrun")
-             for i, who in enumerate(("mover", "peer"))}
+    cases = {who: stuck_case(a, b, 5 + i, who) for i, who in enumerate(("mover", "peer"))}
     for case in cases.values():
         case.pair.wait_running()
     stopped = stopping(cases, STUCK)

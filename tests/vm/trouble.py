@@ -9,7 +9,7 @@ import re
 import time
 
 from move import repath
-from traffic import PROBING, Pair, check_all_dead
+from traffic import PROBING, Pair, check_all_dead, json_lines
 
 STAGES = {name: number for number, name in enumerate(
     "none check gate drain release open recreate connect replay abort".split())}
@@ -20,6 +20,7 @@ _LIBRARIES = "/usr/bin/libstopper.so /usr/lib/x86_64-linux-gnu/libibrepath.so"
 # Few requests ask for a completion, and never the last one: what is under way can only be known by a
 # marker, so that GATE crosses GATE before READY.
 QPS = 2
+STUCK_DEPTH = 8
 OPTIONS = f"-q {QPS} -n 16 -k 16 -s 256 -b -r 100"
 FINAL = ("suspended", "resumed", "failed", "parked", "checked")
 
@@ -37,6 +38,7 @@ class Case:
         self.who = who
         self.pid = None         # mover_pid(), where somebody has asked as long as it was there
         self.ending = "kill"
+        self.stuck = False      # stuck_case()
         self.point = point
         self.server_guest, self.client_guest = a, b
         self.pair = Pair(a, b, options, each_options,
@@ -107,12 +109,43 @@ class Case:
         assert self.victim.status == (0 if self.ending == "exit" else 128 + 9), f"{self}: {self.victim.status}"
         assert self.guest.status(f"[ ! -e {self.trap} ]") == 0, f"{self}: not at its point"
         self.survivor.wait(60, check=False)
-        error = check_all_dead(self.survivor, QPS)
+        error = check_all_dead(self.survivor, 1 if self.stuck else QPS, not self.stuck)
         if not open_gate:
             log = self.log_of(self.other_guest)
             assert "the peer's end is gone" in log, f"{self}: the survivor's log:\n{log}"
             kernel_says(self.other_guest, r"\(rcheck\): the peer of QP 0x\w+, which is suspended, is gone")
         return error
+
+
+def is_stuck(job):
+    """It has had no receive left for some time, and nobody has any for what it has posted."""
+    lines = json_lines(job.output(), "waiting")[-3:]
+    return len(lines) == 3 and all(not line["recvs"] and line["waiting"] >= STUCK_DEPTH
+                                   for line in lines)
+
+
+def wait_stuck(pair, timeout=60):
+    end = time.monotonic() + timeout
+    while not all(is_stuck(job) for job in pair.jobs):
+        for job in pair.jobs:
+            assert job.running, f"not stuck:\n{job.output()[-1500:]}"
+            if time.monotonic() > end:
+                raise TimeoutError(f"not stuck:\n{job.output()[-1500:]}")
+        time.sleep(0.1)
+
+
+def stuck_case(a, b, number, who):
+    """One whose ends can stop to post receives (toggle_receives), so that both wait for one, and have to say DRAINED."""
+    case = Case(a, b, number, who, "before msg DRAINED",
+                f"-q 1 -n {STUCK_DEPTH} -s 256 -b -r 300 -m send,send_imm",
+                each_options=f"-i 0.2 --stall 60 --no-recv-ms 600000 --overrun --tail {PROBING}")
+    case.stuck = True
+    return case
+
+
+def toggle_receives(case):
+    for job in case.pair.jobs:
+        job.kill(10)
 
 
 def wait_final(guest, op, timeout=60):
