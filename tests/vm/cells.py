@@ -8,6 +8,7 @@ from move import repath
 from traffic import json_lines
 from trouble import start, wait_final
 
+BOTH_SAY = {("READY", "move"), ("INFO", "move")}
 MOVING = ("PREPARE", "PREPARED", "GATE", "READY", "INFO", "CONNECTED")
 
 
@@ -37,7 +38,8 @@ class Cells:
             self.dropped = None
         assert fault.hits, f"{kind}, {stage}, {name}: no such message was seen"
         self.verdicts[kind, stage, name] = verdict
-        print(f"  {kind}, {stage}, {name}: {verdict}", flush=True)
+        assert (kind, stage) not in BOTH_SAY or len(fault.hits) == 2, f"{kind}, {stage}, {name}: only from {fault.hits}"
+        print(f"  {kind}, {stage}, {name}: {verdict}; {len(fault.hits)} said it", flush=True)
 
     def wait_seen(self, timeout=30):
         """Until the kind of message that is disturbed has been said."""

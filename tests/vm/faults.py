@@ -5,7 +5,7 @@ import collections
 
 from relay import STRANGER
 
-TIMES = 2           # how many frames of a kind are disturbed
+TIMES = 2           # how many frames of a kind are disturbed, from each end that says it
 REC_AT = 48         # of the first record in a message: its tokens
 # Of those without records: HELLO's token; RESOLVE's number, which is not one of 24 bits then (the only
 # token is the asker's own); MOVED's token and cookie.
@@ -14,7 +14,7 @@ FORGED = {"HELLO": range(24, 40), "RESOLVE": range(48, 56), "MOVED": range(0, 16
 
 
 class Fault:
-    """Disturbs the first frames of one kind of message; hits: how many."""
+    """Disturbs the first frames of one kind of message; hits: how many, by the end that has said them."""
 
     def __init__(self, kind):
         self.kind = kind
@@ -22,11 +22,9 @@ class Fault:
         self.kept = []
 
     def __call__(self, relay, mad):
-        if mad.type != self.kind or self.hits[mad.answer] >= TIMES:
+        if mad.type != self.kind or mad.answer != self.answers or self.hits[mad.source] >= TIMES:
             return True
-        if mad.answer != self.answers:
-            return True
-        self.hits[mad.answer] += 1
+        self.hits[mad.source] += 1
         return self.disturb(relay, mad)
 
     answers = False
