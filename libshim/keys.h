@@ -3,7 +3,8 @@
  * Remote keys. A process that has moved tells its peers, per device that it has open, which real key
  * stands for each of its virtual keys. What it tells is a stream: each change of its keys has a
  * serial number, a message carries the changes from one number to another, and the answer says how
- * far the receiver is. A move begins a new stream, at 0; the epoch says which move.
+ * far the receiver is. A move begins a new stream, at 0, and so does who can not tell any more what he has taken back:
+ * the table of a later epoch replaces the one before.
  */
 #ifndef RP_KEYS_H
 #define RP_KEYS_H
@@ -16,7 +17,7 @@
  * struct rp_keys_wire - blob of INFO and KEYS; network order
  * @magic: RP_KEYS_MAGIC
  * @ctx: tells the sender's devices apart
- * @epoch: the sender's moves of that device; 0: its keys are the device's own
+ * @epoch: which stream, in the order in which they were begun; 0: the sender's keys are the device's own
  * @from: the receiver knows all changes up to this one; 0: nothing is known
  * @to: the last change in this message
  * @removed: so many are not there any more; of the pairs only virt counts

@@ -7,10 +7,28 @@
 
 #include "mw.h"
 
+unsigned int rp_removed_keys_max = 4096;
+
 /* Caller holds ctx->objects. */
 static uint32_t next_serial(struct rp_context *ctx)
 {
 	return ctx->epoch ? ++ctx->key_serial : 0;
+}
+
+/* Of all up to this change. Caller holds ctx->objects. */
+static void forget(struct rp_context *ctx, uint32_t serial)
+{
+	struct rp_removed_key *gone, *tmp;
+
+	list_for_each_safe(gone, tmp, &ctx->removed_keys, node) {
+		if (gone->serial > serial)
+			break;
+		if (gone->serial > ctx->keys_forgotten)
+			ctx->keys_forgotten = gone->serial;
+		ctx->nremoved_keys--;
+		list_del(&gone->node);
+		free(gone);
+	}
 }
 
 /*
@@ -25,7 +43,8 @@ static void removed(struct rp_context *ctx, uint32_t virt, uint32_t real, bool w
 		return;
 	gone = malloc(sizeof(*gone));
 	if (!gone) {
-		rp_log(RP_LOG_ERR, "out of memory: peers may use key 0x%x on", virt);
+		/* Then all peers are told anew what there is. */
+		ctx->keys_forgotten = next_serial(ctx);
 		return;
 	}
 	gone->virt = virt;
@@ -33,6 +52,8 @@ static void removed(struct rp_context *ctx, uint32_t virt, uint32_t real, bool w
 	gone->window = window;
 	gone->serial = next_serial(ctx);
 	list_add_tail(&ctx->removed_keys, &gone->node);
+	if (++ctx->nremoved_keys > rp_removed_keys_max)
+		forget(ctx, list_first(&ctx->removed_keys, struct rp_removed_key, node)->serial);
 }
 
 static bool same(uint32_t a, uint32_t b, bool window)
@@ -102,14 +123,11 @@ void rp_keys_del_mw(struct rp_context *ctx, struct rp_mw *mw)
 	rp_unlock(&ctx->objects);
 }
 
-static void forget_removed(struct rp_context *ctx)
+void rp_keys_forget_removed(struct rp_context *ctx, uint32_t serial)
 {
-	struct rp_removed_key *gone, *tmp;
-
-	list_for_each_safe(gone, tmp, &ctx->removed_keys, node) {
-		list_del(&gone->node);
-		free(gone);
-	}
+	rp_lock(&ctx->objects);
+	forget(ctx, serial);
+	rp_unlock(&ctx->objects);
 }
 
 void rp_keys_renumber(struct rp_context *ctx)
@@ -118,8 +136,8 @@ void rp_keys_renumber(struct rp_context *ctx)
 	struct rp_mw *mw;
 
 	rp_lock(&ctx->objects);
-	forget_removed(ctx);
-	ctx->key_serial = 0;
+	forget(ctx, UINT32_MAX);
+	ctx->key_serial = ctx->keys_forgotten = 0;
 	list_for_each(mr, &ctx->mrs, node)
 		mr->key_serial = next_serial(ctx);
 	list_for_each(mw, &ctx->mws, node)
@@ -129,5 +147,5 @@ void rp_keys_renumber(struct rp_context *ctx)
 
 void rp_keys_changes_free(struct rp_context *ctx)
 {
-	forget_removed(ctx);
+	forget(ctx, UINT32_MAX);
 }

@@ -12,14 +12,17 @@
 
 /**
  * struct keystream - what one peer knows of the keys of one device
- * @epoch: of the device, when @known was heard
- * @known: the changes that it knows
+ * @epoch: of the device, when the table was begun
+ * @table: its number, which the peer knows as the epoch; 0: the keys are the device's own
+ * @begun: the last change then: of what had been removed it has heard in no message of this table
+ * @known: the changes that it has acknowledged
+ * @told: up to where it was told by INFO, which nothing acknowledges; 0: it was not, since
  * @message: number of the KEYS under way; 0: none
  */
 struct keystream {
 	struct list_node node;		/* rp_peer::streams */
 	struct rp_context *ctx;
-	uint32_t epoch, known, message;
+	uint32_t epoch, table, begun, known, told, message;
 };
 
 static uint32_t ctx_number(struct rp_context *ctx)
@@ -29,6 +32,28 @@ static uint32_t ctx_number(struct rp_context *ctx)
 	if (!ctx->number)
 		ctx->number = ++last;
 	return ctx->number;
+}
+
+static uint32_t max(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Of what was removed up to here it need not be told. */
+static uint32_t clean(const struct keystream *s)
+{
+	return max(s->known, s->begun);
+}
+
+/* The whole table takes the place of whatever the peer has. Caller holds ctx->objects. */
+static void begin(struct keystream *s)
+{
+	struct rp_context *ctx = s->ctx;
+
+	s->epoch = ctx->epoch;
+	s->table = !ctx->epoch ? 0 : ++ctx->tables ? ctx->tables : ++ctx->tables;
+	s->begun = ctx->key_serial;
+	s->known = s->told = 0;
 }
 
 static struct keystream *stream_of(struct rp_peer *peer, struct rp_context *ctx)
@@ -43,12 +68,12 @@ static struct keystream *stream_of(struct rp_peer *peer, struct rp_context *ctx)
 		if (!s)
 			return NULL;
 		s->ctx = ctx;
-		s->epoch = ctx->epoch;
 		list_add_tail(&peer->streams, &s->node);
 	}
 	if (s->epoch != ctx->epoch) {
-		s->epoch = ctx->epoch;
-		s->known = 0;
+		rp_lock(&ctx->objects);
+		begin(s);
+		rp_unlock(&ctx->objects);
 	}
 	return s;
 }
@@ -82,8 +107,6 @@ static unsigned int put_removed(struct rp_context *ctx, struct rp_keys_wire *w, 
 	struct rp_removed_key *gone;
 	unsigned int n = 0;
 
-	if (!from)
-		return 0;	/* it knows of nothing that could be removed */
 	list_for_each(gone, &ctx->removed_keys, node) {
 		if (gone->serial <= from)
 			continue;
@@ -141,22 +164,31 @@ static unsigned int put_windows(struct rp_context *ctx, struct rp_keys_wire *w, 
 	return n - first;
 }
 
-/* Changes after @from, as many as there is room for. Returns the length; *@to: the last of them. */
-static unsigned int fill(struct rp_context *ctx, uint32_t from, void *blob, unsigned int room,
-			 uint32_t *to)
+/*
+ * Changes after @from, or all where that is not known any more, as many as there is room for. Returns the length;
+ * *@to: the last of them.
+ */
+static unsigned int fill(struct keystream *s, uint32_t from, void *blob, uint32_t *to)
 {
+	struct rp_context *ctx = s->ctx;
 	struct rp_keys_wire *w = blob;
-	unsigned int max = (room - sizeof(*w)) / sizeof(w->key[0]), removed, set, windows;
+	const unsigned int room = (REPATH_BLOB_MAX - sizeof(*w)) / sizeof(w->key[0]);
+	unsigned int removed, set, windows;
 
 	rp_lock(&ctx->objects);
+	if (clean(s) < ctx->keys_forgotten) {
+		begin(s);
+		from = 0;
+	}
 	*to = ctx->key_serial;
-	removed = put_removed(ctx, w, max / 2, from, to);
-	set = put_regions(ctx, w, removed, max, from, to);
-	windows = put_windows(ctx, w, removed + set, max, from, to);
+	/* From the beginning it may have heard of some, too, and that was not acknowledged. */
+	removed = put_removed(ctx, w, room / 2, max(from, clean(s)), to);
+	set = put_regions(ctx, w, removed, room, from, to);
+	windows = put_windows(ctx, w, removed + set, room, from, to);
 	rp_unlock(&ctx->objects);
 	w->magic = htonl(RP_KEYS_MAGIC);
 	w->ctx = htonl(ctx_number(ctx));
-	w->epoch = htonl(ctx->epoch);
+	w->epoch = htonl(s->table);
 	w->from = htonl(from);
 	w->to = htonl(*to);
 	w->removed = htonl(removed);
@@ -165,25 +197,29 @@ static unsigned int fill(struct rp_context *ctx, uint32_t from, void *blob, unsi
 	return sizeof(*w) + (removed + set + windows) * sizeof(w->key[0]);
 }
 
+/* Of a peer whose ends are all gone nobody hears any more. */
+static bool is_heard(const struct rp_peer *peer, const struct rp_context *ctx)
+{
+	const struct rp_conn *c;
+
+	list_for_each(c, &peer->conns, in_peer)
+		if (c->ctx == ctx && c->known != REPATH_CONN_GONE)
+			return true;
+	return false;
+}
+
 /* What all peers have heard needs not be said to anybody any more. */
 static void purge_removed(struct rp_context *ctx)
 {
-	struct rp_removed_key *gone, *tmp;
 	uint32_t all = UINT32_MAX;
 	struct keystream *s;
 	struct rp_peer *p;
 
 	list_for_each(p, &rp_peers, node)
 		list_for_each(s, &p->streams, node)
-			if (s->ctx == ctx && s->epoch == ctx->epoch && s->known < all)
-				all = s->known;
-	rp_lock(&ctx->objects);
-	list_for_each_safe(gone, tmp, &ctx->removed_keys, node)
-		if (gone->serial <= all) {
-			list_del(&gone->node);
-			free(gone);
-		}
-	rp_unlock(&ctx->objects);
+			if (s->ctx == ctx && s->epoch == ctx->epoch && clean(s) < all && is_heard(p, ctx))
+				all = clean(s);
+	rp_keys_forget_removed(ctx, all);
 }
 
 /* A connection that the peer may hear of, and one that it does not use the table for yet first. */
@@ -217,7 +253,7 @@ static bool send_keys(struct rp_peer *peer, struct rp_context *ctx, struct keyst
 	first = conn_to_name(peer, ctx, &unbound);
 	if (!first)
 		return false;
-	len = fill(ctx, s->known, blob, sizeof(blob), &to);
+	len = fill(s, max(s->known, s->told), blob, &to);
 	list_for_each(c, &peer->conns, in_peer)
 		n += c->ctx == ctx && rp_conn_is_ready(c) && n < REPATH_CONNS_MAX;
 	m = rp_message_new(peer, REPATH_MSG_KEYS, n, blob, len);
@@ -250,7 +286,7 @@ void rp_keys_push_peer(struct rp_peer *peer, struct rp_context *ctx)
 	s = stream_of(peer, ctx);
 	if (!s || s->message)
 		return;
-	if (unbound || s->known != last_change(ctx))
+	if (unbound || max(s->known, s->told) != last_change(ctx))
 		send_keys(peer, ctx, s);
 }
 
@@ -276,14 +312,14 @@ bool rp_keys_info(struct rp_conn *c, void *blob, unsigned int *len)
 	if (!s || s->message)
 		return false;
 	/* Nothing follows an INFO: it says all, or all that was not acknowledged before. */
-	*len = fill(ctx, 0, blob, REPATH_BLOB_MAX, &to);
+	*len = fill(s, 0, blob, &to);
 	if (to < last)
-		*len = fill(ctx, s->known, blob, REPATH_BLOB_MAX, &to);
+		*len = fill(s, s->known, blob, &to);
 	if (to < last) {
 		send_keys(c->peer, ctx, s);
 		return false;
 	}
-	s->known = to;
+	s->told = to;
 	return true;
 }
 
@@ -301,9 +337,10 @@ void rp_keys_acked(struct rp_peer *peer, const struct rp_ctl_peer_msg *m)
 			continue;
 		s->message = 0;
 		/* Not understood; or of the move before. */
-		if (ntohl(ack->ctx) != s->ctx->number || ntohl(ack->epoch) != s->ctx->epoch)
+		if (ntohl(ack->ctx) != s->ctx->number || ntohl(ack->epoch) != s->table)
 			return;
 		s->known = ntohl(ack->serial);
+		s->told = 0;
 		for (i = 0; i < m->nrecs; i++) {
 			c = rp_conn_find(m->recs[i].conn_id);
 			if (c && c->peer == peer && c->ctx == s->ctx)
@@ -331,6 +368,7 @@ bool rp_keys_asked(struct rp_peer *peer, const struct rp_ctl_peer_msg *m, struct
 {
 	const struct rp_keys_ask *ask = m->blob;
 	struct rp_context *ctx;
+	struct keystream *s;
 
 	if (m->blob_len != sizeof(*ask) || ntohl(ask->magic) != RP_KEYS_ASK_MAGIC)
 		return false;
@@ -338,10 +376,13 @@ bool rp_keys_asked(struct rp_peer *peer, const struct rp_ctl_peer_msg *m, struct
 	ctx = ask->ctx ? by_number(ntohl(ask->ctx)) : NULL;
 	if (!ctx)
 		return true;
+	s = stream_of(peer, ctx);
 	ack->ctx = ask->ctx;
-	ack->epoch = htonl(ctx->epoch);
+	ack->epoch = htonl(s ? s->table : ctx->tables + 1);	/* out of memory: it asks again */
 	ack->serial = htonl(last_change(ctx));
-	/* What it lacks may have been given up when it was not to be reached. */
+	/* What it lacks may have been given up when it was not to be reached, or have gone with an INFO that was. */
+	if (s)
+		s->told = 0;
 	if (ctx->real)
 		rp_keys_push_peer(peer, ctx);
 	return true;

@@ -296,6 +296,8 @@ void rp_keys_renumber(struct rp_context *ctx);		/* all of them are new */
  * window's, of which all keys with the upper 24 bits of @rkey are.
  */
 bool rp_keys_taken(struct rp_context *ctx, const uint32_t *lkey, uint32_t rkey);
+/* That they were taken back up to this change: all have heard it, or are told all keys anew. */
+void rp_keys_forget_removed(struct rp_context *ctx, uint32_t serial);
 void rp_keys_changes_free(struct rp_context *ctx);
 
 /* The functions behind the inline verbs, in the slots of every context that we hand out. */

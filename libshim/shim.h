@@ -91,8 +91,12 @@ void rp_keymap_free(struct rp_keymap *m);
 /* Empty ones: of a peer that has moved and will tell its keys; of one that has not told them. */
 extern struct rp_keymap *const rp_keymap_awaited, *const rp_keymap_none;
 
-/* A key that was told to peers and is not there any more; its number is not used again before they
- * have heard of it. */
+/*
+ * A key that was told to peers and is not there any more; its number is not used again before they
+ * have heard of it. At most so many are kept of a device: who has not heard then is told all that are there.
+ */
+extern unsigned int rp_removed_keys_max;
+
 struct rp_removed_key {
 	struct list_node node;
 	uint32_t virt, real, serial;
@@ -209,7 +213,10 @@ struct rp_context {
 	struct rp_qp *srq_qps[64];
 
 	uint32_t key_serial;		/* changes of keys since the last move; under @objects */
-	struct list_head removed_keys;	/* struct rp_removed_key; under @objects */
+	uint32_t tables;		/* of keys that were begun (keys_stream.c), the control thread's */
+	struct list_head removed_keys;	/* struct rp_removed_key; this and the next two under @objects */
+	unsigned int nremoved_keys;
+	uint32_t keys_forgotten;	/* the last change that @removed_keys does not tell of */
 	struct rp_lock mws_lock;	/* memory windows; taken last */
 	struct list_head mws;
 	struct rp_lock objects;		/* the lists below */

@@ -3,6 +3,7 @@
 #ifndef CLOCK_AHEAD_H
 #define CLOCK_AHEAD_H
 
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,6 +37,20 @@ int clock_gettime(clockid_t id, struct timespec *t)
 	t->tv_sec = ns / S;
 	t->tv_nsec = ns % S;
 	return ret;
+}
+
+/* Who waits does it by that clock, too. */
+int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t id, const struct timespec *until)
+{
+	struct timespec now, t;
+	long long ns;
+
+	clock_gettime(id, &now);
+	syscall(SYS_clock_gettime, CLOCK_REALTIME, &t);
+	ns = t.tv_nsec + until->tv_nsec - now.tv_nsec + S * (t.tv_sec + until->tv_sec - now.tv_sec);
+	t.tv_sec = ns / S;
+	t.tv_nsec = ns % S;
+	return pthread_cond_timedwait(cond, mutex, &t);
 }
 
 /* For the machine as well, and at least as long as the control thread needs to act upon it. */

@@ -1027,6 +1027,30 @@ void fake_late_keys(uint32_t qpn)
 	rp_ctl_call(late_keys, &qpn);
 }
 
+void fake_removed_keys_kept(unsigned int max)
+{
+	rp_removed_keys_max = max;
+}
+
+unsigned int fake_removed_keys(const char *dev)
+{
+	struct rp_removed_key *gone;
+	struct rp_context *ctx;
+	unsigned int n = 0;
+
+	rp_lock(&rp_contexts_lock);
+	list_for_each(ctx, &rp_contexts, node) {
+		if (strcmp(ctx->name, dev))
+			continue;
+		rp_lock(&ctx->objects);
+		list_for_each(gone, &ctx->removed_keys, node)
+			n++;
+		rp_unlock(&ctx->objects);
+	}
+	rp_unlock(&rp_contexts_lock);
+	return n;
+}
+
 int fake_settled(void)
 {
 	struct timespec end;

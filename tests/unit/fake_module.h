@@ -96,6 +96,10 @@ void fake_renumber(void);
 void fake_look(void);
 /* The module of the host of this queue pair has been loaded anew: its connection has another number there. */
 void fake_load_anew(uint32_t qpn);
+/* At most so many keys of a device that were taken back are kept, for peers that have not heard of it. */
+void fake_removed_keys_kept(unsigned int max);
+/* ... and so many are. */
+unsigned int fake_removed_keys(const char *dev);
 /* What the peer of a queue pair said of its keys before its device ever moved comes again. */
 void fake_late_keys(uint32_t qpn);
 /* The module goes; the next event is that of a new one. */

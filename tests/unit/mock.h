@@ -72,6 +72,8 @@ struct mock_plug {
 int mock_plug(const struct mock_plug *how);
 int mock_unplug(const char *name);		/* EBUSY while a context of it is open */
 void mock_port_up(const char *name);
+/* The next key of the device, and those that follow it; as @first_key. */
+void mock_next_key(const char *name, uint32_t key);
 /* Adds the IPv4 GID of a device that was plugged without. */
 void mock_add_ipv4(const char *name);
 

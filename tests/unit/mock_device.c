@@ -166,6 +166,17 @@ void mock_add_ipv4(const char *name)
 	mock_unlock();
 }
 
+void mock_next_key(const char *name, uint32_t key)
+{
+	struct mock_device *d;
+
+	mock_lock();
+	d = mock_find_device(name);
+	if (d)
+		d->next_key = key;
+	mock_unlock();
+}
+
 int mock_last_sgid_index(const char *name)
 {
 	struct mock_device *d;

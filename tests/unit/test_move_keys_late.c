@@ -12,20 +12,6 @@
 #include "move_cycle.h"
 #include "pair.h"
 
-/* Waits by the clock of clock_ahead.h, too. */
-int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t id, const struct timespec *until)
-{
-	struct timespec now, t;
-	long long ns;
-
-	clock_gettime(id, &now);
-	syscall(SYS_clock_gettime, CLOCK_REALTIME, &t);
-	ns = t.tv_nsec + until->tv_nsec - now.tv_nsec + S * (t.tv_sec + until->tv_sec - now.tv_sec);
-	t.tv_sec = ns / S;
-	t.tv_nsec = ns % S;
-	return pthread_cond_timedwait(cond, mutex, &t);
-}
-
 static void keys_take(unsigned int us)
 {
 	fake_faults_set(&(struct fake_faults){ .seed = 1, .slow = us ? REPATH_MSG_KEYS : 0, .slow_us = us });

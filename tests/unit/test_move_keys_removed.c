@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Keys that are taken back after a move, and peers that do not hear of it: they are not kept for ever, and whoever is
+ * there again knows only those keys that there are.
+ */
+#include "../../include/repath_peer.h"
+#include "../../libshim/shim.h"
+#include "check.h"
+#include "clock_ahead.h"
+#include "move_cycle.h"
+#include "pair.h"
+
+#define KEPT	100
+#define REMOVED	(KEPT + 20)
+#define STAYS	TIMES(5000)
+
+/* For what waits, until it is given up. */
+static void time_goes(int seconds)
+{
+	int i;
+
+	ahead_ns += seconds * S;
+	for (i = 0; i < 4; i++) {
+		usleep(60000);	/* messages are said again meanwhile */
+		fake_look();
+	}
+}
+
+static struct ibv_mr *reg(struct end *e)
+{
+	struct ibv_mr *mr = ibv_reg_mr(e->pd, e->buf, 8, ALL_ACCESS);
+
+	CHECK(mr);
+	return mr;
+}
+
+/* What is left of a region that is taken back. */
+struct gone {
+	struct ibv_mr mr;
+	uint32_t lkey, rkey;	/* the device's */
+};
+
+static struct gone take_back(struct ibv_mr *mr)
+{
+	const struct rp_mr *is = (const struct rp_mr *)mr;
+	struct gone g = { .mr = *mr, .lkey = is->real_lkey, .rkey = is->real_rkey };
+
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	return g;
+}
+
+/* The device gives its keys to another one, once all peers have heard, or might be thought to have. */
+static struct ibv_mr *in_its_place(struct end *e, const struct gone *g)
+{
+	struct ibv_mr *mr = reg(e), *next;
+
+	mock_next_key("mock0", g->lkey);
+	next = reg(e);
+	CHECK_EQ(next->rkey, g->rkey);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	return next;
+}
+
+/* Whose key was taken back leads to nobody, whoever has its number on the device now. */
+static void leads_nowhere(struct end e[2], struct gone *g)
+{
+	struct ibv_mr *mr = in_its_place(&e[0], g);
+
+	strcpy(e[0].buf, "before");
+	strcpy(e[1].buf, "late");
+	write_by_mr(e, mr, 1);
+	expect(&e[1], 1, IBV_WC_SUCCESS);
+	CHECK(!strcmp(e[0].buf, "late"));
+	strcpy(e[1].buf, "never");
+	write_by_mr(e, &g->mr, 2);
+	expect(&e[1], 2, IBV_WC_REM_ACCESS_ERR);
+	CHECK(!strcmp(e[0].buf, "late"));
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+}
+
+/* The device's numbers are none that there have been before. */
+static void moved(void)
+{
+	static uint32_t first_key = 0x40000000;
+	const char *why = NULL;
+	int ret;
+
+	first_key += 0x1000000;
+	move_away("mock0");
+	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = "mock0", .first_key = first_key }), 0);
+	ret = fake_resume("mock0", &why);
+	CHECK(!ret, "resume: %d, %s", ret, why);
+	CHECK_EQ(fake_settled(), 0);
+}
+
+static void closed(struct end e[2])
+{
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+/* It could not be told; then the peer moves, and is told all keys by INFO. */
+static void then_peer_moves(void)
+{
+	struct ibv_mr *mr;
+	struct end e[2];
+	struct gone g;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	mr = reg(&e[0]);
+	moved();
+	messages_are_lost(true);
+	g = take_back(mr);
+	time_goes(40);
+	messages_are_lost(false);
+	move_away("mock1");
+	move_back("mock1");
+	leads_nowhere(e, &g);
+	closed(e);
+}
+
+/* The peer has the table, and its answer was lost: it is told again, from the beginning. */
+static void answer_is_lost(void)
+{
+	struct ibv_mr *mr;
+	struct end e[2];
+	struct gone g;
+
+	end_open(&e[0], "mock0", &(struct pair_how){ 0 });
+	end_open(&e[1], "mock1", &(struct pair_how){ 0 });
+	mr = reg(&e[0]);
+	moved();
+	fake_tap_set(&(struct fake_tap){ .type = REPATH_MSG_KEYS_ACK, .fault = FAKE_LOST, .always = true });
+	pair_connect(e);
+	write_by_mr(e, mr, 1);
+	expect(&e[1], 1, IBV_WC_SUCCESS);
+	g = take_back(mr);
+	time_goes(40);
+	fake_tap_set(&(struct fake_tap){ .forget = true });
+	leads_nowhere(e, &g);
+	closed(e);
+}
+
+/* Nobody will hear of them any more. */
+static void peer_is_gone(void)
+{
+	struct end e[2];
+	unsigned int i;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	moved();
+	CHECK_EQ(ibv_destroy_qp(e[1].qp), 0);
+	/* It is told of the first one, and its module answers that it is gone. */
+	for (i = 0; i < 10; i++) {
+		take_back(reg(&e[0]));
+		fake_look();
+	}
+	CHECK_EQ(fake_removed_keys("mock0"), 0);
+	e[1].qp = end_create_qp(&e[1], &(struct pair_how){ 0 });
+	closed(e);
+}
+
+/*
+ * More than are kept, for one that does not answer; then it is there, and is told the table as it is, which is more than
+ * one message where that does not take too long. @moves: by INFO
+ */
+static void peer_is_silent(bool moves)
+{
+	static struct ibv_mr *mr[REMOVED], *stays[STAYS];
+	struct end e[2];
+	unsigned int i;
+	struct gone g;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	for (i = 0; i < REMOVED; i++)
+		mr[i] = reg(&e[0]);
+	for (i = 0; i < STAYS; i++)
+		stays[i] = reg(&e[0]);
+	moved();
+	messages_are_lost(true);
+	fake_removed_keys_kept(KEPT);
+	g = take_back(mr[0]);
+	for (i = 1; i < REMOVED; i++)
+		CHECK_EQ(ibv_dereg_mr(mr[i]), 0);
+	CHECK(fake_removed_keys("mock0") <= KEPT, "%u are kept", fake_removed_keys("mock0"));
+	time_goes(40);
+	messages_are_lost(false);
+	if (moves) {
+		move_away("mock1");
+		move_back("mock1");
+	}
+	CHECK_EQ(ibv_dereg_mr(reg(&e[0])), 0);
+	for (i = 0; i < STAYS; i += 100) {
+		write_by_mr(e, stays[i], i);
+		expect(&e[1], i, IBV_WC_SUCCESS);
+	}
+	/* Acknowledged now: nothing is kept. */
+	CHECK_EQ(ibv_dereg_mr(reg(&e[0])), 0);
+	leads_nowhere(e, &g);
+	CHECK(fake_removed_keys("mock0") <= 10);
+	for (i = 0; i < STAYS; i++)
+		CHECK_EQ(ibv_dereg_mr(stays[i]), 0);
+	closed(e);
+}
+
+int main(void)
+{
+	alarm(110);
+	then_peer_moves();
+	answer_is_lost();
+	peer_is_gone();
+	peer_is_silent(false);
+	peer_is_silent(true);
+	return 0;
+}
