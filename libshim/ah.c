@@ -43,8 +43,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->attr = *attr;
 	ah->to = ah->few;
 	ah->rows = RP_AH_ROWS;
-	rp_verbs_enter(ctx);
-	ah->real = make(ctx, pd, attr);
+	ah->real = rp_verbs_enter(ctx) ? make(ctx, pd, attr) : NULL;
 	ah->own.ah = ah->real;
 	ah->own.attr = with_real_sgid(ctx, attr);
 	ah->own.lid = attr->dlid;
@@ -156,7 +155,8 @@ int ibv_destroy_ah(struct ibv_ah *ibah)
 	if (RP_PASSING)
 		return rp_real.ibv_destroy_ah(ibah);
 	ctx = to_rp_context(ibah->context);
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	list(ctx, ah, false);
 	ret = destroy_real(ah);
 	if (ret)

@@ -53,8 +53,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 	if (!ch)
 		return NULL;
 	list_init(&ch->soft_events);
-	rp_verbs_enter(ctx);
-	ch->real = RP_REAL(rp_real.ibv_create_comp_channel(ctx->real));
+	ch->real = rp_verbs_enter(ctx) ? RP_REAL(rp_real.ibv_create_comp_channel(ctx->real)) : NULL;
 	if (!ch->real)
 		ret = rp_minus_errno();
 	else
@@ -82,7 +81,8 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 
 	if (RP_PASSING)
 		return rp_real.ibv_destroy_comp_channel(channel);
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	pthread_mutex_lock(&channel->context->mutex);
 	if (channel->refcnt)
 		ret = EBUSY;

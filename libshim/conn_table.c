@@ -338,8 +338,11 @@ void rp_conns_forked(void)
 {
 	struct rp_conn *c;
 
-	list_for_each(c, &rp_conns, node)
+	list_for_each(c, &rp_conns, node) {
 		c->qp->conn = NULL;
+		if (c->control)		/* by a thread that is not there */
+			pthread_mutex_init(&c->qp->control, NULL);
+	}
 	list_init(&rp_conns);
 	list_init(&rp_peers);
 	memset(by_id, 0, sizeof(by_id));

@@ -200,7 +200,8 @@ int ibv_close_device(struct ibv_context *context)
 	if (!rp_ctl_call(unlist, ctx))
 		unlist(ctx);
 	rp_evfd_detach(&ctx->async);
-	ret = RP_REAL(rp_real.ibv_close_device(ctx->real));
+	/* A child of fork() has none where its parent's was away. */
+	ret = ctx->real ? RP_REAL(rp_real.ibv_close_device(ctx->real)) : 0;
 	rp_move_open_end();
 	rp_evfd_close(&ctx->async);
 	rp_async_free(ctx);

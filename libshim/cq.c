@@ -79,8 +79,7 @@ static struct rp_cq *create(struct rp_context *ctx, const struct ibv_cq_init_att
 	pthread_mutex_init(&cq->cq.mutex, NULL);
 	pthread_cond_init(&cq->cq.cond, NULL);
 	list_node_init(&cq->soft_event);
-	rp_verbs_enter(ctx);
-	ret = create_real(cq, attr->cqe, false);
+	ret = rp_verbs_enter(ctx) ? create_real(cq, attr->cqe, false) : -ENODEV;
 	if (!ret && is_ex) {
 		ret = rp_cq_ex_init(cq);
 		if (ret)
@@ -144,7 +143,8 @@ int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 
 	if (RP_PASSING)
 		return rp_real.ibv_resize_cq(ibcq, cqe);
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	real_cqe = with_extra(ctx, cqe);
 	rp_lock(&cq->lock);	/* some providers exchange the ring under the poller */
 	ret = RP_REAL(rp_real.ibv_resize_cq(cq->real, (int)real_cqe));
@@ -181,7 +181,8 @@ int rp_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 	struct rp_cq *cq = to_rp_cq(ibcq);
 	int ret;
 
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	ret = RP_REAL(RP_SLOT(ctx, modify_cq)(cq->real, attr));
 	if (!ret)
 		cq->moderation = *attr;
@@ -197,7 +198,8 @@ int ibv_destroy_cq(struct ibv_cq *ibcq)
 
 	if (RP_PASSING)
 		return rp_real.ibv_destroy_cq(ibcq);
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	rp_unlink(ctx, &cq->node);
 	ret = RP_REAL(rp_real.ibv_destroy_cq(cq->real));
 	if (ret) {

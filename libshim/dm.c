@@ -40,8 +40,7 @@ struct ibv_dm *rp_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr
 	struct rp_context *ctx = to_rp_context(context);
 	struct ibv_dm *real, *ret = NULL;
 
-	rp_verbs_enter(ctx);
-	real = RP_REAL(RP_SLOT(ctx, alloc_dm)(ctx->real, attr));
+	real = rp_verbs_enter(ctx) ? RP_REAL(RP_SLOT(ctx, alloc_dm)(ctx->real, attr)) : NULL;
 	if (real) {
 		ret = wrap(ctx, real);
 		if (!ret)
@@ -56,7 +55,8 @@ int rp_free_dm(struct ibv_dm *dm)
 	struct rp_context *ctx = to_rp_context(dm->context);
 	int ret;
 
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	ret = RP_REAL(RP_SLOT(ctx, free_dm)(real_dm(dm)));
 	if (!ret)
 		rp_unpin(ctx, RP_IMM_DM);
@@ -73,8 +73,7 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)
 
 	if (RP_PASSING)
 		return rp_real.ibv_import_dm(context, handle);
-	rp_verbs_enter(ctx);
-	real = RP_REAL(rp_real.ibv_import_dm(ctx->real, handle));
+	real = rp_verbs_enter(ctx) ? RP_REAL(rp_real.ibv_import_dm(ctx->real, handle)) : NULL;
 	if (real) {
 		ret = wrap(ctx, real);
 		if (!ret)
@@ -92,8 +91,8 @@ void ibv_unimport_dm(struct ibv_dm *dm)
 		rp_real.ibv_unimport_dm(dm);
 		return;
 	}
-	rp_verbs_enter(ctx);
-	RP_REAL_VOID(rp_real.ibv_unimport_dm(real_dm(dm)));
+	if (rp_verbs_enter(ctx))
+		RP_REAL_VOID(rp_real.ibv_unimport_dm(real_dm(dm)));
 	rp_unpin(ctx, RP_IMM_DM);
 	rp_verbs_leave(ctx);
 	free(dm);

@@ -16,8 +16,7 @@ struct ibv_counters *rp_create_counters(struct ibv_context *context,
 
 	if (!c)
 		return NULL;
-	rp_verbs_enter(ctx);
-	c->real = RP_REAL(RP_SLOT(ctx, create_counters)(ctx->real, attr));
+	c->real = rp_verbs_enter(ctx) ? RP_REAL(RP_SLOT(ctx, create_counters)(ctx->real, attr)) : NULL;
 	if (c->real)
 		rp_pin(ctx, RP_IMM_COUNTERS);
 	rp_verbs_leave(ctx);
@@ -41,7 +40,8 @@ int rp_destroy_counters(struct ibv_counters *counters)
 	struct rp_context *ctx = to_rp_context(counters->context);
 	int ret;
 
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	ret = RP_REAL(RP_SLOT(ctx, destroy_counters)(real_counters(counters)));
 	if (!ret)
 		rp_unpin(ctx, RP_IMM_COUNTERS);
@@ -56,7 +56,8 @@ int rp_read_counters(struct ibv_counters *counters, uint64_t *values, uint32_t n
 	struct rp_context *ctx = to_rp_context(counters->context);
 	int ret;
 
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	ret = RP_REAL(RP_SLOT(ctx, read_counters)(real_counters(counters), values, n, flags));
 	rp_verbs_leave(ctx);
 	return ret;
@@ -69,7 +70,8 @@ int rp_attach_counters_point_flow(struct ibv_counters *counters,
 	struct ibv_flow *real = flow ? ((struct rp_flow *)flow)->real : NULL;
 	int ret;
 
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	ret = RP_REAL(RP_SLOT(ctx, attach_counters_point_flow)(real_counters(counters), attr,
 							       real));
 	rp_verbs_leave(ctx);
@@ -87,8 +89,7 @@ struct ibv_flow_action *rp_create_flow_action_esp(struct ibv_context *context,
 
 	if (!a)
 		return NULL;
-	rp_verbs_enter(ctx);
-	a->real = RP_REAL(RP_SLOT(ctx, create_flow_action_esp)(ctx->real, attr));
+	a->real = rp_verbs_enter(ctx) ? RP_REAL(RP_SLOT(ctx, create_flow_action_esp)(ctx->real, attr)) : NULL;
 	if (a->real)
 		rp_pin(ctx, RP_IMM_FLOW);
 	rp_verbs_leave(ctx);
@@ -113,7 +114,8 @@ int rp_modify_flow_action_esp(struct ibv_flow_action *action,
 	struct rp_context *ctx = to_rp_context(action->context);
 	int ret;
 
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	ret = RP_REAL(RP_SLOT(ctx, modify_flow_action_esp)(real_action(action), attr));
 	rp_verbs_leave(ctx);
 	return ret;
@@ -124,7 +126,8 @@ int rp_destroy_flow_action(struct ibv_flow_action *action)
 	struct rp_context *ctx = to_rp_context(action->context);
 	int ret;
 
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	ret = RP_REAL(RP_SLOT(ctx, destroy_flow_action)(real_action(action)));
 	if (!ret)
 		rp_unpin(ctx, RP_IMM_FLOW);
@@ -194,8 +197,7 @@ struct ibv_flow *rp_create_flow(struct ibv_qp *ibqp, struct ibv_flow_attr *attr)
 		memcpy(a, attr, attr->size);
 		unwrap(attr, (char *)a);
 	}
-	rp_verbs_enter(ctx);
-	flow->real = RP_REAL(RP_SLOT(ctx, ibv_create_flow)(to_rp_qp(ibqp)->real, a));
+	flow->real = rp_verbs_enter(ctx) ? RP_REAL(RP_SLOT(ctx, ibv_create_flow)(to_rp_qp(ibqp)->real, a)) : NULL;
 	if (flow->real)
 		rp_pin(ctx, RP_IMM_FLOW);
 	rp_verbs_leave(ctx);
@@ -218,7 +220,8 @@ int rp_destroy_flow(struct ibv_flow *ibflow)
 	struct rp_flow *flow = (struct rp_flow *)ibflow;
 	int ret;
 
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	ret = RP_REAL(RP_SLOT(ctx, ibv_destroy_flow)(flow->real));
 	if (!ret)
 		rp_unpin(ctx, RP_IMM_FLOW);

@@ -168,8 +168,7 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 	mr->how = how;
 	mr->iova = iova;
 	mr->access = access;
-	rp_verbs_enter(ctx);
-	real = register_free_keys(mr);
+	real = rp_verbs_enter(ctx) ? register_free_keys(mr) : NULL;
 	if (real) {
 		ret = finish(ctx, mr, real);
 		if (!ret) {
@@ -244,8 +243,8 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
 
 	if (RP_PASSING)
 		return rp_real.ibv_reg_dmabuf_mr(pd, offset, length, iova, fd, access);
-	rp_verbs_enter(ctx);
-	real = RP_REAL(rp_real.ibv_reg_dmabuf_mr(real_pd(pd), offset, length, iova, fd, access));
+	real = rp_verbs_enter(ctx) ?
+	       RP_REAL(rp_real.ibv_reg_dmabuf_mr(real_pd(pd), offset, length, iova, fd, access)) : NULL;
 	if (real) {
 		ret = wrap_other(ctx, pd, real, RP_IMM_DMABUF_MR);
 		if (!ret)
@@ -261,9 +260,9 @@ struct ibv_mr *rp_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offse
 	struct rp_context *ctx = to_rp_context(pd->context);
 	struct ibv_mr *real, *ret = NULL;
 
-	rp_verbs_enter(ctx);
-	real = RP_REAL(RP_SLOT(ctx, reg_dm_mr)(real_pd(pd), ((struct rp_dm *)dm)->real, offset,
-					       length, access));
+	real = rp_verbs_enter(ctx) ?
+	       RP_REAL(RP_SLOT(ctx, reg_dm_mr)(real_pd(pd), ((struct rp_dm *)dm)->real, offset, length, access)) :
+	       NULL;
 	if (real) {
 		/* The device memory itself is what can not be moved. */
 		ret = wrap_other(ctx, pd, real, -1);
@@ -281,8 +280,7 @@ struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 
 	if (RP_PASSING)
 		return rp_real.ibv_import_mr(pd, handle);
-	rp_verbs_enter(ctx);
-	real = RP_REAL(rp_real.ibv_import_mr(real_pd(pd), handle));
+	real = rp_verbs_enter(ctx) ? RP_REAL(rp_real.ibv_import_mr(real_pd(pd), handle)) : NULL;
 	if (real) {
 		ret = wrap_other(ctx, pd, real, RP_IMM_IMPORTED);
 		if (!ret)
@@ -301,7 +299,10 @@ void ibv_unimport_mr(struct ibv_mr *ibmr)
 		rp_real.ibv_unimport_mr(ibmr);
 		return;
 	}
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx)) {
+		rp_verbs_leave(ctx);
+		return;
+	}
 	rp_keys_del_mr(ctx, mr);
 	RP_REAL_VOID(rp_real.ibv_unimport_mr(mr->real));
 	rp_unpin(ctx, RP_IMM_IMPORTED);
@@ -320,7 +321,10 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 
 	if (RP_PASSING)
 		return rp_real.ibv_rereg_mr(ibmr, flags, pd, addr, length, access);
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx)) {
+		rp_verbs_leave(ctx);
+		return IBV_REREG_MR_ERR_CMD;
+	}
 	lkey = mr->real->lkey;
 	rkey = mr->real->rkey;
 	told = mr->access & RP_REMOTE_ACCESS;
@@ -369,7 +373,8 @@ int ibv_dereg_mr(struct ibv_mr *ibmr)
 		return rp_real.ibv_dereg_mr(ibmr);
 	ctx = to_rp_context(ibmr->context);
 	mr = to_rp_mr(ibmr);
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	rp_keys_del_mr(ctx, mr);
 	ret = RP_REAL(rp_real.ibv_dereg_mr(mr->real));
 	if (ret)
@@ -394,11 +399,11 @@ int rp_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 	struct ibv_sge *copy = n ? malloc(n * sizeof(*copy)) : NULL;
 	const struct rp_keymap *lkeys;
 	uint32_t i;
-	int ret = 0;
+	int ret;
 
 	if (n && !copy)
 		return ENOMEM;
-	rp_verbs_enter(ctx);
+	ret = rp_verbs_enter(ctx) ? 0 : ENODEV;
 	rp_lock(&ctx->objects);		/* until then publish_lkeys() keeps it */
 	lkeys = __atomic_load_n(&ctx->lkeys, __ATOMIC_ACQUIRE);
 	for (i = 0; i < n && !ret; i++) {

@@ -101,8 +101,7 @@ struct ibv_mw *rp_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	mw->mw.context = pd->context;
 	mw->mw.pd = pd;
 	mw->mw.type = type;
-	rp_verbs_enter(ctx);
-	mw->real = alloc_free_keys(mw);
+	mw->real = rp_verbs_enter(ctx) ? alloc_free_keys(mw) : NULL;
 	if (mw->real) {
 		mw->mw.rkey = mw->now.key = mw->real->rkey;
 		mw->mw.handle = mw->real->handle;
@@ -131,7 +130,8 @@ int rp_dealloc_mw(struct ibv_mw *ibmw)
 	bool tell;
 	int ret;
 
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	rp_keys_del_mw(ctx, mw);
 	ret = RP_REAL(ctx->real->ops.dealloc_mw(mw->real));
 	if (ret)

@@ -28,13 +28,20 @@ extern const struct verbs_context rp_lacking;
 extern __thread unsigned int rp_verbs_inside __attribute__((tls_model("initial-exec")));
 void rp_verbs_give_way(struct rp_context *ctx);
 
-/* Control verbs wait here while their context is away. */
-static inline void rp_verbs_enter(struct rp_context *ctx)
+/*
+ * Control verbs wait here while their context is away. False: inside, with errno, in a child of fork() whose parent's
+ * device was away then: it has none, and will have none.
+ */
+static inline bool __attribute__((warn_unused_result)) rp_verbs_enter(struct rp_context *ctx)
 {
 	if (unlikely(atomic_load(&ctx->verbs_wanted)) && !rp_verbs_inside)
 		rp_verbs_give_way(ctx);
 	pthread_rwlock_rdlock(&ctx->verbs);
 	rp_verbs_inside++;
+	if (likely(ctx->real))
+		return true;
+	errno = ENODEV;
+	return false;
 }
 
 /* Does not wait: false while it is away. */
@@ -53,6 +60,13 @@ static inline void rp_verbs_leave(struct rp_context *ctx)
 	rp_verbs_inside--;
 	pthread_rwlock_unlock(&ctx->verbs);
 	errno = saved;
+}
+
+/* Of a verb that could be entered only. */
+static inline int rp_verbs_refuse(struct rp_context *ctx)
+{
+	rp_verbs_leave(ctx);
+	return ENODEV;
 }
 
 static inline void rp_pin(struct rp_context *ctx, enum rp_immovable what)

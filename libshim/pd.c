@@ -29,8 +29,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return NULL;
-	rp_verbs_enter(ctx);
-	real = RP_REAL(rp_real.ibv_alloc_pd(ctx->real));
+	real = rp_verbs_enter(ctx) ? RP_REAL(rp_real.ibv_alloc_pd(ctx->real)) : NULL;
 	if (real)
 		ret = wrap(ctx, pd, real);
 	rp_verbs_leave(ctx);
@@ -49,8 +48,7 @@ static int dealloc(struct ibv_pd *ibpd)
 	struct rp_pd *pd = to_rp_pd(ibpd);
 	int ret;
 
-	rp_verbs_enter(ctx);
-	ret = RP_REAL(rp_real.ibv_dealloc_pd(pd->real));
+	ret = rp_verbs_enter(ctx) ? RP_REAL(rp_real.ibv_dealloc_pd(pd->real)) : ENODEV;
 	if (!ret)
 		rp_unlink(ctx, &pd->node);
 	rp_verbs_leave(ctx);
@@ -75,8 +73,7 @@ struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return NULL;
-	rp_verbs_enter(ctx);
-	real = RP_REAL(rp_real.ibv_import_pd(ctx->real, handle));
+	real = rp_verbs_enter(ctx) ? RP_REAL(rp_real.ibv_import_pd(ctx->real, handle)) : NULL;
 	if (real) {
 		rp_pin(ctx, RP_IMM_IMPORTED);
 		ret = wrap(ctx, pd, real);
@@ -100,7 +97,10 @@ void ibv_unimport_pd(struct ibv_pd *ibpd)
 		rp_real.ibv_unimport_pd(ibpd);
 		return;
 	}
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx)) {
+		rp_verbs_leave(ctx);
+		return;
+	}
 	rp_unlink(ctx, &pd->node);
 	RP_REAL_VOID(rp_real.ibv_unimport_pd(pd->real));
 	rp_unpin(ctx, RP_IMM_IMPORTED);
@@ -164,8 +164,7 @@ struct ibv_pd *rp_alloc_parent_domain(struct ibv_context *context,
 	p->attr = *attr;
 	p->pd.kind = RP_PD_PARENT;
 	p->pd.pd.context = context;
-	rp_verbs_enter(ctx);
-	real = parent_real(p);
+	real = rp_verbs_enter(ctx) ? parent_real(p) : NULL;
 	if (real)
 		ret = wrap(ctx, &p->pd, real);
 	rp_verbs_leave(ctx);
@@ -188,8 +187,7 @@ struct ibv_td *rp_alloc_td(struct ibv_context *context, struct ibv_td_init_attr 
 		return NULL;
 	td->attr = *attr;
 	td->td.context = context;
-	rp_verbs_enter(ctx);
-	ret = rp_td_recreate(td);
+	ret = rp_verbs_enter(ctx) ? rp_td_recreate(td) : -ENODEV;
 	if (!ret)
 		rp_link(ctx, &ctx->tds, &td->node);
 	rp_verbs_leave(ctx);
@@ -207,7 +205,8 @@ int rp_dealloc_td(struct ibv_td *ibtd)
 	struct rp_td *td = (struct rp_td *)ibtd;
 	int ret;
 
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	ret = RP_REAL(RP_SLOT(ctx, dealloc_td)(td->real));
 	if (!ret)
 		rp_unlink(ctx, &td->node);

@@ -296,6 +296,7 @@ static struct ibv_qp *create(struct rp_context *ctx, struct ibv_pd *pd,
 	struct rp_qp *qp = calloc(1, sizeof(*qp));
 	struct ibv_qp_cap cap = { 0 };
 	struct ibv_qp *real;
+	bool there;
 	int ret;
 
 	if (!qp)
@@ -325,10 +326,10 @@ static struct ibv_qp *create(struct rp_context *ctx, struct ibv_pd *pd,
 	pthread_cond_init(&qp->qp.cond, NULL);
 	pthread_mutex_init(&qp->control, NULL);
 
-	rp_verbs_enter(ctx);
+	there = rp_verbs_enter(ctx);
 	room_for_marker(qp);
-	real = ctx->epoch || rp_numbers_any() ? create_untaken(qp, &cap, true) :
-						create_once(qp, &cap);
+	real = !there ? NULL :
+	       ctx->epoch || rp_numbers_any() ? create_untaken(qp, &cap, true) : create_once(qp, &cap);
 	ret = real ? set_up(qp, real, &cap) : rp_minus_errno();
 	if (ret) {
 		if (real)
@@ -389,8 +390,7 @@ struct ibv_qp *rp_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *
 	list_init(&qp->mcasts);
 	a.qp_context = qp;
 	a.xrcd = attr->comp_mask & IBV_QP_OPEN_ATTR_XRCD ? real_xrcd(attr->xrcd) : NULL;
-	rp_verbs_enter(ctx);
-	qp->real = RP_REAL(RP_SLOT(ctx, open_qp)(ctx->real, &a));
+	qp->real = rp_verbs_enter(ctx) ? RP_REAL(RP_SLOT(ctx, open_qp)(ctx->real, &a)) : NULL;
 	if (qp->real) {
 		qp->qp.context = context;
 		qp->qp.qp_context = attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ?
@@ -440,7 +440,8 @@ int ibv_destroy_qp(struct ibv_qp *ibqp)
 	if (RP_PASSING)
 		return rp_real.ibv_destroy_qp(ibqp);
 	ctx = ctx_of(qp);
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	rp_unlink(ctx, &qp->node);	/* so that the control thread finds it no more */
 	rp_peer_qp_gone(qp);
 	pthread_mutex_lock(&qp->control);

@@ -67,11 +67,15 @@ static bool takes_control(struct rp_context *ctx, struct rp_qp *qp)
 	return false;
 }
 
-static void enter_control(struct rp_context *ctx, struct rp_qp *qp)
+/* As rp_verbs_enter(). */
+static bool enter_control(struct rp_context *ctx, struct rp_qp *qp)
 {
+	bool there;
+
 	do {
-		rp_verbs_enter(ctx);
+		there = rp_verbs_enter(ctx);
 	} while (!takes_control(ctx, qp));
+	return there;
 }
 
 static void record(struct rp_qp *qp, const struct ibv_qp_attr *a, int mask)
@@ -161,7 +165,8 @@ static int enter_resolved(struct rp_context *ctx, struct rp_qp *qp, struct ibv_q
 	int ret;
 
 	for (;;) {
-		rp_verbs_enter(ctx);
+		if (!rp_verbs_enter(ctx))
+			return ENODEV;
 		ret = rp_resolve_rtr(qp, a, mask, moved);
 		if (ret != EAGAIN)
 			return ret;
@@ -269,8 +274,9 @@ int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	if (RP_PASSING)
 		return rp_real.ibv_query_qp(ibqp, attr, mask, init);
 	ctx = to_rp_context(ibqp->context);
-	enter_control(ctx, qp);		/* not while a peer's move has it in RESET */
-	ret = RP_REAL(rp_real.ibv_query_qp(qp->real, attr, qp->alternate ? mask | RP_LOOK_MASK : mask, init));
+	/* Not while a peer's move has it in RESET. */
+	ret = enter_control(ctx, qp) ?
+	      RP_REAL(rp_real.ibv_query_qp(qp->real, attr, qp->alternate ? mask | RP_LOOK_MASK : mask, init)) : ENODEV;
 	if (ret)
 		goto out;
 	if (qp->sqe && attr->qp_state == IBV_QPS_RTS)
@@ -316,7 +322,8 @@ int ibv_query_qp_data_in_order(struct ibv_qp *ibqp, enum ibv_wr_opcode op, uint3
 	if (RP_PASSING)
 		return rp_real.ibv_query_qp_data_in_order(ibqp, op, flags);
 	ctx = to_rp_context(ibqp->context);
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	ret = RP_REAL(rp_real.ibv_query_qp_data_in_order(to_rp_qp(ibqp)->real, op, flags));
 	rp_verbs_leave(ctx);
 	return ret;
@@ -327,8 +334,7 @@ int ibv_query_qp_data_in_order(struct ibv_qp *ibqp, enum ibv_wr_opcode op, uint3
 	struct rp_context *ctx = to_rp_context((ibqp)->context);	\
 	struct rp_qp *qp = to_rp_qp(ibqp);				\
 	int ret;							\
-	enter_control(ctx, qp);						\
-	ret = RP_REAL(call);						\
+	ret = enter_control(ctx, qp) ? RP_REAL(call) : ENODEV;		\
 	pthread_mutex_unlock(&qp->control);				\
 	rp_verbs_leave(ctx)
 

@@ -5,14 +5,13 @@
 #include "objects.h"
 
 /* What comes behind it is told of the device that was asked: a move may change the maps once it is left. */
-#define QUERY_BEGIN(context, call)				\
-	struct rp_context *ctx = to_rp_context(context);	\
-	__typeof__(RP_REAL(call)) ret;				\
-	rp_verbs_enter(ctx);					\
-	ret = RP_REAL(call)
+#define QUERY_BEGIN(context, call, none)				\
+	struct rp_context *ctx = to_rp_context(context);		\
+	__typeof__(RP_REAL(call)) ret;					\
+	ret = rp_verbs_enter(ctx) ? RP_REAL(call) : (none)
 
-#define QUERY(context, call)					\
-	QUERY_BEGIN(context, call);				\
+#define QUERY(context, call)						\
+	QUERY_BEGIN(context, call, ENODEV);				\
 	rp_verbs_leave(ctx)
 
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
@@ -36,7 +35,8 @@ int rp_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values
 	struct rp_context *ctx = to_rp_context(context);
 	int ret;
 
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	ret = RP_REAL(RP_HAS_SLOT(ctx, query_rt_values) ?
 		      RP_SLOT(ctx, query_rt_values)(ctx->real, values) : EOPNOTSUPP);
 	/* Its raw clock is where the stamps of completions are: of this device, which may be left next. */
@@ -106,7 +106,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 
 	if (RP_PASSING)
 		return rp_real._ibv_query_gid_table(context, entries, max, flags, size);
-	QUERY_BEGIN(context, rp_real._ibv_query_gid_table(ctx->real, entries, max, flags, size));
+	QUERY_BEGIN(context, rp_real._ibv_query_gid_table(ctx->real, entries, max, flags, size), -ENODEV);
 	for (i = 0; i < ret; i++) {
 		struct ibv_gid_entry *e = (void *)((char *)entries + i * size);
 
@@ -128,7 +128,7 @@ int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
 {
 	if (RP_PASSING)
 		return rp_real.ibv_get_pkey_index(context, port, pkey);
-	QUERY_BEGIN(context, rp_real.ibv_get_pkey_index(ctx->real, port, pkey));
+	QUERY_BEGIN(context, rp_real.ibv_get_pkey_index(ctx->real, port, pkey), -1);
 	if (ret >= 0)
 		ret = rp_virtual_pkey(ctx, port, ret);
 	rp_verbs_leave(ctx);
@@ -144,7 +144,8 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr 
 
 	if (RP_PASSING)
 		return rp_real.ibv_resolve_eth_l2_from_gid(context, attr, mac, vid);
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	real.grh.sgid_index = rp_real_sgid(ctx, attr->port_num, attr->grh.sgid_index);
 	ret = RP_REAL(rp_real.ibv_resolve_eth_l2_from_gid(ctx->real, &real, mac, vid));
 	rp_verbs_leave(ctx);
@@ -156,7 +157,7 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc
 {
 	if (RP_PASSING)
 		return rp_real.ibv_init_ah_from_wc(context, port, wc, grh, attr);
-	QUERY_BEGIN(context, rp_real.ibv_init_ah_from_wc(ctx->real, port, wc, grh, attr));
+	QUERY_BEGIN(context, rp_real.ibv_init_ah_from_wc(ctx->real, port, wc, grh, attr), -1);
 	if (!ret && attr->is_global)
 		attr->grh.sgid_index = rp_virtual_sgid(ctx, port, attr->grh.sgid_index);
 	rp_verbs_leave(ctx);

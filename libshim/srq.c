@@ -49,8 +49,7 @@ static struct ibv_srq *create(struct rp_context *ctx, const struct ibv_srq_init_
 	srq->srq.pd = attr->comp_mask & IBV_SRQ_INIT_ATTR_PD ? attr->pd : NULL;
 	pthread_mutex_init(&srq->srq.mutex, NULL);
 	pthread_cond_init(&srq->srq.cond, NULL);
-	rp_verbs_enter(ctx);
-	ret = create_real(srq, &srq->init.attr);
+	ret = rp_verbs_enter(ctx) ? create_real(srq, &srq->init.attr) : -ENODEV;
 	if (!ret) {
 		srq->srq.handle = srq->real->handle;
 		rp_pool_init(&srq->pool, ctx, srq->init.attr.max_sge, post_real, srq);
@@ -104,8 +103,7 @@ struct ibv_srq *rp_create_srq_ex(struct ibv_context *context, struct ibv_srq_ini
 	struct rp_context *ctx = to_rp_context((ibsrq)->context);	\
 	struct rp_srq *srq = to_rp_srq(ibsrq);				\
 	int ret;							\
-	rp_verbs_enter(ctx);						\
-	ret = RP_REAL(call)
+	ret = rp_verbs_enter(ctx) ? RP_REAL(call) : ENODEV
 
 int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 {
@@ -162,7 +160,8 @@ int ibv_destroy_srq(struct ibv_srq *ibsrq)
 		return rp_real.ibv_destroy_srq(ibsrq);
 	ctx = to_rp_context(ibsrq->context);
 	srq = to_rp_srq(ibsrq);
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	rp_unlink(ctx, &srq->node);
 	ret = RP_REAL(rp_real.ibv_destroy_srq(srq->real));
 	if (ret) {
@@ -256,8 +255,7 @@ struct ibv_xrcd *rp_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_
 
 	if (!x)
 		return NULL;
-	rp_verbs_enter(ctx);
-	x->real = RP_REAL(RP_SLOT(ctx, open_xrcd)(ctx->real, attr));
+	x->real = rp_verbs_enter(ctx) ? RP_REAL(RP_SLOT(ctx, open_xrcd)(ctx->real, attr)) : NULL;
 	if (x->real)
 		rp_pin(ctx, RP_IMM_XRC);
 	rp_verbs_leave(ctx);
@@ -276,7 +274,8 @@ int rp_close_xrcd(struct ibv_xrcd *xrcd)
 	struct rp_context *ctx = to_rp_context(xrcd->context);
 	int ret;
 
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	ret = RP_REAL(RP_SLOT(ctx, close_xrcd)(real_xrcd(xrcd)));
 	if (!ret)
 		rp_unpin(ctx, RP_IMM_XRC);

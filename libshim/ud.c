@@ -195,6 +195,7 @@ int ibv_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid
 	struct rp_qp *qp = to_rp_qp(ibqp);
 	struct rp_context *ctx;
 	struct rp_mcast *m;
+	bool there;
 	int ret;
 
 	if (RP_PASSING)
@@ -205,9 +206,9 @@ int ibv_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid
 		return ENOMEM;
 	m->gid = *gid;
 	m->lid = lid;
-	rp_verbs_enter(ctx);
+	there = rp_verbs_enter(ctx);
 	pthread_mutex_lock(&qp->control);
-	ret = RP_REAL(rp_real.ibv_attach_mcast(qp->real, gid, lid));
+	ret = there ? RP_REAL(rp_real.ibv_attach_mcast(qp->real, gid, lid)) : ENODEV;
 	if (!ret)
 		list_add_tail(&qp->mcasts, &m->node);
 	pthread_mutex_unlock(&qp->control);
@@ -227,7 +228,8 @@ int ibv_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid
 	if (RP_PASSING)
 		return rp_real.ibv_detach_mcast(ibqp, gid, lid);
 	ctx = to_rp_context(ibqp->context);
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	pthread_mutex_lock(&qp->control);
 	ret = RP_REAL(rp_real.ibv_detach_mcast(qp->real, gid, lid));
 	if (!ret)

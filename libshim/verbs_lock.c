@@ -51,13 +51,19 @@ void rp_verbs_give_way(struct rp_context *ctx)
 	rp_cancelled_as(cancel);
 }
 
-/* In a child of fork, which has no part in its parent's moves. */
+/*
+ * In a child of fork, which has no part in its parent's moves: the thread that has a lock for one is not there, nor are
+ * others that were inside a verb. Only this one may be, of a context that is not away.
+ */
 void rp_verbs_forked(void)
 {
 	struct rp_context *ctx;
 
 	pthread_mutex_init(&lock, NULL);
 	pthread_cond_init(&changed, NULL);
-	list_for_each(ctx, &rp_contexts, node)
+	list_for_each(ctx, &rp_contexts, node) {
 		atomic_store(&ctx->verbs_wanted, 0);
+		if (ctx->move || !rp_verbs_inside)
+			pthread_rwlock_init(&ctx->verbs, NULL);
+	}
 }

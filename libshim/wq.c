@@ -30,8 +30,7 @@ struct ibv_wq *rp_create_wq(struct ibv_context *context, struct ibv_wq_init_attr
 	a.wq_context = wq;
 	a.pd = real_pd(attr->pd);
 	a.cq = real_cq(attr->cq);
-	rp_verbs_enter(ctx);
-	wq->real = RP_REAL(RP_SLOT(ctx, create_wq)(ctx->real, &a));
+	wq->real = rp_verbs_enter(ctx) ? RP_REAL(RP_SLOT(ctx, create_wq)(ctx->real, &a)) : NULL;
 	if (!wq->real) {
 		rp_verbs_leave(ctx);
 		saved = errno;
@@ -64,7 +63,8 @@ int rp_modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
 	struct rp_wq *wq = (struct rp_wq *)ibwq;
 	int ret;
 
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	ret = RP_REAL(RP_SLOT(ctx, modify_wq)(wq->real, attr));
 	ibwq->state = wq->real->state;
 	rp_verbs_leave(ctx);
@@ -77,7 +77,8 @@ int rp_destroy_wq(struct ibv_wq *ibwq)
 	struct rp_wq *wq = (struct rp_wq *)ibwq;
 	int ret;
 
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	rp_cq_sweep(to_rp_cq(ibwq->cq));
 	ret = RP_REAL(RP_SLOT(ctx, destroy_wq)(wq->real));
 	if (!ret) {
@@ -109,8 +110,7 @@ struct ibv_rwq_ind_table *rp_create_rwq_ind_table(struct ibv_context *context,
 		goto err;
 	for (i = 0; i < n; i++)
 		a.ind_tbl[i] = attr->ind_tbl[i] ? ((struct rp_wq *)attr->ind_tbl[i])->real : NULL;
-	rp_verbs_enter(ctx);
-	t->real = RP_REAL(RP_SLOT(ctx, create_rwq_ind_table)(ctx->real, &a));
+	t->real = rp_verbs_enter(ctx) ? RP_REAL(RP_SLOT(ctx, create_rwq_ind_table)(ctx->real, &a)) : NULL;
 	if (t->real)
 		rp_pin(ctx, RP_IMM_WQ);
 	rp_verbs_leave(ctx);
@@ -134,7 +134,8 @@ int rp_destroy_rwq_ind_table(struct ibv_rwq_ind_table *tbl)
 	struct rp_rwq_ind_table *t = (struct rp_rwq_ind_table *)tbl;
 	int ret;
 
-	rp_verbs_enter(ctx);
+	if (!rp_verbs_enter(ctx))
+		return rp_verbs_refuse(ctx);
 	ret = RP_REAL(RP_SLOT(ctx, destroy_rwq_ind_table)(t->real));
 	if (!ret)
 		rp_unpin(ctx, RP_IMM_WQ);
