@@ -56,6 +56,7 @@ static struct {
 	unsigned int ncycles;
 	bool repathed, patient;
 	_Atomic uint32_t moved_lid, peer_lid;
+	_Atomic bool hidden;	/* all devices, from each other */
 } fake = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.wake = PTHREAD_COND_INITIALIZER,
@@ -280,7 +281,7 @@ static int way_of(const struct work *w)
 				continue;
 			err = s.row[k].ctx != w->peer_id ? ENOENT :
 			      strcmp(to, w->from->name) &&
-			      (w->unplugged || !is_plugged(to)) ? EHOSTUNREACH : 0;
+			      (w->unplugged || fake.hidden || !is_plugged(to)) ? EHOSTUNREACH : 0;
 			i = w->msg.nrecs;
 			break;
 		}
@@ -1030,6 +1031,32 @@ void fake_late_keys(uint32_t qpn)
 void fake_removed_keys_kept(unsigned int max)
 {
 	rp_removed_keys_max = max;
+}
+
+void fake_hide(bool hidden)
+{
+	fake.hidden = hidden;
+}
+
+static void look_elsewhere(void *arg)
+{
+	const uint32_t *qpn = arg;
+	struct rp_ctl_conn row = { .state = REPATH_CONN_READY, .moving = true };
+	struct rp_conn *c;
+
+	list_for_each(c, &rp_conns, node)
+		if (c->qp->qp.qp_num == *qpn) {
+			row.conn_id = c->id;
+			row.peer_id = c->peer->id;
+			row.dev_index = c->ctx->dev_index;
+			row.qpn = c->qp->real->qp_num;
+		}
+	rp_conn_ready(&row);
+}
+
+void fake_look_elsewhere(uint32_t qpn)
+{
+	rp_ctl_call(look_elsewhere, &qpn);
 }
 
 unsigned int fake_removed_keys(const char *dev)

@@ -100,6 +100,10 @@ void fake_load_anew(uint32_t qpn);
 void fake_removed_keys_kept(unsigned int max);
 /* ... and so many are. */
 unsigned int fake_removed_keys(const char *dev);
+/* Devices are looked for where they are not: nobody finds another one. */
+void fake_hide(bool hidden);
+/* The module says that the peer of this queue pair, which is on a move, is looked for elsewhere now. */
+void fake_look_elsewhere(uint32_t qpn);
 /* What the peer of a queue pair said of its keys before its device ever moved comes again. */
 void fake_late_keys(uint32_t qpn);
 /* The module goes; the next event is that of a new one. */
