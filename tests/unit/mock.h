@@ -40,7 +40,7 @@ enum mock_verb { MOCK_SLOTS(MOCK_VERB) MOCK_OPS(MOCK_VERB) MOCK_VERBS };
  * @first_qpn, @first_key: where its numbers start; default: where no number has been before
  * @gid_shift: empty entries in front of the GID table
  * @pkeys: the P_Key table; 0xffff, 0x8001, 0x8002
- * @no_ipv4: only the link-local GID is there
+ * @no_ipv4: only the link-local GID is there; @more_local: and a second one behind all others
  * @without: MOCK_WITHOUT() of verbs that it has not
  * @takes_wr: what it really takes of sends, as their size rounds them up: less than it says; 0: as it says
  * @max_qp_wr, @max_cqe: the device's limits; @limits: all it says, where not zero
@@ -57,7 +57,7 @@ struct mock_plug {
 	uint32_t first_qpn, first_key;
 	unsigned int gid_shift;
 	uint16_t pkeys[MOCK_PKEYS];
-	bool no_ipv4, down, no_apm;
+	bool no_ipv4, more_local, down, no_apm;
 	int ports;
 	uint16_t lid;
 	uint32_t max_rate;

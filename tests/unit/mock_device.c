@@ -102,6 +102,10 @@ static int plug(const struct mock_plug *how)
 		add_gid(d, port, how->gid_shift, IBV_GID_TYPE_ROCE_V2, false);
 	if (!how->no_ipv4)
 		add_gid(d, 1, how->gid_shift + 1, IBV_GID_TYPE_ROCE_V2, true);
+	if (how->more_local) {
+		add_gid(d, 1, d->gids[d->ngids - 1].gid_index + 1, IBV_GID_TYPE_ROCE_V2, false);
+		d->gids[d->ngids - 1].gid.raw[10] = 1;
+	}
 	for (at = &mock.devices; *at; at = &(*at)->next)
 		;
 	*at = d;

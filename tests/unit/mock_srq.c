@@ -157,13 +157,23 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 int ibv_init_ah_from_wc(struct ibv_context *c, uint8_t port, struct ibv_wc *wc,
 			struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
-	(void)c;
-	(void)wc;
+	const struct mock_device *d = mock_context(c)->device;
+	int i, ret = -1;
+
 	memset(attr, 0, sizeof(*attr));
 	attr->port_num = port;
+	attr->sl = wc->sl;
 	attr->is_global = 1;
 	attr->grh.dgid = grh->sgid;
-	return 0;
+	/* By which of the port's it came. */
+	mock_lock();
+	for (i = 0; i < d->ngids && ret; i++)
+		if (d->gids[i].port_num == port && !memcmp(&d->gids[i].gid, &grh->dgid, sizeof(grh->dgid))) {
+			attr->grh.sgid_index = d->gids[i].gid_index;
+			ret = 0;
+		}
+	mock_unlock();
+	return ret;
 }
 
 struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,

@@ -3,11 +3,13 @@
  * The numbers that an application sees never change, also where the new device's numbers collide
  * with those that other objects are known by, and the GIDs and P_Keys are at other indexes.
  */
+#include <dlfcn.h>
 #include <endian.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "../../libshim/shim.h"
+#include "../../libshim/ud.h"
 #include "check.h"
 #include "move_cycle.h"
 #include "traffic.h"
@@ -268,48 +270,167 @@ static void query_after(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
-static atomic_bool asked_enough;
-
-static void *asks(void *arg)
+/*
+ * A GID that stands for none of the application's has an index of its own, where there is one, and not that of one which
+ * the device has not: who uses that would be somebody else.
+ */
+static void spare_index(void)
 {
-	struct ibv_ah_attr av = { .is_global = 1, .port_num = 1 };
-	struct ibv_context *ctx = arg;
-	struct ibv_gid_entry t[16];
-	uint8_t mac[6];
-	uint16_t vid;
+	union ibv_gid now;
+	struct end e;
 
-	while (!asked_enough) {
-		CHECK_EQ(ibv_get_pkey_index(ctx, 1, htobe16(0x8001)), 1);
-		CHECK_EQ(ibv_resolve_eth_l2_from_gid(ctx, &av, mac, &vid), 0);
-		CHECK_EQ(ibv_query_gid_table(ctx, t, 16, 0), 2);
-		CHECK(t[0].gid_index < 2 && t[1].gid_index < 2, "%u, %u", t[0].gid_index, t[1].gid_index);
-		usleep(20);	/* a move begins where none asks */
-	}
-	return NULL;
+	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = "mock2", .gid_shift = 1 }), 0);
+	end_open(&e, "mock2", &(struct pair_how){ 0 });
+	CHECK_EQ(ibv_query_gid(e.ctx, 1, 2, &now), 0);
+	CHECK_EQ(now.raw[12], 10);
+	move_away("mock2");
+	back(&(struct mock_plug){ .name = "mock2", .gid_shift = 1, .no_ipv4 = true, .more_local = true });
+	table_is_true(e.ctx);
+	CHECK_EQ(ibv_query_gid(e.ctx, 1, 1, &now), 0);
+	CHECK(now.raw[0] == 0xfe && !now.raw[10]);
+	CHECK_EQ(ibv_query_gid(e.ctx, 1, 2, &now), 0);
+	CHECK_EQ(now.raw[0], 0);
+	CHECK_EQ(ibv_query_gid(e.ctx, 1, 0, &now), 0);
+	CHECK(now.raw[0] == 0xfe && now.raw[10] == 1);
+	end_close(&e);
+	CHECK_EQ(mock_unplug("mock2"), 0);
+	CHECK_EQ(mock_live_total(), 0);
 }
 
-/* Threads that ask for indexes while the maps become another device's. */
-static void asked_meanwhile(void)
+/* An address by which a datagram came, from the device's index to the application's, and back for the handle. */
+static void from_wc(void)
 {
-	static const uint16_t pkeys[2][MOCK_PKEYS] = { { 0x8001, 0xffff }, { 0x8002, 0xffff, 0x8001 } };
-	pthread_t t[4];
-	struct end e[2];
+	struct ibv_wc wc = { .sl = 3, .wc_flags = IBV_WC_GRH };
+	struct ibv_ah_attr attr;
+	struct ibv_grh grh = { 0 };
+	struct ibv_ah *ah = NULL;
+	struct end e;
 	int i;
 
 	plug_anew("mock0");
-	pair_open(e, &(struct pair_how){ .pkey_index = 1 });
-	for (i = 0; i < 4; i++)
-		CHECK_EQ(pthread_create(&t[i], NULL, asks, e[0].ctx), 0);
-	for (i = 0; i < 60; i++) {
-		struct mock_plug to = { .name = "mock0", .gid_shift = i % 3 };
-
-		memcpy(to.pkeys, pkeys[i % 2], sizeof(to.pkeys));
+	end_open(&e, "mock0", &(struct pair_how){ 0 });
+	for (i = 0; i < 4; i++) {
+		/* To the IPv4 GID, which is behind the other one of the device. */
+		CHECK_EQ(ibv_query_gid(e.ctx, 1, 1, &grh.dgid), 0);
+		CHECK_EQ(ibv_init_ah_from_wc(e.ctx, 1, &wc, &grh, &attr), 0);
+		CHECK_EQ(attr.grh.sgid_index, 1);
+		CHECK_EQ(attr.sl, 3);
+		if (!ah)
+			ah = ibv_create_ah_from_wc(e.pd, &wc, &grh, 1);
+		CHECK(ah);
+		CHECK_EQ(((struct rp_ah *)ah)->attr.grh.sgid_index, 1);
+		CHECK_EQ(((struct rp_ah *)ah)->own.attr.grh.sgid_index, i ? 5 - i : 1);
+		if (i < 2) {	/* each from its own device; then one that follows */
+			CHECK_EQ(ibv_destroy_ah(ah), 0);
+			ah = NULL;
+		}
 		move_away("mock0");
-		back(&to);
+		back(&(struct mock_plug){ .name = "mock0", .gid_shift = 3 - i });
 	}
-	asked_enough = true;
-	for (i = 0; i < 4; i++)
-		pthread_join(t[i], NULL);
+	if (ah)
+		CHECK_EQ(ibv_destroy_ah(ah), 0);
+	end_close(&e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+/* A thread may stop before it has entered a verb, or when it has left it, while a whole move goes on. */
+static __thread enum { STOPS_NOT, STOPS_BEFORE, STOPS_BEHIND } stops;
+static atomic_bool has_stopped, goes_on;
+
+static void stop(void)
+{
+	stops = STOPS_NOT;
+	has_stopped = true;
+	while (!goes_on)
+		usleep(100);
+}
+
+int pthread_rwlock_rdlock(pthread_rwlock_t *l)
+{
+	int (*real)(pthread_rwlock_t *l) = dlsym(RTLD_NEXT, "pthread_rwlock_rdlock");
+
+	if (stops == STOPS_BEFORE)
+		stop();
+	return real(l);
+}
+
+int pthread_rwlock_unlock(pthread_rwlock_t *l)
+{
+	int (*real)(pthread_rwlock_t *l) = dlsym(RTLD_NEXT, "pthread_rwlock_unlock");
+	int ret = real(l);
+
+	if (stops == STOPS_BEHIND)
+		stop();
+	return ret;
+}
+
+static void *asks_pkey(void *ctx)
+{
+	stops = STOPS_BEHIND;
+	CHECK_EQ(ibv_get_pkey_index(ctx, 1, htobe16(0x8001)), 1);
+	return NULL;
+}
+
+static void *asks_table(void *ctx)
+{
+	struct ibv_gid_entry t[16];
+
+	stops = STOPS_BEHIND;
+	CHECK_EQ(ibv_query_gid_table(ctx, t, 16, 0), 2);
+	CHECK(t[0].gid_index == 0 && t[1].gid_index == 1, "%u, %u", t[0].gid_index, t[1].gid_index);
+	return NULL;
+}
+
+static void *asks_wc(void *ctx)
+{
+	struct ibv_ah_attr attr;
+	struct ibv_grh grh = { 0 };
+	struct ibv_wc wc = { 0 };
+
+	CHECK_EQ(ibv_query_gid(ctx, 1, 1, &grh.dgid), 0);
+	stops = STOPS_BEHIND;
+	CHECK_EQ(ibv_init_ah_from_wc(ctx, 1, &wc, &grh, &attr), 0);
+	CHECK_EQ(attr.grh.sgid_index, 1);
+	return NULL;
+}
+
+/* Of the device that is there then. */
+static void *asks_mac(void *ctx)
+{
+	struct ibv_ah_attr av = { .is_global = 1, .port_num = 1 };
+	uint8_t mac[6];
+	uint16_t vid;
+
+	stops = STOPS_BEFORE;
+	CHECK_EQ(ibv_resolve_eth_l2_from_gid(ctx, &av, mac, &vid), 0);
+	return NULL;
+}
+
+/* Threads that ask for indexes, of which the maps become another device's before they are through. */
+static void asked_meanwhile(void)
+{
+	static const uint16_t pkeys[2][MOCK_PKEYS] = { { 0x8001, 0xffff }, { 0x8002, 0xffff, 0x8001 } };
+	static void *(*const asks[])(void *ctx) = { asks_pkey, asks_table, asks_wc, asks_mac };
+	unsigned int i, round;
+	struct end e[2];
+	pthread_t t;
+
+	plug_anew("mock0");
+	pair_open(e, &(struct pair_how){ .pkey_index = 1 });
+	for (round = 0; round < 3; round++)
+		for (i = 0; i < 4; i++) {
+			struct mock_plug to = { .name = "mock0", .gid_shift = (round + i) % 3 + 1 };
+
+			memcpy(to.pkeys, pkeys[(round + i) % 2], sizeof(to.pkeys));
+			has_stopped = goes_on = false;
+			CHECK_EQ(pthread_create(&t, NULL, asks[i], e[0].ctx), 0);
+			while (!has_stopped)
+				usleep(100);
+			move_away("mock0");
+			back(&to);
+			goes_on = true;
+			pthread_join(t, NULL);
+		}
 	pair_close(e);
 	CHECK_EQ(mock_live_total(), 0);
 }
@@ -421,6 +542,8 @@ int main(void)
 	later_gid(1);
 	later_gid(2);
 	query_after();
+	spare_index();
+	from_wc();
 	asked_meanwhile();
 	return 0;
 }
