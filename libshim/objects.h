@@ -288,8 +288,9 @@ bool rp_qp_srq_completion(struct rp_context *ctx, struct ibv_wc *wc);
 
 /* ring.c, post_send.c */
 void rp_qp_reset_rings(struct rp_qp *qp);
-int rp_ring_alloc(struct rp_ring *r, unsigned int depth, unsigned int max_sge,
-		  unsigned int max_inline, enum rp_slot_kind kind, void *owner);
+/* @like: what a slot is to have room for */
+int rp_ring_alloc(struct rp_ring *r, unsigned int depth, const struct rp_ring *like,
+		  enum rp_slot_kind kind, void *owner);
 
 /* Posts a list of @n, all of it or nothing where the queue has no room or a request is malformed. */
 int rp_qp_post_batch(struct rp_qp *qp, struct ibv_send_wr *wr, unsigned int n);

@@ -14,20 +14,36 @@ static inline struct rp_slot *slot_of_send(struct ibv_send_wr *wr)
 
 static int copy_inline(const struct rp_ring *r, struct rp_slot *s, const struct ibv_send_wr *wr)
 {
-	char *data = (char *)(slot_sge(s) + r->max_sge);
-	size_t len = 0;
+	bool value = rp_has_atomic_value(wr);
+	char *data = value ? rp_atomic_value(&s->send) : (char *)(slot_sge(s) + r->max_sge);
+	size_t len = 0, max = value ? RP_ATOMIC_WRITE : r->max_inline;
 	int i;
 
 	for (i = 0; i < wr->num_sge; i++) {
-		if (len + wr->sg_list[i].length > r->max_inline)
+		if (len + wr->sg_list[i].length > max)
 			return EINVAL;
 		memcpy(data + len, (void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
 		len += wr->sg_list[i].length;
 	}
+	if (value && len != max)
+		return EINVAL;
 	if (wr->num_sge) {
 		slot_sge(s)[0] = (struct ibv_sge){ .addr = (uintptr_t)data, .length = len };
 		s->send.num_sge = 1;
 	}
+	return 0;
+}
+
+/* Its owner may write over it as soon as it is posted. */
+static int copy_header(const struct rp_ring *r, struct rp_slot *s, const struct ibv_send_wr *wr)
+{
+	char *header = (char *)(slot_sge(s) + r->max_sge) + r->max_inline;
+
+	if (wr->tso.hdr_sz > r->max_header)
+		return EINVAL;
+	if (wr->tso.hdr_sz)
+		memcpy(header, wr->tso.hdr, wr->tso.hdr_sz);
+	s->send.tso.hdr = header;
 	return 0;
 }
 
@@ -48,20 +64,33 @@ void fill_send(struct rp_qp *qp, struct rp_slot *s, const struct ibv_send_wr *wr
 	s->sends = r->sends + rp_consumes_receive(wr->opcode);
 }
 
+/* Opcodes of requests that have a tail, or are given to the device in another way. */
+#define TAILS (1u << IBV_WR_BIND_MW | 1u << IBV_WR_LOCAL_INV | 1u << IBV_WR_TSO | 1u << IBV_WR_ATOMIC_WRITE)
+
 static inline bool has_tail(const struct rp_qp *qp, const struct ibv_send_wr *wr)
 {
-	const unsigned int set = 1u << IBV_WR_BIND_MW | 1u << IBV_WR_LOCAL_INV;
-
-	return qp->tailed || (unsigned int)wr->opcode >= 32 || set >> wr->opcode & 1;
+	return qp->tailed || (unsigned int)wr->opcode >= 32 || TAILS >> wr->opcode & 1;
 }
 
-static void fill_tail(struct rp_qp *qp, struct rp_slot *s, const struct ibv_send_wr *wr)
+/* By the device's ibv_wr_atomic_write(): no ibv_post_send() takes it, soft RoCE's loses the key. */
+static bool is_built(const struct rp_qp *qp, const struct ibv_send_wr *wr)
+{
+	return rp_has_atomic_value(wr) && qp->has_ops &&
+	       qp->init.send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE;
+}
+
+static int fill_tail(struct rp_qp *qp, struct rp_slot *s, const struct ibv_send_wr *wr)
 {
 	memcpy(&s->send.qp_type, &wr->qp_type, sizeof(*wr) - offsetof(struct ibv_send_wr, qp_type));
-	if (wr->opcode == IBV_WR_BIND_MW || wr->opcode == IBV_WR_LOCAL_INV) {
+	if (wr->opcode == IBV_WR_TSO)
+		return copy_header(&qp->sq, s, wr);
+	if (is_built(qp, wr)) {
+		qp->handles = qp->xlate = true;
+	} else if (wr->opcode == IBV_WR_BIND_MW || wr->opcode == IBV_WR_LOCAL_INV) {
 		qp->handles = qp->xlate = true;
 		rp_mw_logged(qp, s);
 	}
+	return 0;
 }
 
 static int log_send(struct rp_qp *qp, const struct ibv_send_wr *wr)
@@ -82,8 +111,11 @@ static int log_send(struct rp_qp *qp, const struct ibv_send_wr *wr)
 		for (i = 0; i < wr->num_sge; i++)
 			sge[i] = wr->sg_list[i];
 	}
-	if (unlikely(has_tail(qp, wr)))
-		fill_tail(qp, s, wr);
+	if (unlikely(has_tail(qp, wr))) {
+		ret = fill_tail(qp, s, wr);
+		if (ret)
+			return ret;
+	}
 	r->sends = s->sends;
 	ring_advance(r);
 	return 0;
@@ -166,6 +198,17 @@ static void make_bad(struct rp_qp *qp, struct rp_slot *s, struct ibv_send_wr *wr
 	rp_cq_any_event(to_rp_cq(qp->qp.send_cq));
 }
 
+static int build(struct rp_qp *qp, struct ibv_send_wr *wr)
+{
+	struct ibv_qp_ex *x = rp_real.ibv_qp_to_qp_ex(qp->real);
+
+	ibv_wr_start(x);
+	x->wr_id = wr->wr_id;
+	x->wr_flags = wr->send_flags & ~IBV_SEND_INLINE;
+	ibv_wr_atomic_write(x, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, rp_atomic_value(wr));
+	return ibv_wr_complete(x);
+}
+
 /* With keys translated, RP_SCRATCH at a time. */
 static int submit_sends_moved(struct rp_qp *qp)
 {
@@ -193,7 +236,7 @@ static int submit_sends_moved(struct rp_qp *qp)
 		while (n < RP_SCRATCH && first + n < r->head) {
 			struct rp_slot *s = rp_ring_slot(r, first + n);
 
-			if (rp_mw_is_type1(&s->send))
+			if (rp_mw_is_type1(&s->send) || (n && is_built(qp, &s->send)))
 				break;
 
 			if (!real_send(qp, &x->send[n], &x->sge[n * x->max_sge], &s->send)) {
@@ -211,11 +254,13 @@ static int submit_sends_moved(struct rp_qp *qp)
 			if (n)
 				x->send[n - 1].next = &x->send[n];
 			n++;
-			if (qp->key_stop || s->send.opcode == IBV_WR_BIND_MW)
+			if (qp->key_stop || s->send.opcode == IBV_WR_BIND_MW || is_built(qp, &s->send))
 				break;
 		}
 		r->submitted += n;
-		if (n)
+		if (n && is_built(qp, x->send))
+			ret = build(qp, x->send);
+		else if (n)
 			ret = qp->real->context->ops.post_send(qp->real, x->send, &bad);
 		if (ret) {
 			r->submitted = first + (bad ? bad - x->send : 0);
@@ -306,13 +351,11 @@ static int post_send_list(struct rp_qp *qp, struct ibv_send_wr *wr, struct ibv_s
  * else, and every error, is post_send_list()'s. */
 static inline bool is_plain_send(struct rp_qp *qp, const struct ibv_send_wr *wr, uint32_t slow)
 {
-	const unsigned int tails = 1u << IBV_WR_BIND_MW | 1u << IBV_WR_LOCAL_INV;
-
 	if (unlikely(qp->slow & slow))
 		return false;
 	return !wr->next && wr->num_sge == 1 &&
 	       !(wr->send_flags & IBV_SEND_INLINE) && (unsigned int)wr->opcode < 32 &&
-	       !(tails >> wr->opcode & 1) && !ring_full(&qp->sq);
+	       !(TAILS >> wr->opcode & 1) && !ring_full(&qp->sq);
 }
 
 /* @real: what the device is given; NULL: what is logged. */

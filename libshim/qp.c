@@ -269,6 +269,7 @@ static void qp_free(struct rp_qp *qp)
 static int set_up(struct rp_qp *qp, struct ibv_qp *real, const struct ibv_qp_cap *cap)
 {
 	struct ibv_qp_cap *have = &qp->init.cap;
+	struct rp_ring sends, recvs;
 	int ret;
 
 	qp->real = real;
@@ -277,11 +278,15 @@ static int set_up(struct rp_qp *qp, struct ibv_qp *real, const struct ibv_qp_cap
 	qp->qp.state = real->state;
 	*have = *cap;
 	have->max_send_wr -= qp->sq_extra < cap->max_send_wr ? qp->sq_extra : 0;
-	ret = rp_ring_alloc(&qp->sq, have->max_send_wr, have->max_send_sge, have->max_inline_data,
-			    RP_SLOT_SEND, qp);
+	sends = (struct rp_ring){
+		.max_sge = have->max_send_sge, .max_inline = have->max_inline_data,
+		.max_header = qp->init.comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER ?
+			      qp->init.max_tso_header : 0,
+	};
+	recvs = (struct rp_ring){ .max_sge = have->max_recv_sge };
+	ret = rp_ring_alloc(&qp->sq, have->max_send_wr, &sends, RP_SLOT_SEND, qp);
 	if (!ret && qp->has_recv)
-		ret = rp_ring_alloc(&qp->rq, have->max_recv_wr, have->max_recv_sge, 0,
-				    RP_SLOT_RECV, qp);
+		ret = rp_ring_alloc(&qp->rq, have->max_recv_wr, &recvs, RP_SLOT_RECV, qp);
 	else
 		qp->rq.size = 1;	/* always full */
 	if (!ret && qp->has_ops)

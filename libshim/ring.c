@@ -5,17 +5,17 @@
 #include "conn.h"
 #include "ring.h"
 
-int rp_ring_alloc(struct rp_ring *r, unsigned int depth, unsigned int max_sge,
-		  unsigned int max_inline, enum rp_slot_kind kind, void *owner)
+int rp_ring_alloc(struct rp_ring *r, unsigned int depth, const struct rp_ring *like,
+		  enum rp_slot_kind kind, void *owner)
 {
-	unsigned int i, sges = max_sge ? max_sge : 1;
+	unsigned int i;
 
-	memset(r, 0, sizeof(*r));
-	r->size = depth + 1;
-	r->max_sge = sges;
-	r->max_inline = max_inline;
-	r->stride = (sizeof(struct rp_slot) + sges * sizeof(struct ibv_sge) + max_inline + 63) &
-		    ~63u;
+	*r = (struct rp_ring){
+		.size = depth + 1, .max_sge = like->max_sge ? like->max_sge : 1,
+		.max_inline = like->max_inline, .max_header = like->max_header,
+	};
+	r->stride = (sizeof(struct rp_slot) + r->max_sge * sizeof(struct ibv_sge) + r->max_inline +
+		     r->max_header + 63) & ~63u;
 	if (posix_memalign((void **)&r->slots, 64, (size_t)r->size * r->stride)) {
 		r->slots = NULL;
 		return -ENOMEM;

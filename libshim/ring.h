@@ -30,6 +30,22 @@ bool rp_ring_make_room(struct rp_qp *qp, struct rp_ring *r, struct ibv_cq *cq);
 void rp_ring_rollback(struct rp_ring *r);
 uint32_t rp_payload(const struct ibv_send_wr *wr);
 
+#define RP_ATOMIC_WRITE 8	/* bytes */
+
+/*
+ * What an atomic write writes lies in the request, behind its key: as it takes nothing of max_inline_data.
+ * For the rest it is inline data, where it is not an element of plain memory (ibv_post_send).
+ */
+static inline void *rp_atomic_value(struct ibv_send_wr *wr)
+{
+	return &wr->wr.atomic.swap;
+}
+
+static inline bool rp_has_atomic_value(const struct ibv_send_wr *wr)
+{
+	return wr->opcode == IBV_WR_ATOMIC_WRITE && wr->send_flags & IBV_SEND_INLINE;
+}
+
 static inline struct rp_scratch *rp_scratch_of(struct rp_qp *qp)
 {
 	return likely(qp->scratch) ? qp->scratch : rp_scratch_new(qp);

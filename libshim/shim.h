@@ -360,9 +360,9 @@ struct rp_slot {
  * struct rp_ring - requests of one queue, in the order in which they were posted
  * Numbers are absolute and never wrap: retired <= submitted <= head <= retired + size - 1.
  * @size: slots, one more than the queue's depth, so that slot retired - 1 is still there
- * @stride: bytes from slot to slot (slot, SGEs, inline data)
+ * @stride: bytes from slot to slot (slot, SGEs, inline data, TSO header)
  * @next: the slot of @head, so that posting needs no division
- * @max_sge, @max_inline: what a slot has room for
+ * @max_sge, @max_inline, @max_header: what a slot has room for
  * @head: next to be posted by the application
  * @submitted: next to be given to the device
  * @retired: next to complete
@@ -371,7 +371,7 @@ struct rp_slot {
 struct rp_ring {
 	char *slots;
 	struct rp_slot *next;
-	unsigned int size, stride, max_sge, max_inline;
+	unsigned int size, stride, max_sge, max_inline, max_header;
 	uint64_t head, submitted, room;
 	_Atomic uint64_t retired;
 	uint64_t sends;

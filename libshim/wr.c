@@ -7,18 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "objects.h"
+#include "ring.h"
 
 /**
  * struct rp_batch
  * @err: of the first call that was wrong, told by wr_complete
  * @n: requests so far; the last is the one that setters set
- * @wr, @sge, @data: room for @room requests: @max_sge elements and @max_inline bytes each
+ * @wr, @sge, @data: room for @room requests: @max_sge elements, @max_inline and @max_header bytes each
  */
 struct rp_batch {
 	struct rp_lock lock;
 	int err;
-	unsigned int n, room, max_sge, max_inline;
+	unsigned int n, room, max_sge, max_inline, max_header;
 	struct ibv_send_wr *wr;
 	struct ibv_sge *sge;
 	char *data;
@@ -29,9 +29,19 @@ static struct rp_qp *of(struct ibv_qp_ex *qpx)
 	return (struct rp_qp *)qpx;
 }
 
+static char *data_of(const struct rp_batch *b, unsigned int i)
+{
+	return &b->data[(size_t)i * (b->max_inline + b->max_header)];
+}
+
+static char *header_of(const struct rp_batch *b, unsigned int i)
+{
+	return data_of(b, i) + b->max_inline;
+}
+
 static bool grow(struct rp_batch *b)
 {
-	unsigned int room = b->room ? 2 * b->room : 16;
+	unsigned int i, room = b->room ? 2 * b->room : 16;
 	void *p;
 
 	p = realloc(b->wr, room * sizeof(*b->wr));
@@ -42,10 +52,13 @@ static bool grow(struct rp_batch *b)
 	if (!p)
 		return false;
 	b->sge = p;
-	p = realloc(b->data, (size_t)room * b->max_inline + 1);
+	p = realloc(b->data, (size_t)room * (b->max_inline + b->max_header) + 1);
 	if (!p)
 		return false;
 	b->data = p;
+	for (i = 0; i < b->n; i++)
+		if (b->wr[i].opcode == IBV_WR_TSO)
+			b->wr[i].tso.hdr = header_of(b, i);
 	b->room = room;
 	return true;
 }
@@ -102,7 +115,8 @@ static int wr_complete(struct ibv_qp_ex *qpx)
 		/* The arrays have their final place only now. */
 		b->wr[i].sg_list = &b->sge[i * b->max_sge];
 		if (b->wr[i].send_flags & IBV_SEND_INLINE)
-			b->wr[i].sg_list->addr = (uintptr_t)&b->data[(size_t)i * b->max_inline];
+			b->wr[i].sg_list->addr = (uintptr_t)(rp_has_atomic_value(&b->wr[i]) ?
+							     rp_atomic_value(&b->wr[i]) : data_of(b, i));
 		b->wr[i].next = i + 1 < b->n ? &b->wr[i + 1] : NULL;
 	}
 	if (!ret && b->n)
@@ -211,10 +225,17 @@ static void wr_send_inv(struct ibv_qp_ex *qpx, uint32_t rkey)
 static void wr_send_tso(struct ibv_qp_ex *qpx, void *hdr, uint16_t hdr_sz, uint16_t mss)
 {
 	struct ibv_send_wr *wr = begin(qpx, IBV_WR_TSO);
+	struct rp_batch *b = of(qpx)->batch;
 
 	if (!wr)
 		return;
-	wr->tso.hdr = hdr;
+	wr->tso.hdr = header_of(b, b->n - 1);
+	if (hdr_sz > b->max_header) {
+		b->err = EINVAL;
+		return;
+	}
+	if (hdr_sz)
+		memcpy(wr->tso.hdr, hdr, hdr_sz);
 	wr->tso.hdr_sz = hdr_sz;
 	wr->tso.mss = mss;
 }
@@ -248,7 +269,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *qpx, size_t n,
 
 	if (!wr)
 		return;
-	data = &b->data[(size_t)(b->n - 1) * b->max_inline];
+	data = data_of(b, b->n - 1);
 	for (i = 0; i < n; i++) {
 		if (buf[i].length > b->max_inline - len) {
 			b->err = EINVAL;
@@ -299,11 +320,20 @@ static void wr_set_sge(struct ibv_qp_ex *qpx, uint32_t lkey, uint64_t addr, uint
 							    .lkey = lkey };
 }
 
-/* Eight bytes that travel in the request. */
+/* It has no setter: what it writes it is given itself. */
 static void wr_atomic_write(struct ibv_qp_ex *qpx, uint32_t rkey, uint64_t addr, const void *value)
 {
-	rdma(qpx, IBV_WR_ATOMIC_WRITE, rkey, addr, 0);
-	wr_set_inline_data(qpx, (void *)value, 8);
+	struct ibv_send_wr *wr = begin(qpx, IBV_WR_ATOMIC_WRITE);
+	struct rp_batch *b = of(qpx)->batch;
+
+	if (!wr)
+		return;
+	wr->wr.rdma.rkey = rkey;
+	wr->wr.rdma.remote_addr = addr;
+	memcpy(rp_atomic_value(wr), value, RP_ATOMIC_WRITE);
+	wr->send_flags |= IBV_SEND_INLINE;
+	wr->num_sge = 1;
+	b->sge[(b->n - 1) * b->max_sge] = (struct ibv_sge){ .length = RP_ATOMIC_WRITE };
 }
 
 int rp_wr_init(struct rp_qp *qp)
@@ -315,6 +345,7 @@ int rp_wr_init(struct rp_qp *qp)
 		return -ENOMEM;
 	b->max_sge = qp->sq.max_sge;
 	b->max_inline = qp->sq.max_inline;
+	b->max_header = qp->sq.max_header;
 	qp->batch = b;
 
 	x->wr_start = wr_start;

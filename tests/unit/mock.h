@@ -131,6 +131,8 @@ unsigned int mock_cut(const char *device);
 void mock_sqe(bool on);
 /* Rate limits of the queue pairs of a device, in all. */
 uint64_t mock_rates(const char *device);
+/* The SRQ that a request of XRC was last for. */
+uint32_t mock_last_srqn(void);
 /* As a CQ was asked for last, by ibv_modify_cq(). */
 void mock_last_moderation(unsigned int *count, unsigned int *period);
 /* What a device was asked for, of the queue pair that was created last. */

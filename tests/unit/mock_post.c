@@ -4,7 +4,8 @@
 static bool may_be_inline(enum ibv_wr_opcode op)
 {
 	return op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM || op == IBV_WR_SEND_WITH_INV ||
-	       op == IBV_WR_RDMA_WRITE || op == IBV_WR_RDMA_WRITE_WITH_IMM;
+	       op == IBV_WR_RDMA_WRITE || op == IBV_WR_RDMA_WRITE_WITH_IMM ||
+	       op == IBV_WR_ATOMIC_WRITE;
 }
 
 static int check_send(const struct mock_qp *qp, const struct ibv_send_wr *wr)
@@ -32,6 +33,11 @@ static int check_send(const struct mock_qp *qp, const struct ibv_send_wr *wr)
 	case IBV_WR_LOCAL_INV:
 	case IBV_WR_BIND_MW:
 		return rc ? 0 : EINVAL;
+	case IBV_WR_ATOMIC_WRITE:
+		return rc && wr->send_flags & MOCK_BUILT ? 0 : EINVAL;
+	case IBV_WR_TSO:
+		return qp->qp.qp_type == IBV_QPT_UD && wr->wr.ud.ah && wr->tso.mss && wr->tso.hdr_sz &&
+		       wr->tso.hdr_sz <= qp->max_header ? 0 : EINVAL;
 	default:
 		return EINVAL;
 	}
@@ -52,7 +58,8 @@ static int keep(struct mock_qp *qp, const struct ibv_send_wr *wr)
 	w = &sq->ring[sq->head % sq->size];
 	for (i = 0; i < wr->num_sge; i++)
 		len += wr->sg_list[i].length;
-	if (wr->send_flags & IBV_SEND_INLINE && len > qp->init.cap.max_inline_data)
+	if (wr->send_flags & IBV_SEND_INLINE && len > qp->init.cap.max_inline_data &&
+	    wr->opcode != IBV_WR_ATOMIC_WRITE)
 		return EINVAL;
 	w->wr = *wr;
 	w->bytes = len;
@@ -78,6 +85,10 @@ static int keep(struct mock_qp *qp, const struct ibv_send_wr *wr)
 	}
 	if (wr->opcode == IBV_WR_BIND_MW)
 		w->window_key = wr->bind_mw.mw->rkey;
+	if (wr->opcode == IBV_WR_TSO)
+		memcpy(w->header, wr->tso.hdr, wr->tso.hdr_sz);
+	if (qp->qp.qp_type == IBV_QPT_XRC_SEND)
+		mock.srqn = wr->qp_type.xrc.remote_srqn;
 	sq->head++;
 	return 0;
 }
@@ -110,6 +121,16 @@ int mock_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 		pthread_cond_signal(&mock.wake);
 	mock_unlock();
 	return ret;
+}
+
+uint32_t mock_last_srqn(void)
+{
+	uint32_t srqn;
+
+	mock_lock();
+	srqn = mock.srqn;
+	mock_unlock();
+	return srqn;
 }
 
 /* @held: entries that were consumed but whose completion nobody has polled */

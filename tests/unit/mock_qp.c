@@ -119,7 +119,8 @@ struct ibv_qp *mock_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_
 	uint32_t need = in_domain ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD;
 	struct mock_qp *qp;
 
-	if (a->comp_mask & ~(need | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) || !(a->comp_mask & need) ||
+	if (a->comp_mask & ~(need | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_MAX_TSO_HEADER) ||
+	    !(a->comp_mask & need) || !mock_wr_has(a) ||
 	    (in_domain ? a->xrcd->context : a->pd->context) != c) {
 		errno = EOPNOTSUPP;
 		return NULL;
@@ -134,6 +135,8 @@ struct ibv_qp *mock_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_
 		qp->xrcd->users++;
 		mock_unlock();
 	}
+	if (a->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER)
+		qp->max_header = a->max_tso_header;
 	if (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
 		qp->has_ops = true;
 		mock_wr_init(qp);

@@ -20,6 +20,7 @@
 
 #define MOCK_SGE	16
 #define MOCK_INLINE	256
+#define MOCK_HEADER	128	/* of TSO */
 #define MOCK_GIDS	16
 
 struct mock_device {
@@ -145,7 +146,7 @@ struct mock_wqe {
 	struct mock_ah *ah;
 	uint32_t window_key;		/* the handle's, before it is bound */
 	uint32_t bytes;
-	char data[MOCK_INLINE];
+	char data[MOCK_INLINE], header[MOCK_HEADER];
 };
 
 struct mock_rqe {
@@ -195,6 +196,7 @@ struct mock_qp {
 	uint32_t life;			/* counts RESETs */
 	uint32_t sq_psn, rq_psn;	/* next */
 	bool has_ops;
+	unsigned int max_header;	/* of TSO */
 	bool tells_drained;		/* in SQD, when it is */
 	bool migrated;			/* by itself: it sends by what was its alternate path */
 	uint32_t rate;
@@ -235,7 +237,7 @@ struct mock_state {
 	unsigned int delay_us, reset_us, retry_ms, overruns, strays, lmc;
 	bool stalled, hold_acks, lose_answers, null_mode, sqe;
 	uint64_t executed;
-	uint32_t asked_send_wr;
+	uint32_t asked_send_wr, srqn;
 	int asked_cqe;
 	struct ibv_moderate_cq moderation;
 };
@@ -312,11 +314,14 @@ bool mock_has_gid(const struct mock_device *d, const union ibv_gid *gid);
 
 /* mock_post.c */
 int mock_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+/* Of requests that ibv_wr_*() have made: ibv_post_send() takes no ATOMIC_WRITE. */
+#define MOCK_BUILT	(1u << 30)
 int mock_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int mock_rq_post(struct mock_rq *rq, unsigned int held, struct ibv_recv_wr *wr,
 		 struct ibv_recv_wr **bad);
 
 /* mock_wr.c */
+bool mock_wr_has(const struct ibv_qp_init_attr_ex *attr);	/* ... what is asked for */
 void mock_wr_init(struct mock_qp *qp);
 
 /* mock_worker.c; caller holds the lock */

@@ -24,6 +24,10 @@ static enum ibv_wc_opcode wc_opcode(enum ibv_wr_opcode op)
 		return IBV_WC_LOCAL_INV;
 	case IBV_WR_BIND_MW:
 		return IBV_WC_BIND_MW;
+	case IBV_WR_TSO:
+		return IBV_WC_TSO;
+	case IBV_WR_ATOMIC_WRITE:
+		return IBV_WC_ATOMIC_WRITE;
 	default:
 		return IBV_WC_SEND;
 	}
@@ -256,16 +260,12 @@ static void arm(struct mock_qp *qp, struct mock_qp *d)
 		mock_migrate(d);
 }
 
-static enum outcome execute_ud(struct mock_qp *qp, struct mock_wqe *w)
+/* @data: with room for a GRH in front */
+static void send_datagram(struct mock_qp *qp, const struct mock_wqe *w, const char *data, uint32_t len)
 {
-	char *data = mock_zalloc(w->bytes + 40);
 	struct mock_qp *d;
 	struct mock_rq *rq;
 
-	if (!gather(qp->qp.pd, w, data + 40)) {
-		free(data);
-		return fail(qp, IBV_WC_LOC_PROT_ERR);
-	}
 	for (d = mock.qps; d; d = d->next) {
 		if (d->qp.qp_type != IBV_QPT_UD || d->attr.qkey != w->qkey || !same_partition(d, qp) ||
 		    !at_address(d, w) ||
@@ -273,8 +273,28 @@ static enum outcome execute_ud(struct mock_qp *qp, struct mock_wqe *w)
 			continue;
 		rq = receives(d);
 		if (rq->next < rq->head)
-			deliver(qp, d, w, data, w->bytes);
+			deliver(qp, d, w, data, len);
 	}
+}
+
+/* TSO: the header in front of each piece. Devices count its fields up, which needs IP and TCP. */
+static enum outcome execute_ud(struct mock_qp *qp, struct mock_wqe *w)
+{
+	bool tso = w->wr.opcode == IBV_WR_TSO;
+	uint32_t before = 40 + (tso ? w->wr.tso.hdr_sz : 0), at = 0, part;
+	char *data = mock_zalloc(before + w->bytes);
+
+	if (!gather(qp->qp.pd, w, data + before)) {
+		free(data);
+		return fail(qp, IBV_WC_LOC_PROT_ERR);
+	}
+	do {
+		part = tso && w->bytes - at > w->wr.tso.mss ? w->wr.tso.mss : w->bytes - at;
+		if (tso)
+			memcpy(data + at + 40, w->header, w->wr.tso.hdr_sz);
+		send_datagram(qp, w, data + at, before - 40 + part);
+		at += part;
+	} while (at < w->bytes);
 	free(data);
 	mock.executed++;
 	return DONE;
@@ -300,6 +320,20 @@ static enum outcome atomic(struct mock_qp *qp, struct mock_qp *d, struct mock_wq
 		new = old == w->wr.wr.atomic.compare_add ? w->wr.wr.atomic.swap : old;
 	memcpy(at, &new, 8);
 	memcpy(to, &old, 8);
+	return DONE;
+}
+
+static enum outcome atomic_write(struct mock_qp *qp, struct mock_qp *d, struct mock_wqe *w)
+{
+	uint64_t addr = w->wr.wr.rdma.remote_addr;
+	char *at = d->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE ?
+		   mock_remote(d, w->wr.wr.rdma.rkey, addr, 8, IBV_ACCESS_REMOTE_WRITE) : NULL;
+
+	if (!at)
+		return fail_both(qp, d, IBV_WC_REM_ACCESS_ERR);
+	if (addr % 8)
+		return fail_both(qp, d, IBV_WC_REM_INV_REQ_ERR);
+	memcpy(at, w->data, 8);
 	return DONE;
 }
 
@@ -417,6 +451,9 @@ static enum outcome execute(struct mock_qp *qp, struct mock_wqe *w)
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 		ret = atomic(qp, d, w);
+		break;
+	case IBV_WR_ATOMIC_WRITE:
+		ret = atomic_write(qp, d, w);
 		break;
 	default:
 		ret = send_or_write(qp, d, w);

@@ -7,7 +7,7 @@
 struct mock_batch {
 	struct ibv_send_wr wr[BATCH];
 	struct ibv_sge sge[BATCH][MOCK_SGE];
-	char data[BATCH][MOCK_INLINE];
+	char data[BATCH][MOCK_INLINE], header[BATCH][MOCK_HEADER];
 	unsigned int n;
 	int err;
 };
@@ -106,6 +106,54 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t ad
 	wr->wr.atomic.compare_add = n;
 }
 
+/* Eight bytes that lie in the request: it takes nothing of max_inline_data. */
+static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, const void *value)
+{
+	struct mock_batch *b = batch_of(ex);
+	struct ibv_send_wr *wr = add(ex, IBV_WR_ATOMIC_WRITE);
+	unsigned int at = b->n - 1;
+
+	wr->wr.rdma.rkey = rkey;
+	wr->wr.rdma.remote_addr = addr;
+	wr->send_flags |= IBV_SEND_INLINE | MOCK_BUILT;
+	memcpy(b->data[at], value, 8);
+	b->sge[at][0] = (struct ibv_sge){ (uintptr_t)b->data[at], 8, 0 };
+	wr->sg_list = b->sge[at];
+	wr->num_sge = 1;
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	struct ibv_send_wr *wr = add(ex, IBV_WR_BIND_MW);
+
+	wr->bind_mw.mw = mw;
+	wr->bind_mw.rkey = rkey;
+	wr->bind_mw.bind_info = *info;
+}
+
+static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
+{
+	struct mock_batch *b = batch_of(ex);
+	struct ibv_send_wr *wr = add(ex, IBV_WR_TSO);
+
+	if (hdr_sz > MOCK_HEADER) {
+		b->err = EINVAL;
+		return;
+	}
+	memcpy(b->header[b->n - 1], hdr, hdr_sz);
+	wr->tso.hdr = b->header[b->n - 1];
+	wr->tso.hdr_sz = hdr_sz;
+	wr->tso.mss = mss;
+}
+
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t srqn)
+{
+	struct mock_batch *b = batch_of(ex);
+
+	b->wr[b->n - 1].qp_type.xrc.remote_srqn = srqn;
+}
+
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
 	struct mock_batch *b = batch_of(ex);
@@ -192,6 +240,30 @@ static void wr_abort(struct ibv_qp_ex *ex)
 	batch_of(ex)->n = 0;
 }
 
+bool mock_wr_has(const struct ibv_qp_init_attr_ex *a)
+{
+	const uint64_t sends = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+	const uint64_t writes = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+	const uint64_t of_rc = IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+			       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |
+			       IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV |
+			       IBV_QP_EX_WITH_ATOMIC_WRITE;
+	/* What later headers have it has, of all kinds. */
+	const uint64_t known = sends | writes | of_rc | IBV_QP_EX_WITH_TSO;
+	uint64_t ask = a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? a->send_ops_flags & known : 0;
+
+	if (a->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER && a->max_tso_header > MOCK_HEADER)
+		return false;
+	switch (a->qp_type) {
+	case IBV_QPT_UD:
+		return !(ask & ~(sends | IBV_QP_EX_WITH_TSO));
+	case IBV_QPT_RC:
+		return !(ask & ~(sends | writes | of_rc));
+	default:
+		return !(ask & ~(sends | writes));
+	}
+}
+
 void mock_wr_init(struct mock_qp *qp)
 {
 	struct ibv_qp_ex *ex = &qp->ex;
@@ -209,6 +281,10 @@ void mock_wr_init(struct mock_qp *qp)
 	ex->wr_local_inv = wr_local_inv;
 	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	ex->wr_atomic_write = wr_atomic_write;
+	ex->wr_bind_mw = wr_bind_mw;
+	ex->wr_send_tso = wr_send_tso;
+	ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
 	ex->wr_set_ud_addr = wr_set_ud_addr;
 	ex->wr_set_sge = wr_set_sge;
 	ex->wr_set_sge_list = wr_set_sge_list;

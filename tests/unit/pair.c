@@ -37,8 +37,23 @@ static int or(int value, int otherwise)
 	return value ? value : otherwise;
 }
 
+static uint64_t send_ops(enum ibv_qp_type type, bool tso)
+{
+	uint64_t sends = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+
+	if (type == IBV_QPT_UD)
+		return sends | (tso ? IBV_QP_EX_WITH_TSO : 0);
+	sends |= IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+	if (type != IBV_QPT_RC)
+		return sends;
+	return sends | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+	       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |
+	       IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_ATOMIC_WRITE;
+}
+
 struct ibv_qp *end_create_qp(struct end *e, const struct pair_how *how)
 {
+	enum ibv_qp_type type = how->type ? how->type : IBV_QPT_RC;
 	struct ibv_qp_init_attr_ex init = {
 		.send_cq = e->cq,
 		.recv_cq = e->cq,
@@ -48,16 +63,15 @@ struct ibv_qp *end_create_qp(struct end *e, const struct pair_how *how)
 			.max_recv_wr = or(how->recv_wr, 64),
 			.max_send_sge = 4,
 			.max_recv_sge = 4,
-			.max_inline_data = 64,
+			.max_inline_data = how->no_inline ? 0 : 64,
 		},
-		.qp_type = how->type ? how->type : IBV_QPT_RC,
+		.qp_type = type,
 		.sq_sig_all = how->sig_all,
-		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
+			     (how->tso_header ? IBV_QP_INIT_ATTR_MAX_TSO_HEADER : 0),
 		.pd = e->pd,
-		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-				  IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
-				  IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-				  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+		.max_tso_header = how->tso_header,
+		.send_ops_flags = send_ops(type, how->tso_header),
 	};
 	struct ibv_qp *qp;
 

@@ -21,13 +21,15 @@
  * @rate: static rate of their paths; the port's
  * @wc_flags: what else completions of an extended CQ tell
  * @srq: receives of both come from an SRQ
+ * @tso_header: of UD, the longest
+ * @no_inline: no inline data; 64 bytes
  */
 struct pair_how {
 	const char *dev[2];
-	int send_wr, recv_wr, cqe, access, bytes, sgid_index, pkey_index, timeout, rate;
+	int send_wr, recv_wr, cqe, access, bytes, sgid_index, pkey_index, timeout, rate, tso_header;
 	enum ibv_qp_type type;
 	uint64_t wc_flags;
-	bool sig_all, events, ex_qp, ex_cq, srq, no_write;
+	bool sig_all, events, ex_qp, ex_cq, srq, no_write, no_inline;
 };
 
 struct end {
