@@ -296,6 +296,11 @@ int rp_ring_alloc(struct rp_ring *r, unsigned int depth, const struct rp_ring *l
 int rp_qp_post_batch(struct rp_qp *qp, struct ibv_send_wr *wr, unsigned int n);
 
 /* wr.c */
+#define RP_WR_OPS (IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |		\
+		   IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |	\
+		   IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |	\
+		   IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |				\
+		   IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_TSO | IBV_QP_EX_WITH_ATOMIC_WRITE)
 int rp_wr_init(struct rp_qp *qp);
 void rp_wr_free(struct rp_qp *qp);
 

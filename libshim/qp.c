@@ -374,6 +374,9 @@ struct ibv_qp *rp_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 {
 	struct ibv_pd *pd = attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL;
 
+	/* One that later headers have: its call would find no function. */
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && attr->send_ops_flags & ~(uint64_t)RP_WR_OPS)
+		return errno = EOPNOTSUPP, NULL;
 	return create(to_rp_context(context), pd, attr, &attr->cap, true,
 		      is_librdmacm(__builtin_return_address(0)));
 }
