@@ -11,6 +11,7 @@
 #define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 static struct end e[2];
+static bool by_wr;	/* requests of windows of type 2 are made by ibv_wr_*() */
 
 static struct ibv_mw_bind_info info(struct end *end, unsigned int offset, unsigned int len)
 {
@@ -31,10 +32,35 @@ static void bind1(struct end *end, struct ibv_mw *mw, unsigned int offset, int f
 	CHECK_EQ(mw->rkey, ibv_inc_rkey(before));
 }
 
+/* What was given may be written over when it is posted. */
+static void build2(struct ibv_qp_ex *x, struct ibv_send_wr wr, uint64_t wr_id, int flags)
+{
+	ibv_wr_start(x);
+	x->wr_id = wr_id;
+	x->wr_flags = flags;
+	switch (wr.opcode) {
+	case IBV_WR_BIND_MW:
+		ibv_wr_bind_mw(x, wr.bind_mw.mw, wr.bind_mw.rkey, &wr.bind_mw.bind_info);
+		break;
+	case IBV_WR_LOCAL_INV:
+		ibv_wr_local_inv(x, wr.invalidate_rkey);
+		break;
+	default:
+		CHECK_EQ(wr.opcode, IBV_WR_SEND_WITH_INV);
+		ibv_wr_send_inv(x, wr.invalidate_rkey);
+	}
+	memset(&wr, 0xff, sizeof(wr));
+	CHECK_EQ(ibv_wr_complete(x), 0);
+}
+
 static void request2(struct end *end, struct ibv_send_wr wr, uint64_t wr_id, int flags)
 {
 	struct ibv_send_wr *bad;
 
+	if (by_wr) {
+		build2(end->qpx, wr, wr_id, flags);
+		return;
+	}
 	wr.wr_id = wr_id;
 	wr.send_flags = flags;
 	CHECK_EQ(ibv_post_send(end->qp, &wr, &bad), 0);
@@ -91,7 +117,7 @@ static void both_types(bool sig_all, int flags)
 	char text[32];
 	int k, i;
 
-	pair_open(e, &(struct pair_how){ .access = ACCESS, .sig_all = sig_all });
+	pair_open(e, &(struct pair_how){ .access = ACCESS, .sig_all = sig_all, .ex_qp = by_wr });
 	mw[0] = ibv_alloc_mw(e[0].pd, IBV_MW_TYPE_1);
 	mw[1] = ibv_alloc_mw(e[0].pd, IBV_MW_TYPE_2);
 	CHECK(mw[0] && mw[1]);
@@ -134,7 +160,7 @@ static void bound_meanwhile(void)
 	struct ibv_mw *mw[2];
 	int k;
 
-	pair_open(e, &(struct pair_how){ .access = ACCESS });
+	pair_open(e, &(struct pair_how){ .access = ACCESS, .ex_qp = by_wr });
 	mw[0] = ibv_alloc_mw(e[0].pd, IBV_MW_TYPE_1);
 	mw[1] = ibv_alloc_mw(e[0].pd, IBV_MW_TYPE_2);
 	for (k = 0; k < 2; k++) {
@@ -171,7 +197,7 @@ static void invalidated_from_afar(bool srq)
 	struct ibv_wc wc;
 	int k;
 
-	pair_open(e, &(struct pair_how){ .access = ACCESS, .srq = srq });
+	pair_open(e, &(struct pair_how){ .access = ACCESS, .srq = srq, .ex_qp = by_wr });
 	mw = ibv_alloc_mw(e[0].pd, IBV_MW_TYPE_2);
 	for (k = 0; k < 3; k++) {
 		bind2(&e[0], mw, 256, IBV_SEND_SIGNALED);
@@ -216,7 +242,7 @@ static void many(void)
 	char text[32];
 	int i, k;
 
-	pair_open(e, &(struct pair_how){ .access = ACCESS, .send_wr = 8 });
+	pair_open(e, &(struct pair_how){ .access = ACCESS, .send_wr = 8, .ex_qp = by_wr });
 	for (i = 0; i < 100; i++) {
 		mw[i] = ibv_alloc_mw(e[0].pd, i % 2 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
 		if (i % 2)
@@ -327,15 +353,21 @@ static void numbers_of_others(void)
 
 int main(void)
 {
+	int k;
+
 	alarm(110);
 	numbers_of_others();
-	both_types(false, IBV_SEND_SIGNALED);
-	both_types(false, 0);
-	both_types(true, 0);
-	bound_meanwhile();
-	invalidated_from_afar(false);
-	invalidated_from_afar(true);
-	many();
+	for (k = 0; k < 2; k++) {
+		by_wr = k;
+		both_types(false, IBV_SEND_SIGNALED);
+		both_types(false, 0);
+		both_types(true, 0);
+		bound_meanwhile();
+		invalidated_from_afar(false);
+		invalidated_from_afar(true);
+		many();
+	}
+	by_wr = false;
 	never_bound();
 	return 0;
 }
