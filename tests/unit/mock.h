@@ -50,6 +50,7 @@ enum mock_verb { MOCK_SLOTS(MOCK_VERB) MOCK_OPS(MOCK_VERB) MOCK_VERBS };
  * @no_apm: queue pairs take no alternate path
  * @max_rate: the largest rate limit; any
  * @clock_khz: rate of the stamps of completions; 156250
+ * @driver: what a provider has registered with verbs_register_driver(): the device is its; nobody's
  * @hidden_clock: they are there, and nobody can ask what time it is
  */
 struct mock_plug {
@@ -64,6 +65,7 @@ struct mock_plug {
 	int max_qp_wr, max_cqe, takes_wr;
 	struct ibv_device_attr limits;
 	uint64_t without;
+	const void *driver;
 	uint64_t clock_khz;
 	bool hidden_clock;
 };

@@ -71,6 +71,7 @@ static int plug(const struct mock_plug *how)
 	d = mock_zalloc(sizeof(*d));
 	d->refs = 1;
 	d->index = ++last_index;
+	d->driver = how->driver;
 	d->plugged = true;
 	d->dev.node_type = IBV_NODE_CA;
 	d->dev.transport_type = IBV_TRANSPORT_IB;

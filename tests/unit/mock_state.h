@@ -25,6 +25,7 @@
 
 struct mock_device {
 	struct ibv_device dev;
+	const void *driver;		/* here, as in libibverbs: whose it is */
 	int refs, contexts, index;
 	bool plugged;
 	uint32_t next_qpn, next_key;
