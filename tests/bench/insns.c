@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * insns WAY COUNT: COUNT calls of one data path function on the mock's null device. insns.py runs
- * it under callgrind, which counts the instructions inside call_WAY() only.
+ * it under callgrind, which counts the instructions inside call_WAY() only. insns bytes 0: under the
+ * shim, what it keeps of a send request, and of a receive.
  */
 #include <dlfcn.h>
 #include <err.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "../apps/endpoint.h"
+#include "../../libshim/shim.h"
 
 #define NOINLINE __attribute__((noinline, noclone))
 #define BATCH 16	/* completions that wait for each counted poll_batch */
@@ -69,6 +71,12 @@ NOINLINE int call_poll_batch(void)
 NOINLINE int call_poll_empty(void)
 {
 	return ibv_poll_cq(cq, 1, wc);
+}
+
+/* What the shim keeps of a request, as its rings say: one with one element, of a send and of a receive. */
+static void say_bytes(void)
+{
+	printf("%u %u\n", to_rp_qp(qp)->sq.stride, to_rp_qp(qp)->rq.stride);
 }
 
 static void check(int bad, const char *what)
@@ -149,9 +157,13 @@ int main(int argc, char **argv)
 	unsigned long i, n;
 
 	if (argc != 3)
-		errx(2, "usage: insns post_send|wr_send|post_recv|poll_one|poll_batch|poll_empty COUNT");
+		errx(2, "usage: insns post_send|wr_send|post_recv|poll_one|poll_batch|poll_empty|bytes COUNT");
 	n = strtoul(argv[2], NULL, 0);
 	set_up();
+	if (!strcmp(argv[1], "bytes")) {
+		say_bytes();
+		return 0;
+	}
 	for (i = 0; i < n; i++)
 		check(once(argv[1]), "the call failed");
 	printf("%lu\n", n);

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Instructions that the shim adds to a post and to a poll, counted by callgrind inside these calls
-only, on a device that does nearly nothing (tests/unit/mock_null.c); and how many of them are those of
-the lines that ask whether the gate is closed, or a number another than the device's."""
+only, on a device that does nearly nothing (tests/unit/mock_null.c); how many of them are those of the
+lines that ask whether the gate is closed, or a number another than the device's; how many those that log
+what may be replayed, and the bytes of that."""
 
 import os
 import re
@@ -24,12 +25,22 @@ WAYS = [("post_send", "ibv_post_send of one signalled request", 1),
 ASKS = {"libshim/post_send.c": ("if (unlikely(qp->slow & slow))", "ibqp->qp_type == IBV_QPT_UD"),
         "libshim/post_recv.c": ("if (unlikely(qp->slow & slow))",),
         "libshim/poll.c": ("cq->soft_n || !cq->real", "qp->foreign")}
+# Those that log a request: into its slot, and on to the next.
+IN_SLOT = ("struct rp_slot *s = r->next;", "s->wr_id = wr->wr_id;", "s->index = r->head;",
+           "*slot_sge(s) = wr->sg_list[0];", "sge[i] = wr->sg_list[i];")
+LOGS = {"libshim/post_send.c": (*IN_SLOT, "memcpy(&s->send.num_sge, &wr->num_sge,",
+                                "s->hidden = !((wr->send_flags | qp->sig_all)", "s->sends = r->sends +",
+                                "r->sends = s->sends;"),
+        "libshim/post_recv.c": (*IN_SLOT, "s->recv.num_sge = 1;", "s->recv.num_sge = wr->num_sge;"),
+        "libshim/ring.h": ("if (likely(r->head < r->room))", "r->head++;", "r->next = r->next->next;"),
+        "libshim/shim.h": ("return (unsigned int)op < 32 && (set >> op & 1);",)}
+LOGGED = ("post_send", "wr_send", "post_recv")
 
 
-def asking_lines():
-    """{(file, line)} of ASKS."""
+def lines_of(texts_by_file):
+    """{(file, line)} of ASKS or LOGS."""
     found = set()
-    for path, texts in ASKS.items():
+    for path, texts in texts_by_file.items():
         with open(os.path.join(image.TOP, path)) as f:
             lines = f.read().splitlines()
         for text in texts:
@@ -70,15 +81,28 @@ def count(way, environment, out="/dev/null"):
     return int(found.group(1)) / COUNT
 
 
+def logged_bytes():
+    """Of a send request, of a receive."""
+    env = {**os.environ, "LD_LIBRARY_PATH": f"{BUILD}/unit", "LD_PRELOAD": f"{BUILD}/libibrepath.so"}
+    out = subprocess.run([f"{BUILD}/bench/insns", "bytes", "0"], env=env, capture_output=True, text=True,
+                         check=True).stdout
+    return [int(n) for n in out.split()]
+
+
 def bench(record):
+    for kind, size in zip(("send request", "receive"), logged_bytes()):
+        record(f"bytes of the log, a {kind} with one element", size)
     for way, text, each in WAYS:
         plain = count(way, {}) / each
         with tempfile.NamedTemporaryFile("r") as out:
             ours = count(way, {"LD_PRELOAD": f"{BUILD}/libibrepath.so"}, out.name) / each
             costs = by_line(out.read())
-        asks = sum(costs.get(at, 0) for at in asking_lines()) / COUNT / each
-        if not asks:
-            raise RuntimeError(f"{way}: none of the lines that ask was run, or the shim has no -g")
+        asks, logs = (sum(costs.get(at, 0) for at in lines_of(texts)) / COUNT / each
+                      for texts in (ASKS, LOGS))
+        if not asks or (way in LOGGED and not logs):
+            raise RuntimeError(f"{way}: none of the lines that ask or log was run, or the shim has no -g")
         record(f"instructions added to {text}", ours - plain, aim="at most 100", most=100,
                with_shim=ours, without=plain)
         record(f"of these, gate and identity check, in {text}", asks, aim="at most 10", most=10)
+        if way in LOGGED:
+            record(f"of these, the log, in {text}", logs)
