@@ -48,6 +48,65 @@ static void rights_later(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/*
+ * After a move a region goes to another protection domain, and to other memory, for which the device has other keys:
+ * it is known by those that it has, to its owner and to the peer, also after the next move.
+ */
+static void reregistered(void)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = 6, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
+	}, *bad;
+	char *memory[2] = { calloc(1, 4096), calloc(1, 4096) };
+	uint32_t lkey, rkey;
+	struct ibv_sge sge;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+	struct end e[2];
+	int k, at;
+
+	CHECK(memory[0] && memory[1]);
+	pair_open(e, &(struct pair_how){ 0 });
+	pd = ibv_alloc_pd(e[0].ctx);
+	mr = ibv_reg_mr(pd, memory[0], 4096, ALL_ACCESS);
+	CHECK(mr);
+	lkey = mr->lkey;
+	rkey = mr->rkey;
+	move_away("mock0");
+	move_back("mock0");
+	CHECK_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, e[0].pd, NULL, 0, 0), 0);
+	for (k = 0; k < 4; k++) {
+		at = k / 2;
+		if (k == 2)
+			CHECK_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory[1], 4096, 0), 0);
+		CHECK(mr->lkey == lkey && mr->rkey == rkey && mr->addr == memory[at]);
+		/* The peer writes to it, and it is written to the peer. */
+		snprintf(e[1].buf, 32, "round %d", k);
+		sge = (struct ibv_sge){ (uintptr_t)e[1].buf, 32, e[1].mr->lkey };
+		wr.sg_list = &sge;
+		wr.wr.rdma.remote_addr = (uintptr_t)memory[at] + 64;
+		wr.wr.rdma.rkey = rkey;
+		CHECK_EQ(ibv_post_send(e[1].qp, &wr, &bad), 0);
+		expect(&e[1], 6, IBV_WC_SUCCESS);
+		sge = (struct ibv_sge){ (uintptr_t)memory[at] + 64, 32, lkey };
+		wr.wr.rdma.remote_addr = (uintptr_t)e[1].buf + 64;
+		wr.wr.rdma.rkey = e[1].mr->rkey;
+		CHECK_EQ(ibv_post_send(e[0].qp, &wr, &bad), 0);
+		expect(&e[0], 6, IBV_WC_SUCCESS);
+		CHECK(!strcmp(e[1].buf + 64, e[1].buf), "%s", e[1].buf + 64);
+		CHECK_EQ(ibv_dealloc_pd(pd), 0);	/* nothing is in it */
+		pd = ibv_alloc_pd(e[0].ctx);
+		move_away("mock0");
+		move_back("mock0");
+	}
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(ibv_dealloc_pd(pd), 0);
+	pair_close(e);
+	free(memory[0]);
+	free(memory[1]);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 static void new_region(struct end e[2])
 {
 	struct ibv_mr *mr = ibv_reg_mr(e[0].pd, e[0].buf, 8, ALL_ACCESS);
@@ -87,6 +146,7 @@ int main(void)
 
 	alarm(110);
 	rights_later();
+	reregistered();
 	new_keys();
 	pair_open(e, &(struct pair_how){ 0 });
 	for (i = 0; i < REGIONS; i++) {

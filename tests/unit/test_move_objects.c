@@ -136,7 +136,19 @@ static void queues(void)
 	mock_last_caps(&(uint32_t){ 0 }, &cqe);
 	CHECK(cqe >= 500);
 	CHECK_EQ(e[0].cq->cqe, 500);
+	/* Once more on the new device, and a move behind it. */
 	CHECK_EQ(ibv_resize_cq(e[0].cq, 300), 0);
+	CHECK_EQ(e[0].cq->cqe, 300);
+	ma.moderate.cq_count = 5;
+	CHECK_EQ(ibv_modify_cq(e[0].cq, &ma), 0);
+	mock_last_moderation(&count, &period);
+	move_away("mock0");
+	move_back("mock0");
+	mock_last_moderation(&count, &period);
+	CHECK_EQ(count, 5);
+	CHECK_EQ(period, 9);
+	mock_last_caps(&(uint32_t){ 0 }, &cqe);
+	CHECK(cqe >= 300 && cqe < 500, "%d", cqe);
 	CHECK_EQ(e[0].cq->cqe, 300);
 	pair_close(e);
 }
