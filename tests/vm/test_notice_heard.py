@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The module hears the subnet manager: three HCAs subscribe with a stock OpenSM, take what it reports
 once, over a bad cable too, and nothing from anybody else; they learn paths by reports and by asking,
-subscribe again when the subnet manager comes back, and unsubscribe when they leave."""
+subscribe again when the subnet manager comes back, when a cable does, and with other LIDs, and unsubscribe
+when they leave."""
 
 import re
 
@@ -109,16 +110,14 @@ def asks(a, manager, lids):
     wait_count(a, "vhca2", "notice-repath", 4)
     assert count(a, "vhca2", "sa-query") == queries, "nobody uses a path"
 
-    job = a.start("exec holdqp -d vhca2 -c")
-    a.wait_until('[ $(repath qp dev vhca2 state RTS | grep -c holdqp) = 1 ]')
+    job = holds(a)
     assert manager.report("serial=5")
     wait_count(a, "vhca2", "sa-query", queries + 1)
     a.wait_until(f"[ $(repath path dev vhca2 | grep -c 'source query') -ge {len(lids)} ]")
     found = paths(a, "vhca2")
     assert set(lids) <= set(found), found
     assert all(found[lid]["slid"] == lids[1] and found[lid]["sl"] == 0 for lid in lids), found
-    a.run(f"kill {a.run('pidof holdqp').strip()}")
-    job.wait(20, check=False)
+    ends(a, job)
 
     # By an administrator, whoever uses it.
     assert not paths(a, "vhca3")
@@ -147,17 +146,82 @@ def bad_cable(a, fabric, manager, slid, dlid):
     assert paths(a, "vhca2")[dlid]["sl"] == sl
 
 
-def restarts(a, fabric):
-    """An OpenSM that knows nothing any more is told."""
-    before = [count(a, hca, "sm-subscribed") for hca in HCAS]
+def restart(a, fabric, options="", command=":"):
+    """OpenSM dies, and comes again; @command is run between."""
     a.run("kill -9 $(pidof opensm)")
     a.wait_until("! pidof opensm")
     fabric.sm_jobs.clear()
-    fabric.start_opensm()
+    a.run(command)
+    fabric.start_opensm(options)
+
+
+def restarts(a, fabric):
+    """An OpenSM that knows nothing any more is told."""
+    before = [count(a, hca, "sm-subscribed") for hca in HCAS]
+    restart(a, fabric)
     for hca, subscribed in zip(HCAS, before):
         wait_count(a, hca, "sm-subscribed", subscribed + 1, timeout=60)
     wait_subscribed(a)
     assert len(subscriptions(a)) == 2 * len(HCAS), subscriptions(a)
+
+
+def holds(a):
+    """A program that has a queue pair on vhca2, connected to itself."""
+    job = a.start("exec holdqp -d vhca2 -c")
+    a.wait_until('[ $(repath qp dev vhca2 state RTS | grep -c holdqp) = 1 ]')
+    return job
+
+
+def ends(a, job):
+    a.run(f"kill {a.run('pidof holdqp').strip()}")
+    job.wait(20, check=False)
+
+
+def follows(a, manager, serial, sl):
+    """What is reported is heard, and done: the queue pair of the one program goes by this service level."""
+    repaths = count(a, "vhca2", "notice-repath")
+    assert manager.report(f"serial={serial} slid={manager.lid} dlid={manager.lid} sl={sl}")
+    a.wait_until(f'repath qp dev vhca2 state RTS | grep holdqp | grep -q " sl {sl} "')
+    assert count(a, "vhca2", "notice-repath") == repaths + 1
+
+
+def flaps(a, fabric, manager):
+    """The cable is pulled until OpenSM has forgotten the port, and put back: it is told again, asks for what it may have
+    missed, and a queue pair that was there all the while is moved by what is reported then."""
+    subscribed, queries = (count(a, "vhca2", name) for name in ("sm-subscribed", "sa-query"))
+    job = holds(a)
+    fabric.command('Unlink "H2"[1]')
+    a.wait_until('repath path sm dev vhca2 | grep -q "state down"')
+    a.wait_until("! saquery -C vhca1 -I | grep -q ':0:21$'", timeout=60)
+    fabric.command('ReLink "H2"[1]')
+    wait_count(a, "vhca2", "sm-subscribed", subscribed + 1, timeout=60)
+    wait_count(a, "vhca2", "sa-query", queries + 1)
+    assert fabric.lid("H2") == manager.lid
+    follows(a, manager, 6, 3)
+    ends(a, job)
+
+
+def gets_lids(a, fabric, manager):
+    """An OpenSM that gives all hosts other LIDs, its own too: what was learnt of the old one is forgotten."""
+    before = {hca: count(a, hca, "sm-subscribed") for hca in HCAS}
+    assert paths(a, "vhca2")
+    lids = {host: fabric.lid(host) + 100 for host in fabric.hosts}
+    restart(a, fabric, "-F /run/lids.conf", "echo honor_guid2lid_file TRUE > /run/lids.conf; printf '" +
+            "".join(f"{fabric.port_guid(host):#018x} {lid:#06x} {lid:#06x}\\n\\n" for host, lid in lids.items()) +
+            "' > /run/opensm-H1/guid2lid")
+    for hca, subscribed in before.items():
+        wait_count(a, hca, "sm-subscribed", subscribed + 1, timeout=60)
+    wait_subscribed(a)
+    assert {host: fabric.lid(host) for host in lids} == lids
+    sm, = repath(a, "path sm dev vhca2")
+    assert (sm["lid"], sm["sm-lid"]) == (lids["H2"], lids["H1"]), sm
+    assert not paths(a, "vhca2")
+    manager.lid = lids["H2"]
+    job = holds(a)
+    follows(a, manager, 7, 4)
+    path, = paths(a, "vhca2").values()
+    assert (path["slid"], path["dlid"], path["source"]) == (lids["H2"], lids["H2"], "report"), path
+    ends(a, job)
 
 
 def refused(a, command, why):
@@ -201,6 +265,8 @@ def test(bed):
     monitor.wait_for(rf"path new dev vhca3 .* dlid {lids[0]} .* source query")
     monitor.wait_for(rf"path change dev vhca2 .* dlid {lids[2]} .* sl 5 .* source report")
     restarts(a, fabric)
+    flaps(a, fabric, manager)
+    gets_lids(a, fabric, manager)
     switched(a)
 
     # A device that goes while it is asked, and the module.
