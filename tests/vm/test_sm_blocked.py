@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What the subnet manager reports gets through while the lanes of the hosts' flows are blocked for good, where it has a
-lane of its own (sm_sl), and where it has none it does not.
+lane of its own (sm_sl), and where it has none it does not. There hosts ask for their paths as well, and are answered.
 
 The papers' flows on their mesh come to a deadlock when the link S2-S5 goes down and they keep their lane, which they do
 as nothing is to be moved here. The subnet manager has a host of its own, at S1. Packets live for ever: nothing but a
@@ -11,8 +11,9 @@ import re
 import time
 
 from rc_flows import Flows, slow_links
-from test_notice_heard import wait_subscribed
+from test_notice_heard import count, wait_count, wait_subscribed
 from test_vhca_deadlock import NET, flows_of, wait_deadlock
+from tracking import repath
 
 PENDING = "it takes minutes: two deadlocks; tests/sm/test_management.py has the service levels"
 
@@ -51,6 +52,33 @@ def empty(fabric):
         time.sleep(0.2)
 
 
+def up(guest):
+    return float(guest.run("cut -d' ' -f1 /proc/uptime"))
+
+
+def learnt_since(guest, hca, asked):
+    """Does an HCA know all its paths by answers that came after that? An age is in whole seconds."""
+    ages = [path["age-s"] for path in repath(guest, f"path dev {hca}") if path["source"] == "query"]
+    return ages and max(ages) + 1 < up(guest) - asked
+
+
+def asks(fabric):
+    """Each host asks for all its paths, and has the answer, at the first try."""
+    guest, hcas = fabric.guest, fabric.hosts.values()
+    before = {hca: [count(guest, hca, name) for name in ("sa-query", "sa-query-failed", "sm-lost")] for hca in hcas}
+    asked = up(guest)
+    for hca in hcas:
+        guest.run(f"repath path ask {hca}")
+    end = time.monotonic() + PATIENCE
+    for hca, (queries, failed, lost) in before.items():
+        wait_count(guest, hca, "sa-query", queries + 1)
+        while not learnt_since(guest, hca, asked):
+            assert time.monotonic() < end, (hca, repath(guest, f"path dev {hca}"))
+            time.sleep(0.5)
+        assert count(guest, hca, "sa-query-failed") == failed and count(guest, hca, "sm-lost") == lost, hca
+    wait_deadlock(fabric, patience=1)
+
+
 def reported(fabric, sm_sl):
     """How many of the reports are answered that are sent in the deadlock."""
     flows = Flows(fabric, flows_of(fabric))
@@ -66,6 +94,8 @@ def reported(fabric, sm_sl):
         time.sleep(0.5)
     wait_deadlock(fabric, patience=1)
     heard = answered(fabric) - before
+    if sm_sl == "on":
+        asks(fabric)
     print(f"  sm_sl {sm_sl}: {heard} of {len(fabric.hosts)} reports are answered", flush=True)
     flows.stop()
     empty(fabric)
