@@ -69,8 +69,11 @@ static struct rsm_notice record(const struct rsm *rsm, uint16_t trap,
 	return notice;
 }
 
-static void tell_records(struct rsm *rsm, uint16_t trap, const struct rsm_changed_end *end)
+/* Returns whether somebody was told what a path will be. */
+static bool tell_records(struct rsm *rsm, uint16_t trap, const struct rsm_changed_end *end)
 {
+	bool ahead = false;
+
 	for (uint32_t i = 0; i < end->n_kept; i++) {
 		struct rsm_notice notice = record(rsm, trap, end, &end->changes[i]);
 
@@ -80,8 +83,10 @@ static void tell_records(struct rsm *rsm, uint16_t trap, const struct rsm_change
 				continue;
 			notice.trap = REPATH_SM_UNPATH;
 		}
-		rsm_signal_port(rsm, end->lid, &notice);
+		if (rsm_signal_port(rsm, end->lid, &notice))
+			ahead |= notice.flags & REPATH_SM_AHEAD;
 	}
+	return ahead;
 }
 
 /*
@@ -118,26 +123,30 @@ void rsm_method_tell_all(struct rsm *rsm, uint16_t trap)
  * @rsm: the plugin, whose subscribers were refreshed
  * @trap: REPATH_SM_UNPATH before tables change, REPATH_SM_REPATH afterwards
  * @changes: which paths; not looked at by a method that does not compare
+ *
+ * Return: whether somebody was told what a path will be, and can prepare for it.
  */
-void rsm_method_tell(struct rsm *rsm, uint16_t trap, const struct rsm_changes *changes)
+bool rsm_method_tell(struct rsm *rsm, uint16_t trap, const struct rsm_changes *changes)
 {
 	struct rsm_notice all = wildcard(rsm, trap);
+	bool ahead = false;
 
 	switch (rsm->opt.method) {
 	case RSM_WILDCARD:
 		rsm_method_tell_all(rsm, trap);
-		return;
+		return false;
 	case RSM_HYBRID:
 		if (changes->n)
 			rsm_method_tell_all(rsm, trap);
-		return;
+		return false;
 	}
 	for (uint32_t i = 0; i < changes->n_ends; i++) {
 		const struct rsm_changed_end *end = &changes->ends[i];
 
 		if (by_records(rsm, changes, end))
-			tell_records(rsm, trap, end);
+			ahead |= tell_records(rsm, trap, end);
 		else
 			rsm_signal_port(rsm, end->lid, &all);
 	}
+	return ahead;
 }

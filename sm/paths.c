@@ -123,17 +123,20 @@ static void compare(struct rsm *rsm, struct osm_routing_engine *engine, bool com
 	rsm_log(rsm, OSM_LOG_ERROR, "paths not compared: %s", strerror(-rc));
 }
 
-static void tell(struct rsm *rsm, uint16_t trap)
+/* Returns whether somebody can prepare for what will be. */
+static bool tell(struct rsm *rsm, uint16_t trap)
 {
 	struct rsm_paths *paths = rsm->paths;
 	uint64_t clock = rsm_microseconds();
+	bool ahead = false;
 
 	if (paths->blind)
 		rsm_method_tell_all(rsm, trap);
 	else
-		rsm_method_tell(rsm, trap, &paths->changes);
+		ahead = rsm_method_tell(rsm, trap, &paths->changes);
 	rsm_signal_push(rsm);
 	paths->counts.tell_us = lap(&clock);
+	return ahead;
 }
 
 static void tables_computed(struct rsm *rsm, struct osm_routing_engine *engine,
@@ -150,8 +153,9 @@ static void tables_computed(struct rsm *rsm, struct osm_routing_engine *engine,
 		compare(rsm, engine, true);
 	if (rsm_method_unpaths(rsm) && (paths->changes.n || !rsm_method_compares(rsm))) {
 		rsm_signal_refresh(rsm, true);
-		tell(rsm, REPATH_SM_UNPATH);
-		rsm_signal_await(rsm, rsm->opt.unpath_wait);
+		/* Who hears only that something will change can do nothing about it before it has. */
+		if (tell(rsm, REPATH_SM_UNPATH))
+			rsm_signal_await(rsm, rsm->opt.unpath_wait);
 	}
 	show(paths);
 }

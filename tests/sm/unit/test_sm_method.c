@@ -14,13 +14,14 @@ static osm_opensm_t osm;
 static struct rsm rsm = { .osm = &osm };
 static struct rsm_notice notices[8];
 static unsigned int n_notices;
+static bool nobody;
 
 bool rsm_signal_port(struct rsm *r, uint16_t lid, const struct rsm_notice *notice)
 {
 	(void)r;
 	CHECK(lid == LID && n_notices < 8);
 	notices[n_notices++] = *notice;
-	return true;
+	return !nobody;
 }
 
 unsigned int rsm_signal_all(struct rsm *r, const struct rsm_notice *notice)
@@ -32,7 +33,7 @@ unsigned int rsm_signal_all(struct rsm *r, const struct rsm_notice *notice)
 }
 
 /* Two paths of one port. */
-static void tell(enum rsm_method method, uint16_t trap, uint8_t n_lids, bool own_sl)
+static bool tell(enum rsm_method method, uint16_t trap, uint8_t n_lids, bool own_sl)
 {
 	struct rsm_change found[] = { { 20, RSM_ATTR(4, 3), 2 }, { 21, RSM_NO_PATH, 0 } };
 	struct rsm_changed_end end = {
@@ -43,7 +44,7 @@ static void tell(enum rsm_method method, uint16_t trap, uint8_t n_lids, bool own
 	rsm.opt.method = method;
 	rsm.opt.unpath = -1;
 	n_notices = 0;
-	rsm_method_tell(&rsm, trap, &changes);
+	return rsm_method_tell(&rsm, trap, &changes);
 }
 
 int main(void)
@@ -62,13 +63,21 @@ int main(void)
 		tell(methods[i], REPATH_SM_REPATH, 4, false);
 		CHECK_EQ(n_notices, i ? 2 : 1);
 		CHECK(notices[0].mask == record && !notices[0].path.slid);
+		/* Before it is so: of the one that will be there is something to prepare. */
+		CHECK(!(notices[0].flags & REPATH_SM_AHEAD));
+		CHECK(tell(methods[i], REPATH_SM_UNPATH, 1, false) && n_notices == 2);
+		CHECK(notices[0].flags & REPATH_SM_AHEAD && !(notices[1].flags & REPATH_SM_AHEAD));
+		nobody = true;
+		CHECK(!tell(methods[i], REPATH_SM_UNPATH, 1, false));
+		nobody = false;
 		/* Or from that one only: it asks for them. */
 		for (uint16_t trap = REPATH_SM_UNPATH; trap <= REPATH_SM_REPATH; trap++) {
-			tell(methods[i], trap, 4, true);
+			CHECK(!tell(methods[i], trap, 4, true));
 			CHECK(n_notices == 1 && !notices[0].mask && notices[0].trap == trap);
 			CHECK(!notices[0].path.qos_class_sl && !notices[0].path.dlid);
 		}
 	}
+	CHECK(!tell(RSM_AFFECTED, REPATH_SM_UNPATH, 1, false) && n_notices == 1 && !notices[0].mask);
 	puts("ok");
 	return 0;
 }

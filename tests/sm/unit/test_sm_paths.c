@@ -17,10 +17,13 @@
 #include "signal.h"
 #include "view.h"
 
-/* What was said: u, r to hosts whose paths changed, U, R to all; x: what was known is forgotten. */
+/*
+ * What was said: u, r to hosts whose paths changed, U, R to all; w: answers are waited for; x: what was known is
+ * forgotten.
+ */
 static char said[32];
 static rsm_computed hooked;
-static bool compares = true, unpaths = true, no_view, no_changes;
+static bool compares = true, unpaths = true, ahead, no_view, no_changes;
 static unsigned long long changed;
 
 static void say(char c)
@@ -140,11 +143,12 @@ void rsm_method_tell_all(struct rsm *rsm, uint16_t trap)
 	say(trap == REPATH_SM_UNPATH ? 'U' : 'R');
 }
 
-void rsm_method_tell(struct rsm *rsm, uint16_t trap, const struct rsm_changes *changes)
+bool rsm_method_tell(struct rsm *rsm, uint16_t trap, const struct rsm_changes *changes)
 {
 	(void)rsm;
 	CHECK_EQ(changes->n, changed);
 	say(trap == REPATH_SM_UNPATH ? 'u' : 'r');
+	return ahead;
 }
 
 void rsm_signal_refresh(struct rsm *rsm, bool locked)
@@ -162,6 +166,7 @@ void rsm_signal_await(struct rsm *rsm, int milliseconds)
 {
 	(void)rsm;
 	(void)milliseconds;
+	say('w');
 }
 
 void rsm_engines_hook(struct rsm *rsm, rsm_computed computed)
@@ -218,7 +223,7 @@ static void route(unsigned long long n, const char *expected)
 static void start(void)
 {
 	compares = unpaths = true;
-	no_view = no_changes = false;
+	ahead = no_view = no_changes = false;
 	osm.subn.sm_state = IB_SMINFO_STATE_MASTER;
 	CHECK_EQ(rsm_paths_part.start(&rsm), 0);
 }
@@ -234,6 +239,9 @@ static void compared(void)
 	start();
 	route(0, "");
 	route(3, "ur");
+	/* Some are told what will be: OpenSM waits until they have heard it, but not when it is there. */
+	ahead = true;
+	route(3, "uwr");
 	unpaths = false;
 	route(3, "r");
 	/* Computed twice before any is set: what hosts are told is the last. */
