@@ -353,6 +353,7 @@ void console_help(FILE *out)
 {
 	fputs("Dump [\"node\"]                  state, tables\n"
 	      "Sent [\"node\"[p]]              packets that each data VL has sent, by port\n"
+	      "Paths                         packets that real HCAs were sent, by SLID, DLID and data VL\n"
 	      "Smps                          SMPs that have set something, by attribute; MADs lost, late\n"
 	      "Journal [ENTRIES]             what happens to tables and cables; begin one (0: end it)\n"
 	      "Route FROM-LID TO-LID          the way through the tables\n"
@@ -432,6 +433,10 @@ int console_line(struct fabric *f, const char *line, FILE *out)
 		return cmd_dump(f, rest, out);
 	if (is(word, "sent"))
 		return cmd_sent(f, rest, out);
+	if (is(word, "paths")) {
+		ext_paths_print(f, out);
+		return 0;
+	}
 	if (is(word, "smps")) {
 		if (f->manager)
 			print_smps(f, out);

@@ -33,6 +33,8 @@ int ext_dismiss(struct fabric *f, uint32_t port);
 void ext_down(struct fabric *f, uint32_t port);
 /* Those attached, a line each, with what they have not read yet. */
 void ext_print(const struct fabric *f, FILE *file);
+/* Packets that real HCAs were sent: SLID, DLID, data VL and how many, a line each. */
+void ext_paths_print(const struct fabric *f, FILE *file);
 /* Room was freed in the input buffers of a port. */
 void ext_room(struct fabric *f, uint32_t port);
 

@@ -24,11 +24,25 @@ struct cable {
 	struct ext_backlog late;
 };
 
+#define EXT_PATHS 4096	/* more than these are not told apart */
+
+struct ext_path {
+	uint16_t slid, dlid;
+	uint8_t vl;
+	uint64_t packets;
+};
+
+struct ext_paths {
+	struct ext_path all[EXT_PATHS];		/* a hash table; no packets: free */
+	uint64_t others;
+};
+
 struct ext {
 	int fd;
 	int ncables;			/* those behind were never used */
 	uint64_t now_ms;
 	struct cable cables[MAX_CABLES];
+	struct ext_paths paths;
 	uint8_t message[sizeof(struct vhca_header) + VHCA_MAX_PACKET + 1];
 };
 
@@ -39,6 +53,7 @@ void ext_tell(struct fabric *f, struct cable *c, enum vhca_type type, unsigned i
 /* ext_wire.c: what an HCA has sent. */
 void ext_data(struct fabric *f, struct cable *c, unsigned int vl, uint8_t *body,
 	      unsigned int length);
+void ext_paths_count(struct ext_paths *paths, uint16_t slid, uint16_t dlid, uint8_t vl);
 
 /* Blocks of the room of a VL's input buffer that are not to be promised. */
 static inline uint32_t ext_taken(const struct fabric *f, const struct cable *c, unsigned int vl)

@@ -53,8 +53,10 @@ static void to_hca(struct fabric *f, struct cable *c, uint32_t packet)
 
 	if (lrh) {
 		lrh[0] = p->vl << 4 | (lrh[0] & 15);
-		if (!is_mad(p))
+		if (!is_mad(p)) {
 			c->sent[p->vl] += packet_blocks(p);
+			ext_paths_count(&f->ext->paths, p->slid, p->dlid, p->vl);
+		}
 		ext_tell(f, c, VHCA_DATA, p->vl, lrh, p->len);
 	}
 	packet_put(f, packet);
