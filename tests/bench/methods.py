@@ -5,7 +5,8 @@ pair to every one on another host; the link S4-S5 is pulled, which changes no pa
 
 Times are from the module's tracepoints, by one guest's clock. Its one emulated processor carries six HCAs,
 the switches and OpenSM: what hosts do at the same time in a real fabric they do one after the other.
-PROCESSES="8 16" and METHODS="hybrid" choose.
+PROCESSES="8 16" and METHODS="hybrid" choose. With hybrid and the most processes, and with 16 of them, there are
+ten times as many queue pairs on other paths once more.
 """
 
 import collections
@@ -165,17 +166,20 @@ def spans(events):
 
 def check_answers(fabric, mads, questions):
     """Of RMPP: an answer has the paths to all LIDs, 64 bytes each, of which 200 go into a packet, and its packets are
-    acknowledged by twos."""
+    acknowledged by twos. Returns how many packets an answer is, and its acknowledgements."""
     lids = 2 * len(fabric.hosts)        # as many switches
     packets = -(-lids * 64 // 200)
+    acks = -(-packets // 2)
     assert mads["packets of answers"] == questions * packets, (mads, questions)
-    assert mads["questions and ACKs"] == questions * (1 + -(-packets // 2)), (mads, questions)
+    assert mads["questions and ACKs"] == questions * (1 + acks), (mads, questions)
+    return packets, acks
 
 
 def check_messages(fabric, method, changed, found, before, after):
     """Paper II's equations 3 to 6, with n hosts and m paths that are others: what is sent must be that; and what is
     ours, with the hosts at which these begin, which are also told before. How the answers are cut is RMPP's: the
-    paper has a quarter of a packet for a record, and two more."""
+    paper has a quarter of a packet for a path to a host, and two more. By that alone the sum is another one, where
+    something is asked."""
     n, m, mads = len(fabric.hosts), len(changed), found["mads"]
     affected = len({a for a, _ in changed})
     new = {name: after["signal"][name] - before["signal"][name] for name in ("reports", "repeated")}
@@ -197,7 +201,12 @@ def check_messages(fabric, method, changed, found, before, after):
     elif method == "auto":
         # Nobody has so many that one question for all were less.
         assert first == 2 * m and not found["questions"], (first, m, found)
-    check_answers(fabric, mads, found["questions"])
+    packets, acks = check_answers(fabric, mads, found["questions"])
+    # Reports that were lost and sent again are not the method's.
+    found["all"] = sum(mads.values()) - mads["answers to them"] - new["repeated"]
+    found["cut"] = found["questions"] * (packets + acks - n / 4 - 2)
+    assert found["all"] == equation + found["cut"], (found, equation)
+    assert found["all"] == equation or method not in ("repath-only", "auto"), (found, equation)
     # Drained, given the other path, sent on again. What is announced, one by one, may be loaded before.
     steps = 3 * found["moved"]
     if method == ANNOUNCES:
@@ -249,9 +258,10 @@ def use(fabric, method):
 
 def tell(record, what, found):
     """The figures for @what: messages, and seconds."""
-    mads, equation = found.pop("mads"), found.pop("equation")
-    record(f"{what}: MADs, without answers to reports, and by the paper's equation",
-           sum(mads.values()) - mads["answers to them"], equation, **mads)
+    mads, equation, cut = (found.pop(name) for name in ("mads", "equation", "cut"))
+    because = {"more": cut, "because": "answers have paths to switches too, and packets of 200 bytes"} if cut else {}
+    record(f"{what}: MADs, without answers to reports, and by the paper's equation", found.pop("all"), equation,
+           **because, **mads)
     record(f"{what}: seconds on the slowest host", found.get("host", 0),
            **{name: round(value, 6) for name, value in found.items()})
 
@@ -294,12 +304,11 @@ def costs(fabric, trace, record, processes, old, new, found):
     verbs = bare(fabric, processes, old, new)
     record(f"hybrid, {processes} processes: seconds of all hosts together beside the bare verbs",
            found["together"], verbs, "at most 1.2 times", most=1.2)
-    few = min(processes, 16)
-    program = Program(fabric, few, old, new)
-    one = fault(fabric, trace, SOMETHING, program, "hybrid")
-    program.stop()
-    program = Program(fabric, few, old, new, others=2 * OTHERS)
-    many = fault(fabric, trace, SOMETHING, program, "hybrid")
-    program.stop()
-    record(f"hybrid, {few} processes: seconds of all hosts together with {OTHERS} times as many others",
-           many["together"], one["together"], "within 10 %", most=1.1)
+    for some in sorted({min(processes, 16), processes}):
+        together = []
+        for others in (1, 2 * OTHERS):
+            program = Program(fabric, some, old, new, others=others)
+            together.append(fault(fabric, trace, SOMETHING, program, "hybrid")["together"])
+            program.stop()
+        record(f"hybrid, {some} processes: seconds of all hosts together with {OTHERS} times as many others",
+               together[1], together[0], "within 10 %", most=1.1)

@@ -4,8 +4,11 @@
 On vfabric, with stock OpenSM. The fat trees are the largest whose routing does not take minutes:
 648 and 11664 hosts. The meshes are n x n with one host a switch, LASH, and a cable in the middle
 is pulled. Their messages are the paper's equations 3 to 6 with the measured number of paths.
+SIDES="18 20" (n of the meshes; LASH takes half a minute a routing for 20), TREES="648" (hosts, or nothing) and
+STEADY="on" choose.
 """
 
+import os
 import time
 
 from fabric_clocks import managed
@@ -14,8 +17,10 @@ BED = False
 PATIENCE = 900
 QUIET = 4      # seconds
 MAD = 256
-TREES = (("tree:36,2", 648), ("tree:36,3", 11664))
-MESHES = (4, 6, 8, 10, 12, 14, 16)
+TREES = {"648": "tree:36,2", "11664": "tree:36,3"}
+HOSTS = os.environ.get("TREES", "648 11664").split()
+SIDES = [int(n) for n in os.environ.get("SIDES", "4 6 8 10 12 14 16").split()]
+STEADY = os.environ.get("STEADY", "on off").split()
 
 
 class Large(managed().Managed):
@@ -56,7 +61,7 @@ def cost(record, topology, hosts):
 def mesh(record, side):
     n, changed = side * side, {}
     middle = side // 2 * side + side // 2
-    for steady in ("on", "off"):
+    for steady in STEADY:
         with Large(f"mesh:{side}x{side}", "-R lash", method="hybrid", steady=steady) as fabric:
             paths, m, routings = pull(fabric, f'"S{middle}"[2]')
         record(f"{n} switches: paths changed by one fault, steady {steady}", m, n * (n - 1),
@@ -68,7 +73,7 @@ def mesh(record, side):
 
 
 def bench(record):
-    for topology, hosts in TREES:
-        cost(record, topology, hosts)
-    for side in MESHES:
+    for hosts in HOSTS:
+        cost(record, TREES[hosts], hosts)
+    for side in SIDES:
         mesh(record, side)
