@@ -99,6 +99,7 @@ static void drop(struct fabric *f, struct client *c)
 	close(c->fd);
 	free(c->queue);
 	pending_drop(f->manager, c - f->manager->clients);
+	pending_taker_gone(f->manager, c - f->manager->clients);
 	memset(c, 0, sizeof(*c));
 	c->fd = -1;
 	if (f->port_sma[port].is_sm && !clients_have_sm(f, port)) {
@@ -496,10 +497,22 @@ int clients_take(struct fabric *f, uint32_t port, const struct mad_address *addr
 	for (uint32_t i = 0; i < m->nclients; i++)
 		if (m->clients[i].fd >= 0 && m->clients[i].port == port &&
 		    wants(&m->clients[i], mad)) {
+			m->taker = i;
 			enqueue(f, i, address, mad, 0);
 			taken = 1;
 		}
 	return taken;
+}
+
+/* Who has taken it may have been found to be dead by that. */
+static void hold(struct fabric *f, uint32_t number, const uint8_t *mad)
+{
+	struct manager *m = f->manager;
+
+	if (m->clients[m->taker].fd < 0)
+		client_give_up(f, number, mad);
+	else
+		pending_hold(f, number, m->taker, mad);
 }
 
 static void serve_mads(struct fabric *f, uint32_t number)
@@ -540,6 +553,7 @@ static void serve_mads(struct fabric *f, uint32_t number)
 		faults = f->manager->faults;
 		if (!(copy[3] & 0x80))
 			pending_asked(f->manager, copy);
+		f->manager->taker = NONE;
 		mad_send(f, c->port, &to, r.mad);
 		if (!wants_answer(copy))
 			continue;
@@ -549,6 +563,8 @@ static void serve_mads(struct fabric *f, uint32_t number)
 			client_give_up(f, number, copy);
 		else if (f->manager->gone != gone)
 			pending_expect(f, number, copy);
+		else if (f->manager->taker != NONE && (copy[1] == CLASS_SM || copy[1] == CLASS_SM_DR))
+			hold(f, number, copy);
 	}
 }
 

@@ -42,6 +42,7 @@ struct trap {
 struct pending {
 	uint32_t client;
 	uint32_t tries;		/* that are left */
+	uint32_t taker;		/* the program that has the request, or NONE */
 	uint64_t until_ms;
 	struct mad_address to;
 	uint8_t mad[256];
@@ -82,6 +83,7 @@ struct manager {
 	uint64_t sets[2][64];	/* answered, directed or by LID, by attribute */
 	uint64_t lost;		/* MADs that got nowhere */
 	uint64_t gone;		/* to real HCAs */
+	uint32_t taker;		/* the program that has taken a request last */
 	/* The answers that our own hosts wait for: sa.c */
 	uint8_t answer[256];
 	uint64_t answer_tid;
@@ -136,6 +138,9 @@ void pending_expect(struct fabric *f, uint32_t client, const uint8_t *mad);
 /* A fault has met the request or its answer: if none comes it is sent again. */
 void pending_resend(struct fabric *f, uint32_t client, const struct mad_address *to,
 		    const uint8_t *mad);
+/* Another program has the request: if it ends before it answers, that is told at once, else after a while. */
+void pending_hold(struct fabric *f, uint32_t client, uint32_t taker, const uint8_t *mad);
+void pending_taker_gone(struct manager *m, uint32_t taker);
 /* A program asks, perhaps with a transaction ID that it has used before: that answer was of another request. */
 void pending_asked(struct manager *m, const uint8_t *mad);
 /* Whoever comes to have the client's number does not hear of what that one has asked. */

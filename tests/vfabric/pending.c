@@ -12,6 +12,7 @@
 #define ANSWER_MS 1000	/* from outside */
 #define RESEND_MS 50	/* within the model, where nothing takes that long */
 #define RESENDS 3	/* OpenSM's transaction_retries */
+#define HELD_MS 4000	/* from a subnet manager, which may be busy, or not answer yet */
 
 static struct pending *add(struct fabric *f, uint32_t client, const uint8_t *mad, unsigned int ms)
 {
@@ -24,6 +25,7 @@ static struct pending *add(struct fabric *f, uint32_t client, const uint8_t *mad
 	pending += m->npending++;
 	memset(pending, 0, sizeof(*pending));
 	pending->client = client;
+	pending->taker = NONE;
 	pending->until_ms = m->now_ms + ms;
 	memcpy(pending->mad, mad, 256);
 	return pending;
@@ -43,6 +45,24 @@ void pending_resend(struct fabric *f, uint32_t client, const struct mad_address 
 		return;
 	p->to = *to;
 	p->tries = RESENDS;
+}
+
+void pending_hold(struct fabric *f, uint32_t client, uint32_t taker, const uint8_t *mad)
+{
+	struct pending *p = add(f, client, mad, HELD_MS);
+
+	if (p)
+		p->taker = taker;
+}
+
+void pending_taker_gone(struct manager *m, uint32_t taker)
+{
+	for (uint32_t i = 0; i < m->npending; i++) {
+		if (m->pending[i].taker != taker)
+			continue;
+		m->pending[i].taker = NONE;
+		m->pending[i].until_ms = m->now_ms;
+	}
 }
 
 void pending_asked(struct manager *m, const uint8_t *mad)

@@ -3,9 +3,10 @@
 """Programs and their answers: one is answered once, however often the model has sent the request again; but a
 program that asks anew with a transaction ID that it, or another before it, has used gets a new answer. What a
 program has not waited for is not told to the next that has its number. Those that end without a word
-leave their places. Who does not read has a bounded number of answers, and does not hold up others.
+leave their places, and who has asked them is told. Who does not read has a bounded number of answers, and does not hold up others.
 """
 
+import errno
 import os
 import re
 import resource
@@ -15,7 +16,7 @@ import time
 
 from bed import PATIENCE, Client, Fabric, expect
 
-NODE_INFO, PORT_INFO = 0x11, 0x15
+NODE_INFO, PORT_INFO, SM_INFO = 0x11, 0x15, 0x20
 TO_H2 = (1, 2, 3)                   # from H1: its port, S1's, S2's
 TO_H1 = (1, 1, 3)                   # and back
 IS_SM = 1 << 1                      # CapabilityMask
@@ -91,6 +92,20 @@ def without_goodbye(fabric):
         other.bind(f"\0{fabric.name}:in1001\0")
         other.connect(f"\0{fabric.name}:ctl\0")
         expect(attached(fabric) == [1000], "no client:", attached(fabric))
+    living.close()
+
+
+def asked(fabric):
+    """A program that others have asked ends, and has answered none: one that says so, and one that does not."""
+    living = Client(fabric, "H2", 1000)
+    for tid, goodbye in ((7, True), (8, False)):
+        client = Client(fabric, "H1", 1001, is_sm=True)
+        living.get(tid, SM_INFO, *TO_H1)
+        expect(client.hear(PATIENCE), "it is asked")
+        expect(living.hear(0.1) is None, "it may answer yet")
+        client.close(goodbye)
+        got = living.hear(PATIENCE)
+        expect(got and got[:2] == (errno.ETIMEDOUT, tid), "it has not answered", got)
     living.close()
 
 
@@ -196,6 +211,7 @@ def main():
     with Fabric("mesh:2") as fabric:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         without_goodbye(fabric)
+        asked(fabric)
         full(fabric)
     return 0
 
