@@ -233,8 +233,15 @@ class Client:
 
     def get(self, tid, attribute, *route):
         """Send a SubnGet by a directed route."""
-        mad = struct.pack(">BBBBHBBQHHI", 1, 0x81, 1, 1, 0, 0, len(route), tid, attribute, 0, 0)
-        mad += struct.pack(">8xHH28x", 0xffff, 0xffff) + bytes(64) + bytes((0, *route))
+        self.send(1, tid, attribute, bytes(64), route)
+
+    def set(self, tid, attribute, data, *route):
+        """Or a SubnSet."""
+        self.send(2, tid, attribute, data, route)
+
+    def send(self, method, tid, attribute, data, route):
+        mad = struct.pack(">BBBBHBBQHHI", 1, 0x81, 1, method, 0, 0, len(route), tid, attribute, 0, 0)
+        mad += struct.pack(">8xHH28x", 0xffff, 0xffff) + data + bytes((0, *route))
         self.mads.send(struct.pack(">5I4xQ256s", 0xffff, 0xffff, 0, 0, 0, 256, mad))
 
     def hear(self, seconds):

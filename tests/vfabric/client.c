@@ -449,11 +449,17 @@ static int wants(const struct client *c, const uint8_t *mad)
 	return c->classes[class / 8] >> class % 8 & 1;
 }
 
+static int is_answer(const uint8_t *mad)
+{
+	return mad[3] & 0x80 || mad[3] == SMP_REPRESS;
+}
+
 static int wants_answer(const uint8_t *mad)
 {
 	switch (mad[3]) {
 	case SMP_GET:
 	case SMP_SET:
+	case SMP_TRAP:	/* OpenSM waits for the TrapRepress */
 	case 0x06:	/* Report */
 	case 0x12:	/* GetTable, GetTraceTable, GetMulti, Delete */
 	case 0x13:
@@ -481,7 +487,7 @@ int clients_take(struct fabric *f, uint32_t port, const struct mad_address *addr
 	uint32_t number = mad[8] << 8 | mad[9];
 	int taken = 0;
 
-	if (mad[3] & 0x80) {
+	if (is_answer(mad)) {
 		if (number == UINT16_MAX && be64_at(mad + 8) == m->answer_tid) {
 			memcpy(m->answer, mad, 256);
 			m->answered = 1;
@@ -543,7 +549,7 @@ static void serve_mads(struct fabric *f, uint32_t number)
 		c->classes[r.mad[1] / 8] |= 1 << r.mad[1] % 8;
 		if (r.mad[1] == CLASS_SA && r.mad[3] == SMP_SET && be16_at(r.mad + 16) == 3)
 			c->subscribed = 1;
-		if (!(r.mad[3] & 0x80))
+		if (!is_answer(r.mad))
 			put_be16(r.mad + 8, number);
 		if (r.mad[1] == CLASS_SM_DR)
 			r.mad[6] = 0;
@@ -551,7 +557,7 @@ static void serve_mads(struct fabric *f, uint32_t number)
 		lost = f->manager->lost;
 		gone = f->manager->gone;
 		faults = f->manager->faults;
-		if (!(copy[3] & 0x80))
+		if (!is_answer(copy))
 			pending_asked(f->manager, copy);
 		f->manager->taker = NONE;
 		mad_send(f, c->port, &to, r.mad);

@@ -145,6 +145,8 @@ void pending_taker_gone(struct manager *m, uint32_t taker);
 void pending_asked(struct manager *m, const uint8_t *mad);
 /* Whoever comes to have the client's number does not hear of what that one has asked. */
 void pending_drop(struct manager *m, uint32_t client);
+/* Whether somebody waits for just this answer. */
+int pending_waits(const struct manager *m, const uint8_t *mad);
 /* An answer has come. Return: 0 if it had one before. */
 int pending_came(struct manager *m, const uint8_t *mad);
 /* Sends again, or tells who has waited too long. Return: ms to the next look, or -1. */

@@ -82,13 +82,31 @@ void pending_drop(struct manager *m, uint32_t client)
 			m->pending[i] = m->pending[--m->npending];
 }
 
+/* libumad2sim takes TrapRepress for a request, and writes its sender's agent into the middle of the transaction ID. */
+static int answers(const uint8_t *mad, const uint8_t *request)
+{
+	if (mad[3] == SMP_REPRESS)
+		return request[3] == SMP_TRAP && be16_at(mad + 8) == be16_at(request + 8) &&
+		       be32_at(mad + 12) == be32_at(request + 12);
+	return be64_at(mad + 8) == be64_at(request + 8);
+}
+
+int pending_waits(const struct manager *m, const uint8_t *mad)
+{
+	for (uint32_t i = 0; i < m->npending; i++)
+		if (answers(mad, m->pending[i].mad))
+			return 1;
+	return 0;
+}
+
 int pending_came(struct manager *m, const uint8_t *mad)
 {
 	uint64_t tid = be64_at(mad + 8);
 
 	for (uint32_t i = 0; i < m->npending; i++) {
-		if (be64_at(m->pending[i].mad + 8) != tid)
+		if (!answers(mad, m->pending[i].mad))
 			continue;
+		tid = be64_at(m->pending[i].mad + 8);
 		m->pending[i] = m->pending[--m->npending];
 		m->answered_tids[m->nanswered++ % ANSWERED] = tid;
 		return 1;

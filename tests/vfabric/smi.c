@@ -30,8 +30,8 @@ static int for_agent(const struct fabric *f, uint32_t port, const uint8_t *mad)
 		return mad[3] == SMP_GET || mad[3] == SMP_SET;
 	if (mad[1] != CLASS_SM && mad[1] != CLASS_SM_DR)
 		return 0;
-	if (mad[3] == SMP_REPRESS)
-		return 1;
+	if (mad[3] == SMP_REPRESS)	/* or of a program that has sent the trap itself */
+		return !pending_waits(f->manager, mad);
 	if (mad[3] & 0x80 || mad[3] == SMP_TRAP)
 		return 0;
 	/* SMInfo belongs to the SM there, if there is one. */

@@ -3,7 +3,8 @@
 """Programs and their answers: one is answered once, however often the model has sent the request again; but a
 program that asks anew with a transaction ID that it, or another before it, has used gets a new answer. What a
 program has not waited for is not told to the next that has its number. Those that end without a word
-leave their places, and who has asked them is told. Who does not read has a bounded number of answers, and does not hold up others.
+leave their places, and who has asked them is told. Who has sent a trap hears that it is repressed. Who does not
+read has a bounded number of answers, and does not hold up others.
 """
 
 import errno
@@ -16,7 +17,8 @@ import time
 
 from bed import PATIENCE, Client, Fabric, expect
 
-NODE_INFO, PORT_INFO, SM_INFO = 0x11, 0x15, 0x20
+NOTICE, NODE_INFO, PORT_INFO, SM_INFO = 0x02, 0x11, 0x15, 0x20
+TRAP, REPRESS = 5, 7
 TO_H2 = (1, 2, 3)                   # from H1: its port, S1's, S2's
 TO_H1 = (1, 1, 3)                   # and back
 IS_SM = 1 << 1                      # CapabilityMask
@@ -107,6 +109,28 @@ def asked(fabric):
         got = living.hear(PATIENCE)
         expect(got and got[:2] == (errno.ETIMEDOUT, tid), "it has not answered", got)
     living.close()
+
+
+def trapped(fabric):
+    """A program's trap is repressed, with a transaction ID in the middle of which libumad2sim has written; who has
+    sent it is told so once, or that nobody has."""
+    teller, manager = Client(fabric, "H2", 1000), Client(fabric, "H1", 1001, is_sm=True)
+    other = Client(fabric, "H2", 1002)
+    teller.send(TRAP, 9, NOTICE, bytes(64), TO_H1)
+    got = manager.hear(PATIENCE)
+    expect(got and got[2][3] == TRAP, "the trap has come", got)
+    for _ in range(2):
+        manager.send(REPRESS, int.from_bytes(got[2][8:16], "big") ^ 5 << 32, NOTICE, bytes(64), TO_H2)
+    heard = teller.hear(PATIENCE)
+    expect(heard and (heard[0], heard[1] & 0xffffffff, heard[2][3]) == (0, 9, REPRESS), "it is repressed", heard)
+    teller.send(TRAP, 10, NOTICE, bytes(64), TO_H1)
+    expect(manager.hear(PATIENCE), "another one has come")
+    manager.close(False)
+    heard = teller.hear(PATIENCE)
+    expect(heard and heard[:2] == (errno.ETIMEDOUT, 10), "nobody has repressed it", heard)
+    expect(other.hear(0.1) is None, "others there hear nothing")
+    teller.close()
+    other.close()
 
 
 def full(fabric):
@@ -212,6 +236,7 @@ def main():
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         without_goodbye(fabric)
         asked(fabric)
+        trapped(fabric)
         full(fabric)
     return 0
 

@@ -26,6 +26,7 @@ static void send(struct fabric *f, struct trap *trap)
 	if (!to.dlid || !to.slid)
 		return;
 	put_be64(mad + 8, trap->tid);
+	put_be16(mad + 8, UINT16_MAX);	/* no program's */
 	put_be16(mad + 16, 2);		/* Notice */
 	put_be64(mad + 24, be64_at(f->port_sma[port].info));
 	put_be16(trap->notice + 6, to.slid);
