@@ -17,6 +17,7 @@
 #include "engine.h"
 #include "plan.h"
 #include "plugin.h"
+#include "smp.h"
 #include "topo_view.h"
 
 #include <opensm/osm_helper.h>
@@ -225,19 +226,6 @@ static bool send_step(struct job *job, const struct rsm_step *step)
 	}
 }
 
-/* OpenSM's lock is held, but not meanwhile. */
-static void wait_for_answers(struct rsm *rsm)
-{
-	osm_stats_t *stats = &rsm->osm->stats;
-
-	CL_PLOCK_RELEASE(&rsm->osm->lock);
-	pthread_mutex_lock(&stats->mutex);
-	while (stats->qp0_mads_outstanding && !osm_exit_flag)
-		pthread_cond_wait(&stats->cond, &stats->mutex);
-	pthread_mutex_unlock(&stats->mutex);
-	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
-}
-
 static void wait_for_packets(struct rsm *rsm)
 {
 	struct timespec t = { rsm->opt.distribute_wait / 1000,
@@ -283,7 +271,7 @@ static bool send_all(struct job *job)
 		if (plan->steps[first].kind == RSM_STEP_WAIT)
 			wait_for_packets(job->rsm);
 		else
-			wait_for_answers(job->rsm);
+			rsm_smp_wait(job->rsm);
 		for (uint32_t i = first; i < end; i++)
 			if (!step_is_done(job, &plan->steps[i]))
 				return false;

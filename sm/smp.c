@@ -5,6 +5,7 @@
 #include "plugin.h"
 #include "smp.h"
 
+#include <opensm/osm_msgdef.h>
 #include <opensm/osm_node.h>
 #include <opensm/osm_port.h>
 #include <opensm/osm_switch.h>
@@ -12,6 +13,10 @@
 /* OpenSM's dispatcher takes it from there to is_lost(). Only the plugin's own SMPs have it. */
 static cl_disp_msgid_t lost = CL_DISP_MSGID_NONE;
 static rsm_smp_lost told;
+static rsm_smp_guids heard;
+
+/* What OpenSM does with answers to GUIDInfo: it logs them. No header has it. */
+void osm_gi_rcv_process(void *context, void *data);
 
 /* No answer came: @data is the request, which who has posted it frees. */
 static void is_lost(void *context, void *data)
@@ -40,6 +45,36 @@ int rsm_smp_watch(struct rsm *rsm, rsm_smp_lost call)
 		return -ENOMEM;
 	lost = OSM_MSG_MAX;
 	return 0;
+}
+
+static void guids_come(void *context, void *data)
+{
+	struct rsm *rsm = context;
+	osm_madw_t *madw = data;
+	ib_smp_t *smp = osm_madw_get_smp_ptr(madw);
+	const osm_gi_context_t *gi = osm_madw_get_gi_context_ptr(madw);
+
+	if (!gi->set_method && !ib_smp_get_status(smp) && !smp->attr_mod)
+		heard(rsm, cl_ntoh64(gi->port_guid), ib_smp_get_payload_ptr(smp));
+	osm_gi_rcv_process(&rsm->osm->sm, madw);
+}
+
+/**
+ * rsm_smp_hear_guids - be told what ports answer to rsm_smp_get_guids()
+ * @rsm: the plugin
+ * @call: for each answer, before it counts as outstanding no more
+ *
+ * It takes the place of OpenSM's own, until that ends.
+ * Return: 0 or -ENOMEM.
+ */
+int rsm_smp_hear_guids(struct rsm *rsm, rsm_smp_guids call)
+{
+	osm_sm_t *sm = &rsm->osm->sm;
+
+	heard = call;
+	cl_disp_unregister(sm->gi_disp_h);
+	sm->gi_disp_h = cl_disp_register(&rsm->osm->disp, OSM_MSG_MAD_GUID_INFO, guids_come, rsm);
+	return sm->gi_disp_h ? 0 : -ENOMEM;
 }
 
 static int send_to(struct rsm *rsm, osm_physp_t *port, const void *data, uint16_t attribute,
@@ -139,8 +174,43 @@ int rsm_smp_set_guids(struct rsm *rsm, osm_port_t *port)
 		       &context, 0);
 }
 
+/**
+ * rsm_smp_get_guids - ask a host's port for its first GUIDs
+ * @rsm: the plugin
+ * @port: it
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int rsm_smp_get_guids(struct rsm *rsm, osm_port_t *port)
+{
+	osm_madw_context_t context = { 0 };
+
+	context.gi_context.node_guid = osm_node_get_node_guid(port->p_node);
+	context.gi_context.port_guid = osm_physp_get_port_guid(port->p_physp);
+	context.gi_context.port_num = osm_physp_get_port_num(port->p_physp);
+	return osm_req_get(&rsm->osm->sm, osm_physp_get_dr_path_ptr(port->p_physp), IB_MAD_ATTR_GUID_INFO, 0,
+			   FALSE, ib_port_info_get_m_key(&port->p_physp->port_info), 0, CL_DISP_MSGID_NONE,
+			   &context) ? -ENOMEM : 0;
+}
+
 /** rsm_smp_outstanding - SMPs of OpenSM's, all of them, that are not answered yet */
 int rsm_smp_outstanding(struct rsm *rsm)
 {
 	return __atomic_load_n(&rsm->osm->stats.qp0_mads_outstanding, __ATOMIC_RELAXED);
+}
+
+/**
+ * rsm_smp_wait - until all are answered, or given up
+ * @rsm: the plugin; OpenSM's lock is not held meanwhile
+ */
+void rsm_smp_wait(struct rsm *rsm)
+{
+	osm_stats_t *stats = &rsm->osm->stats;
+
+	CL_PLOCK_RELEASE(&rsm->osm->lock);
+	pthread_mutex_lock(&stats->mutex);
+	while (stats->qp0_mads_outstanding && !osm_exit_flag)
+		pthread_cond_wait(&stats->cond, &stats->mutex);
+	pthread_mutex_unlock(&stats->mutex);
+	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
 }

@@ -10,6 +10,8 @@
 #include "sweep.h"
 #include "vm_answer.h"
 #include "vm_jobs.h"
+#include "vm_learn.h"
+#include "vm_list.h"
 #include "vm_socket.h"
 #include "vm_words.h"
 
@@ -162,6 +164,9 @@ static void obey(struct rsm *rsm, struct rsm_vm_line *line)
 	case RSM_VM_CANCEL:
 		end_move(rsm, line->who, &words);
 		break;
+	case RSM_VM_LIST:
+		rsm_vm_list(rsm, line->who, words.vm);
+		break;
 	case RSM_VM_START:
 	case RSM_VM_STOP:
 		start_or_stop(rsm, line->who, &words);
@@ -197,6 +202,9 @@ static void vm_event(struct rsm *rsm, osm_epi_event_id_t id, void *data)
 	case OSM_EVENT_ID_HEAVY_SWEEP_START:
 		rsm_sweep_begins(rsm_now());
 		rsm_vm_fabric_changed();
+		break;
+	case OSM_EVENT_ID_HEAVY_SWEEP_DONE:
+		rsm_vm_learn(rsm);
 		break;
 	case OSM_EVENT_ID_UCAST_ROUTING_DONE:
 		rsm_vm_fabric_changed();

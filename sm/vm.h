@@ -8,11 +8,15 @@
 
 #include <stddef.h>
 
+#include <iba/ib_types.h>
+
 #include "move_plan.h"
 #include "place.h"
 
 struct rsm;
 struct osm_port;
+
+#define RSM_GUIDS 8 /* in a block of GUIDInfo, IBA 14.2.5.5; the first is the port's own */
 
 /**
  * enum rsm_vm_state - how far a move is
@@ -81,7 +85,9 @@ bool rsm_vm_is_unheard(uint64_t port);
 void rsm_vm_repeat(struct rsm *rsm);
 uint64_t rsm_vm_guid(const struct osm_port *port);
 int rsm_vm_set_guid(struct rsm *rsm, struct osm_port *port, uint64_t guid);
-void rsm_vm_exchange(struct rsm *rsm, struct osm_port *a, struct osm_port *b,
+void rsm_vm_forget_guids(struct rsm *rsm, struct osm_port *port);
+void rsm_vm_take_guids(struct rsm *rsm, struct osm_port *port, const ib_net64_t *guids);
+void rsm_vm_exchange(struct rsm *rsm, struct osm_port *from, struct osm_port *to,
 		     struct rsm_vm_counts *counts);
 
 #endif

@@ -19,8 +19,6 @@
 #include <opensm/osm_node.h>
 #include <opensm/osm_port.h>
 
-#define GUIDS 8 /* in a block of GUIDInfo, IBA 14.2.5.5; the first is the port's own */
-
 #define MOST_UNHEARD 256
 
 /* Ports that have not answered, and whether to Set(GUIDInfo); each once for both. */
@@ -33,13 +31,18 @@ static struct {
 	unsigned int n;
 } unheard = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
-/* OpenSM sees by itself to a heavy sweep when it is PortInfo. */
-static void not_heard(struct rsm *rsm, uint64_t port, bool guids)
+static void remember_unheard(uint64_t port, bool guids)
 {
 	pthread_mutex_lock(&unheard.mutex);
 	if (unheard.n < MOST_UNHEARD)
 		unheard.of[unheard.n++] = (struct unheard) { port, guids };
 	pthread_mutex_unlock(&unheard.mutex);
+}
+
+/* OpenSM sees by itself to a heavy sweep when it is PortInfo. */
+static void not_heard(struct rsm *rsm, uint64_t port, bool guids)
+{
+	remember_unheard(port, guids);
 	rsm->osm->subn.subnet_initialization_error = TRUE;
 	rsm_log(rsm, OSM_LOG_ERROR, "port 0x%016llx does not answer: its %s is set again at the next sweep",
 		(unsigned long long)port, guids ? "GUID" : "LID");
@@ -109,10 +112,10 @@ static ib_net64_t *guids_of(const osm_port_t *port)
 /* As OpenSM allocates them when the SA is asked to set one. */
 static ib_net64_t *make_guids(osm_port_t *port)
 {
-	size_t n = (port->p_physp->port_info.guid_cap + GUIDS - 1) / GUIDS * GUIDS;
+	size_t n = (port->p_physp->port_info.guid_cap + RSM_GUIDS - 1) / RSM_GUIDS * RSM_GUIDS;
 
 	if (!port->p_physp->p_guids) {
-		port->p_physp->p_guids = calloc(n ? n : GUIDS, sizeof(ib_net64_t));
+		port->p_physp->p_guids = calloc(n ? n : RSM_GUIDS, sizeof(ib_net64_t));
 		if (!port->p_physp->p_guids)
 			return NULL;
 		(*port->p_physp->p_guids)[0] = port->p_physp->port_guid;
@@ -125,7 +128,7 @@ uint64_t rsm_vm_guid(const osm_port_t *port)
 {
 	ib_net64_t *guids = guids_of(port);
 
-	for (int i = 1; guids && i < GUIDS; i++)
+	for (int i = 1; guids && i < RSM_GUIDS; i++)
 		if (guids[i])
 			return cl_ntoh64(guids[i]);
 	return 0;
@@ -170,6 +173,70 @@ int rsm_vm_set_guid(struct rsm *rsm, osm_port_t *port, uint64_t guid)
 	return rsm_smp_set_guids(rsm, port);
 }
 
+/* Takes an alias out of OpenSM's table if it is that port's, or that of one that has gone. */
+static void remove_alias(struct rsm *rsm, ib_net64_t guid, const osm_port_t *port)
+{
+	cl_qmap_t *table = &rsm->osm->subn.alias_port_guid_tbl;
+	osm_alias_guid_t *alias = (osm_alias_guid_t *)cl_qmap_get(table, guid);
+
+	if (&alias->map_item == cl_qmap_end(table) || guid == alias->p_base_port->guid ||
+	    (alias->p_base_port != port && alias->p_base_port->discovery_count))
+		return;
+	cl_qmap_remove_item(table, &alias->map_item);
+	osm_alias_guid_delete(&alias);
+}
+
+/**
+ * rsm_vm_forget_guids - what OpenSM thinks that a port's alias GUIDs are
+ * @rsm: the plugin
+ * @port: which will be said to have others, or the same
+ */
+void rsm_vm_forget_guids(struct rsm *rsm, osm_port_t *port)
+{
+	ib_net64_t *guids = guids_of(port);
+
+	for (int i = 1; guids && i < RSM_GUIDS; i++) {
+		if (guids[i])
+			remove_alias(rsm, guids[i], port);
+		guids[i] = 0;
+	}
+}
+
+/**
+ * rsm_vm_take_guids - have the SA know alias GUIDs that a port has
+ * @rsm: the plugin
+ * @port: it; OpenSM knows of none that it has
+ * @guids: RSM_GUIDS of them, with its own
+ *
+ * What another port has already this one loses when rsm_vm_repeat() is called.
+ */
+void rsm_vm_take_guids(struct rsm *rsm, osm_port_t *port, const ib_net64_t *guids)
+{
+	cl_qmap_t *table = &rsm->osm->subn.alias_port_guid_tbl;
+	ib_net64_t *own = make_guids(port);
+	bool doubled = false;
+
+	for (int i = 1; own && i < RSM_GUIDS && i < port->p_physp->port_info.guid_cap; i++) {
+		osm_alias_guid_t *alias;
+
+		if (!guids[i])
+			continue;
+		remove_alias(rsm, guids[i], port);
+		alias = cl_qmap_get(table, guids[i]) == cl_qmap_end(table) ?
+			osm_alias_guid_new(guids[i], port) : NULL;
+		if (alias) {
+			cl_qmap_insert(table, alias->alias_guid, &alias->map_item);
+			own[i] = guids[i];
+			continue;
+		}
+		rsm_log(rsm, OSM_LOG_ERROR, "GUID 0x%016llx is another port's: port 0x%016llx loses it",
+			(unsigned long long)cl_ntoh64(guids[i]), (unsigned long long)cl_ntoh64(port->guid));
+		doubled = true;
+	}
+	if (doubled)
+		remember_unheard(cl_ntoh64(port->guid), true);
+}
+
 static void take_lid(struct rsm *rsm, osm_port_t *port, uint16_t lid, struct rsm_vm_counts *counts)
 {
 	osm_subn_t *subn = &rsm->osm->subn;
@@ -182,17 +249,17 @@ static void take_lid(struct rsm *rsm, osm_port_t *port, uint16_t lid, struct rsm
 			    lid);
 }
 
-static void exchange_guids(struct rsm *rsm, osm_port_t *a, osm_port_t *b,
+static void exchange_guids(struct rsm *rsm, osm_port_t *from, osm_port_t *to,
 			   struct rsm_vm_counts *counts)
 {
 	cl_qmap_t *table = &rsm->osm->subn.alias_port_guid_tbl;
-	ib_net64_t *one = make_guids(a), *other = make_guids(b);
+	ib_net64_t *one = make_guids(from), *other = make_guids(to);
 
 	if (!one || !other) {
 		rsm_log(rsm, OSM_LOG_ERROR, "no memory: a VM has lost its GUID");
 		return;
 	}
-	for (int i = 1; i < GUIDS; i++) {
+	for (int i = 1; i < RSM_GUIDS; i++) {
 		ib_net64_t guid = one[i];
 
 		one[i] = other[i];
@@ -201,34 +268,36 @@ static void exchange_guids(struct rsm *rsm, osm_port_t *a, osm_port_t *b,
 	for (cl_map_item_t *i = cl_qmap_head(table); i != cl_qmap_end(table); i = cl_qmap_next(i)) {
 		osm_alias_guid_t *alias = (osm_alias_guid_t *)i;
 
-		if (alias->p_base_port == a && alias->alias_guid != osm_port_get_guid(a))
-			alias->p_base_port = b;
-		else if (alias->p_base_port == b && alias->alias_guid != osm_port_get_guid(b))
-			alias->p_base_port = a;
+		if (alias->p_base_port == from && alias->alias_guid != osm_port_get_guid(from))
+			alias->p_base_port = to;
+		else if (alias->p_base_port == to && alias->alias_guid != osm_port_get_guid(to))
+			alias->p_base_port = from;
 	}
-	counts->guids += !rsm_smp_set_guids(rsm, a);
-	counts->guids += !rsm_smp_set_guids(rsm, b);
+	counts->guids += !rsm_smp_set_guids(rsm, to);
+	counts->guids += !rsm_smp_set_guids(rsm, from);
 }
 
 /**
  * rsm_vm_exchange - two VFs exchange LIDs and alias GUIDs
  * @rsm: the plugin
- * @a: the port of one
- * @b: and of the other
+ * @from: the port of the VM's
+ * @to: that of the other one
  * @counts: SMPs are counted there
+ *
+ * If this subnet manager is killed meanwhile the next one finds the VM: in this order who has its GUID has its LID.
  */
-void rsm_vm_exchange(struct rsm *rsm, osm_port_t *a, osm_port_t *b, struct rsm_vm_counts *counts)
+void rsm_vm_exchange(struct rsm *rsm, osm_port_t *from, osm_port_t *to, struct rsm_vm_counts *counts)
 {
-	uint16_t lid = cl_ntoh16(osm_port_get_base_lid(a));
-	bool any_guid = rsm_vm_guid(a) || rsm_vm_guid(b);
+	uint16_t lid = cl_ntoh16(osm_port_get_base_lid(from)), other = cl_ntoh16(osm_port_get_base_lid(to));
+	bool any_guid = rsm_vm_guid(from) || rsm_vm_guid(to);
 
 	/* GUIDs that were not heard are said again now. */
-	any_guid |= rsm_vm_is_unheard(cl_ntoh64(osm_port_get_guid(a)));
-	any_guid |= rsm_vm_is_unheard(cl_ntoh64(osm_port_get_guid(b)));
-	forget_unheard(cl_ntoh64(osm_port_get_guid(a)));
-	forget_unheard(cl_ntoh64(osm_port_get_guid(b)));
-	take_lid(rsm, a, cl_ntoh16(osm_port_get_base_lid(b)), counts);
-	take_lid(rsm, b, lid, counts);
+	any_guid |= rsm_vm_is_unheard(cl_ntoh64(osm_port_get_guid(from)));
+	any_guid |= rsm_vm_is_unheard(cl_ntoh64(osm_port_get_guid(to)));
+	forget_unheard(cl_ntoh64(osm_port_get_guid(from)));
+	forget_unheard(cl_ntoh64(osm_port_get_guid(to)));
+	take_lid(rsm, to, lid, counts);
 	if (any_guid)
-		exchange_guids(rsm, a, b, counts);
+		exchange_guids(rsm, from, to, counts);
+	take_lid(rsm, from, other, counts);
 }

@@ -7,12 +7,10 @@
 #include "vm_answer.h"
 #include "vm_socket.h"
 
-#define ANSWER	512
-
 /** rsm_vm_answer - the line that is owed to somebody */
 void rsm_vm_answer(uint32_t who, const char *format, ...)
 {
-	char text[ANSWER];
+	char text[RSM_VM_ANSWER];
 	va_list ap;
 
 	va_start(ap, format);

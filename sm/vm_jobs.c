@@ -77,13 +77,19 @@ bool rsm_vms_up(const struct rsm *rsm)
 	       !rsm->osm->subn.first_time_master_sweep;
 }
 
+/* When one that has begun is cancelled. */
+static uint64_t ends_at(const struct rsm_vm_job *job)
+{
+	return __atomic_load_n(&job->overtaken, __ATOMIC_ACQUIRE) ? 0 : job->since + BEGUN_MS;
+}
+
 static uint64_t next_expiry(const struct rsm_vms *vms)
 {
 	uint64_t next = RSM_NEVER;
 
 	for (const struct rsm_vm_job *job = vms->jobs; job; job = job->next)
-		if (job->begun && job->since + BEGUN_MS < next)
-			next = job->since + BEGUN_MS;
+		if (job->begun && ends_at(job) < next)
+			next = ends_at(job);
 	return next;
 }
 
@@ -96,9 +102,9 @@ void rsm_vms_expire(struct rsm *rsm, uint64_t now)
 		return;
 	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
 	while (*at) {
-		if ((*at)->begun && now >= (*at)->since + BEGUN_MS) {
-			rsm_log(rsm, OSM_LOG_ERROR, "LID %u began to move and does not end: cancelled",
-				(*at)->move.lid);
+		if ((*at)->begun && now >= ends_at(*at)) {
+			rsm_log(rsm, OSM_LOG_ERROR, "LID %u began to move and %s: cancelled", (*at)->move.lid,
+				(*at)->overtaken ? "another subnet manager has moved VMs" : "does not end");
 			rsm_vms_cancel(rsm, at);
 		} else {
 			at = &(*at)->next;

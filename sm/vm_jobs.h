@@ -15,13 +15,14 @@
  * @who: waits for the answer
  * @id: number of it
  * @begun: only its place is taken; it is made when it is ended
+ * @overtaken: begun, and another subnet manager has moved the VM, or another one to its place
  * @since: when it was begun, or its SMPs were, milliseconds
  * @move: it
  */
 struct rsm_vm_job {
 	struct rsm_vm_job *next;
 	uint32_t who, id;
-	bool begun;
+	bool begun, overtaken;
 	uint64_t since;
 	struct rsm_vm_move move;
 };

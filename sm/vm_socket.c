@@ -56,7 +56,7 @@ static void drop(struct client *c)
 
 static void say(struct client *c, const char *text)
 {
-	char line[1024];
+	char line[RSM_VM_ANSWER + 1];
 	int n = snprintf(line, sizeof(line), "%s\n", text);
 
 	/* Who does not read loses it: the plugin never waits for a reader. */

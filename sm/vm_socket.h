@@ -9,6 +9,7 @@
 struct rsm;
 
 #define RSM_VM_LINE 256
+#define RSM_VM_ANSWER 1024
 
 /**
  * struct rsm_vm_line - what somebody has said

@@ -13,12 +13,12 @@
 
 static const struct verb {
 	const char *name;
-	bool has_place;
+	bool has_place, is_general;
 } verbs[] = {
 	[RSM_VM_PLAN] = { "plan", true },    [RSM_VM_BEGIN] = { "begin", true },
 	[RSM_VM_END] = { "end", false },     [RSM_VM_CANCEL] = { "cancel", false },
 	[RSM_VM_MOVE] = { "move", true },    [RSM_VM_START] = { "start", true },
-	[RSM_VM_STOP] = { "stop", false },
+	[RSM_VM_STOP] = { "stop", false },   [RSM_VM_LIST] = { "list", false, true },
 };
 
 #define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))
@@ -41,14 +41,14 @@ int rsm_vm_words(char *line, struct rsm_vm_words *words, char *why, size_t size)
 	while (verb < N_VERBS && (!word || strcmp(word, verbs[verb].name)))
 		verb++;
 	if (verb == N_VERBS) {
-		snprintf(why, size, "the first word is none of plan, begin, end, cancel, move, start, stop");
+		snprintf(why, size, "the first word is none of plan, begin, end, cancel, move, start, stop, list");
 		return -EINVAL;
 	}
 	words->verb = verb;
 	words->vm = strtok_r(NULL, " \t\r", &save);
 	if (verbs[verb].has_place)
 		words->place = strtok_r(NULL, " \t\r", &save);
-	if (!words->vm || (verbs[verb].has_place && !words->place)) {
+	if ((!words->vm && !verbs[verb].is_general) || (verbs[verb].has_place && !words->place)) {
 		snprintf(why, size, "%s wants a VM%s", verbs[verb].name,
 			 verbs[verb].has_place ? " and where to" : "");
 		return -EINVAL;

@@ -14,6 +14,7 @@
  * @RSM_VM_MOVE: both
  * @RSM_VM_START: a VM is there, with its GUID
  * @RSM_VM_STOP: it is not
+ * @RSM_VM_LIST: say where VMs are
  */
 enum rsm_vm_verb {
 	RSM_VM_PLAN,
@@ -23,12 +24,13 @@ enum rsm_vm_verb {
 	RSM_VM_MOVE,
 	RSM_VM_START,
 	RSM_VM_STOP,
+	RSM_VM_LIST,
 };
 
 /**
  * struct rsm_vm_words - a line
  * @verb: see enum rsm_vm_verb
- * @vm: who
+ * @vm: who; NULL: nobody, where the verb wants none
  * @place: where to, if the verb has it
  * @limited: see struct rsm_vm_move
  * @closing: see struct rsm_vm_move

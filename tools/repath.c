@@ -52,7 +52,7 @@ static const struct command {
 	  "serve the host of this virtual machine; see repath-agent(8)" },
 	{ "sm", cmd_sm,
 	  "repath sm [show] | vm plan | begin | move VM PLACE [limited] [closed]"
-	  " | vm end | cancel | stop VM | vm start GUID PLACE; each [socket PATH]",
+	  " | vm end | cancel | stop VM | vm start GUID PLACE | vm list; each [socket PATH]",
 	  "what OpenSM's plugin says of itself, and VMs that move; see libosmrepath(8)" },
 	{ "fabric", cmd_fabric,
 	  "repath fabric check [from PATH]... [dev D] [port N] [sl N] [partitions FILE]"

@@ -101,21 +101,22 @@ static size_t take_vm(struct args *a, char *line, size_t size, const char **path
 {
 	static const struct {
 		const char *name;
-		bool has_place, has_ways;
+		bool has_vm, has_place, has_ways;
 	} verbs[] = {
-		{ "plan", true, true }, { "begin", true, true }, { "move", true, true },
-		{ "end", false, false }, { "cancel", false, false },
-		{ "start", true, false }, { "stop", false, false },
+		{ "plan", true, true, true }, { "begin", true, true, true }, { "move", true, true, true },
+		{ "end", true, false, false }, { "cancel", true, false, false },
+		{ "start", true, true, false }, { "stop", true, false, false }, { "list", false, false, false },
 	};
 	bool limited = false, closed = false;
-	const char *vm, *place = "";
+	const char *vm = "", *place = "";
 	size_t n, i = 0;
 
 	while (i < sizeof(verbs) / sizeof(verbs[0]) && !take(a, verbs[i].name))
 		i++;
 	if (i == sizeof(verbs) / sizeof(verbs[0]))
 		usage_error(a, "what is to be done with which VM?");
-	vm = take_number(a, "VM");
+	if (verbs[i].has_vm)
+		vm = take_number(a, "VM");
 	if (verbs[i].has_place)
 		place = take_number(a, "PLACE");
 	while (a->argc) {
@@ -128,27 +129,20 @@ static size_t take_vm(struct args *a, char *line, size_t size, const char **path
 		else
 			take_end(a);
 	}
-	n = snprintf(line, size, "%s %s%s%s%s%s\n", verbs[i].name, vm, *place ? " " : "", place,
+	n = snprintf(line, size, "%s%s%s%s%s%s%s\n", verbs[i].name, *vm ? " " : "", vm, *place ? " " : "", place,
 		     limited ? " limited" : "", closed ? " closed" : "");
 	if (n >= size)
 		usage_error(a, "too long a line");
 	return n;
 }
 
-static int move_vm(struct args *a)
+/* A line is said, and its answer shown, but that of a list: that is left in @list. */
+static int say(int fd, const char *path, const char *line, size_t n, struct json_object **list)
 {
-	const char *path = VM_SOCKET, *error;
-	struct json_object *o, *why;
-	char line[256];
-	int fd, status;
-	size_t n;
+	struct json_object *o = NULL, *why;
+	int status = EXIT_FAILED;
+	const char *error;
 
-	n = take_vm(a, line, sizeof(line), &path);
-	fd = connect_to(path);
-	if (fd < 0)
-		return no_plugin(path);
-	status = EXIT_FAILED;
-	o = NULL;
 	if (send(fd, line, n, MSG_NOSIGNAL) == (ssize_t)n) {
 		status = EXIT_UNFINISHED;
 		o = read_object(fd);
@@ -157,16 +151,68 @@ static int move_vm(struct args *a)
 		fprintf(stderr, "repath: %s: %s: %s\n", path,
 			status == EXIT_FAILED ? "not said" : "said, and no answer has come",
 			strerror(errno));
-	close(fd);
 	if (!o)
 		return status;
 	error = json_object_object_get_ex(o, "error", &why) ? json_object_get_string(why) : NULL;
 	if (error)
 		fprintf(stderr, "repath: %s\n", error);
+	else if (list)
+		*list = json_object_get(o);
 	else
 		out_one(o);
 	status = !error ? 0 : !strcmp(op_text(o, "state"), "unfinished") ? EXIT_UNFINISHED : EXIT_REFUSED;
 	json_object_put(o);
+	return status;
+}
+
+/* The plugin tells some at a time. */
+static int list_vms(int fd, const char *path, const char *line, size_t n)
+{
+	struct json_object *all = json_object_new_array(), *vms, *more;
+	char next[64];
+	int status;
+
+	for (;;) {
+		struct json_object *o = NULL;
+		size_t count = 0;
+		bool again;
+
+		status = say(fd, path, line, n, &o);
+		if (status)
+			break;
+		if (json_object_object_get_ex(o, "vms", &vms) && json_object_is_type(vms, json_type_array))
+			count = json_object_array_length(vms);
+		for (size_t i = 0; i < count; i++)
+			json_object_array_add(all, json_object_get(json_object_array_get_idx(vms, i)));
+		again = count && json_object_object_get_ex(o, "more", &more) && json_object_get_boolean(more);
+		if (again)
+			n = snprintf(next, sizeof(next), "list %.40s\n",
+				     op_text(json_object_array_get_idx(vms, count - 1), "guid"));
+		line = next;
+		json_object_put(o);
+		if (!again)
+			break;
+	}
+	if (status)
+		json_object_put(all);
+	else
+		out_list(all);
+	return status;
+}
+
+static int vm(struct args *a)
+{
+	const char *path = VM_SOCKET;
+	char line[256];
+	int fd, status;
+	size_t n;
+
+	n = take_vm(a, line, sizeof(line), &path);
+	fd = connect_to(path);
+	if (fd < 0)
+		return no_plugin(path);
+	status = strncmp(line, "list", 4) ? say(fd, path, line, n, NULL) : list_vms(fd, path, line, n);
+	close(fd);
 	return status;
 }
 
@@ -178,7 +224,7 @@ int cmd_sm(struct door *door, struct args *a)
 
 	(void)door;
 	if (take(a, "vm"))
-		return move_vm(a);
+		return vm(a);
 	take_show(a);
 	while (a->argc) {
 		if (take(a, "socket"))

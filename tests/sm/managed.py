@@ -29,7 +29,7 @@ class Managed(bed.Fabric):
     def environment(self, host):
         return dict(super().environment(host), LD_LIBRARY_PATH=self.plugin)
 
-    def start_opensm(self, options):
+    def launch_opensm(self, options):
         self.socket = f"{self.dir}/status"
         with open(f"{self.dir}/repath.conf", "w", encoding="utf-8") as file:
             file.write(f"status_socket {self.socket}\n")
@@ -38,7 +38,7 @@ class Managed(bed.Fabric):
         with open(f"{self.dir}/opensm.conf", "w", encoding="utf-8") as file:
             file.write("event_plugin_name osmrepath\n"
                        f"event_plugin_options {self.dir}/repath.conf\n{self.conf}\n")
-        return super().start_opensm(f"{options} -F {self.dir}/opensm.conf")
+        super().launch_opensm(f"{options} -F {self.dir}/opensm.conf")
 
     def status(self):
         """What the plugin says of itself."""

@@ -10,7 +10,7 @@ import sys
 import time
 
 from managed import NETS, Failed, expect
-from vms import GUIDS, PATIENCE, PORT, TABLE, Orchestrated, Talk, reached
+from vms import GUIDS, PATIENCE, PORT, TABLE, Orchestrated, Talk, all_reached, guid_of, has_guid, reached
 
 MOVES = 1000
 PACKETS = 20000         # a second, to VMs that move
@@ -19,18 +19,6 @@ BLOCK = 64
 
 def tables(nodes):
     return {name: node[3] for name, node in nodes.items() if node[3] is not None}
-
-
-def all_reached(nodes):
-    """From one host at each switch to every LID."""
-    hosts = {lid: name for name, (_, _, lid, table) in nodes.items() if table is None}
-    starts = {node[1][1][0]: name for name, node in nodes.items()
-              if node[3] is None and 1 in node[1]}
-    for start in starts.values():
-        for lid, name in hosts.items():
-            if name != start and 1 in nodes[name][1]:
-                expect(reached(nodes, start, lid)[0] == name, start, lid, name,
-                       reached(nodes, start, lid))
 
 
 def one_move(fabric, a, b, how, tables_now):
@@ -150,19 +138,6 @@ def any_engine(engine, topology, loops):
         all_reached(changed)
         if not loops:
             fabric.check()
-
-
-def guid_of(fabric, name):
-    words = fabric.run("H1", "smpquery", "GUIDInfo", str(fabric.lids()[name]))
-    return [int(word, 16) for word in re.findall(r"0x[0-9a-f]{16}", words)][1]
-
-
-def has_guid(fabric, name, guid):
-    """What starts or stops a VM is answered before its SMP has arrived."""
-    until = time.monotonic() + PATIENCE
-    while guid_of(fabric, name) != guid:
-        expect(time.monotonic() < until, name, "has GUID", hex(guid), "not", hex(guid_of(fabric, name)))
-        time.sleep(0.01)
 
 
 def addresses():

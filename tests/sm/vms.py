@@ -10,7 +10,7 @@ import re
 import socket
 import time
 
-from managed import Failed, Managed
+from managed import Failed, Managed, expect
 
 TABLE, PORT, GUIDS = "0x19", "0x15", "0x14"     # attributes of SMPs
 PATIENCE = 60
@@ -23,8 +23,11 @@ class Orchestrated(Managed):
                          conf=f"transaction_timeout 2000\n{conf}", **options)
         self.asker = None
 
-    def start_opensm(self, options):
+    def launch_opensm(self, options):
         self.options_of_plugin["vswitch_socket"] = f"{self.dir}/vms"
+        super().launch_opensm(options)
+
+    def start_opensm(self, options):
         found = super().start_opensm(options)
         self.reconnect()
         return found
@@ -173,3 +176,29 @@ def reached(nodes, start, lid):
         if nodes[at][3] is None:
             return at, hops
     return None, 65
+
+
+def all_reached(nodes):
+    """From one host at each switch to every LID."""
+    hosts = {lid: name for name, (_, _, lid, table) in nodes.items() if table is None}
+    starts = {node[1][1][0]: name for name, node in nodes.items()
+              if node[3] is None and 1 in node[1]}
+    for start in starts.values():
+        for lid, name in hosts.items():
+            if name != start and 1 in nodes[name][1]:
+                expect(reached(nodes, start, lid)[0] == name, start, lid, name,
+                       reached(nodes, start, lid))
+
+
+def guid_of(fabric, name):
+    """Asked with patience: a second is not much on a machine that has other things to do."""
+    words = fabric.run("H1", "smpquery", "-t", "20000", "GUIDInfo", str(fabric.lids()[name]))
+    return [int(word, 16) for word in re.findall(r"0x[0-9a-f]{16}", words)][1]
+
+
+def has_guid(fabric, name, guid):
+    """What starts or stops a VM is answered before its SMP has arrived."""
+    until = time.monotonic() + PATIENCE
+    while guid_of(fabric, name) != guid:
+        expect(time.monotonic() < until, name, "has GUID", hex(guid), "not", hex(guid_of(fabric, name)))
+        time.sleep(0.01)

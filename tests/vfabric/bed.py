@@ -123,13 +123,17 @@ class Fabric:
         return dict(os.environ, IBSIM_SOCKNAME=self.name, SIM_HOST=host,
                     LD_PRELOAD=umad2sim(), OSM_TMP_DIR=self.dir, OSM_CACHE_DIR=self.dir)
 
-    def start_opensm(self, options):
-        """Starts OpenSM on sm_host and waits until the subnet is up."""
+    def launch_opensm(self, options):
+        """Starts OpenSM on sm_host."""
         open(f"{self.dir}/opensm.log", "w", encoding="utf-8").close()
         self.sm = subprocess.Popen(
             ["opensm", *options.split(), "-e", "-d2", "-f", f"{self.dir}/opensm.log"], cwd=self.dir,
             env=self.environment(self.sm_host), stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+
+    def start_opensm(self, options):
+        """The same, and waits until the subnet is up."""
+        self.launch_opensm(options)
         return self.wait_sm(0)
 
     def sm_log(self):

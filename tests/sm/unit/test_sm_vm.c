@@ -14,6 +14,8 @@
 #include "smp.h"
 #include "vm.h"
 #include "vm_socket.h"
+#include "vm_learn.h"
+#include "vm_list.h"
 #include "vm_words.h"
 
 #define WHO	7
@@ -171,6 +173,18 @@ int rsm_vm_address_start(struct rsm *r)
 {
 	(void)r;
 	return 0;
+}
+
+void rsm_vm_learn(struct rsm *r)
+{
+	(void)r;
+}
+
+void rsm_vm_list(struct rsm *r, uint32_t who, const char *after)
+{
+	(void)r;
+	(void)who;
+	(void)after;
 }
 
 void rsm_vm_repeat(struct rsm *r)

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What there was before: OpenSM asks no port for its alias GUIDs, and gives virtual functions the LIDs that it
+ * remembers. So who becomes subnet manager, after another one or its own restart, asks the ports when it has
+ * found them, and before it gives LIDs. Where VMs are is what ports have; nothing else is needed.
+ *
+ * Who was killed while it moved a VM leaves two ports with the VM's LID, and perhaps both with its GUID: see
+ * rsm_vm_exchange() for the order. One that has the GUID keeps the LID, the other gets a new one. Where the VM
+ * is then is either place: who has asked for the move, and was not answered, asks again.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "homes.h"
+#include "plugin.h"
+#include "slots.h"
+#include "smp.h"
+#include "vm_jobs.h"
+#include "vm_learn.h"
+
+#include <opensm/osm_db_pack.h>
+#include <opensm/osm_node.h>
+#include <opensm/osm_port.h>
+
+/* The first GUIDs of a port, as it has said. */
+struct answer {
+	struct answer *next;
+	ib_net64_t port;
+	ib_net64_t guids[RSM_GUIDS];
+};
+
+/* Filled in by OpenSM's dispatcher. */
+static struct {
+	pthread_mutex_t mutex;
+	struct answer *all;
+} answers = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+static void guids_come(struct rsm *rsm, uint64_t port, const void *guids)
+{
+	struct answer *answer = malloc(sizeof(*answer));
+
+	if (!answer) {
+		rsm_log(rsm, OSM_LOG_ERROR, "no memory: GUIDs of port 0x%016llx are not known",
+			(unsigned long long)port);
+		return;
+	}
+	answer->port = cl_hton64(port);
+	memcpy(answer->guids, guids, sizeof(answer->guids));
+	pthread_mutex_lock(&answers.mutex);
+	answer->next = answers.all;
+	answers.all = answer;
+	pthread_mutex_unlock(&answers.mutex);
+}
+
+/* A host's port, which this sweep has found. */
+static bool is_there(const osm_port_t *port)
+{
+	struct rsm_place place;
+
+	return port->discovery_count && rsm_place_of(port, &place);
+}
+
+/* Of a port that has not answered what it was told last, what it was told is right. */
+static bool ask(struct rsm *rsm, bool anew)
+{
+	cl_qmap_t *map = &rsm->osm->subn.port_guid_tbl;
+	bool any = false;
+
+	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i)) {
+		osm_port_t *port = (osm_port_t *)i;
+
+		if (!is_there(port) || port->p_physp->port_info.guid_cap < 2)
+			continue;
+		if (port->p_physp->p_guids && (!anew || rsm_vm_is_unheard(cl_ntoh64(port->guid))))
+			continue;
+		any |= !rsm_smp_get_guids(rsm, port);
+	}
+	return any;
+}
+
+static osm_port_t *port_of(struct rsm *rsm, const struct answer *answer)
+{
+	osm_port_t *port = osm_get_port_by_guid(&rsm->osm->subn, answer->port);
+
+	return port && is_there(port) ? port : NULL;
+}
+
+static void take_guids(struct rsm *rsm, const struct answer *all)
+{
+	for (const struct answer *answer = all; answer; answer = answer->next) {
+		osm_port_t *port = port_of(rsm, answer);
+
+		if (port)
+			rsm_vm_forget_guids(rsm, port);
+	}
+	for (const struct answer *answer = all; answer; answer = answer->next) {
+		osm_port_t *port = port_of(rsm, answer);
+
+		if (port)
+			rsm_vm_take_guids(rsm, port, answer->guids);
+	}
+}
+
+static void learn_guids(struct rsm *rsm, bool anew)
+{
+	struct answer *all;
+
+	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
+	if (ask(rsm, anew))
+		rsm_smp_wait(rsm);
+	pthread_mutex_lock(&answers.mutex);
+	all = answers.all;
+	answers.all = NULL;
+	pthread_mutex_unlock(&answers.mutex);
+	take_guids(rsm, all);
+	CL_PLOCK_RELEASE(&rsm->osm->lock);
+	while (all) {
+		struct answer *next = all->next;
+
+		free(all);
+		all = next;
+	}
+}
+
+static uint16_t lid_of(const osm_port_t *port)
+{
+	uint16_t lid = cl_ntoh16(osm_port_get_base_lid(port));
+
+	return lid < RSM_N_LIDS ? lid : 0;
+}
+
+/* Who has which LID. Of two hosts that have the same one loses it. */
+static void find_holders(struct rsm *rsm, osm_port_t **holder)
+{
+	cl_qmap_t *map = &rsm->osm->subn.port_guid_tbl;
+
+	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i)) {
+		osm_port_t *port = (osm_port_t *)i, *loser = port;
+		uint16_t lid = lid_of(port);
+
+		if (!port->discovery_count || !lid)
+			continue;
+		if (!holder[lid]) {
+			holder[lid] = port;
+			continue;
+		}
+		if (!is_there(port) || !is_there(holder[lid]))
+			continue;
+		if (rsm_vm_guid(port)) {
+			loser = holder[lid];
+			holder[lid] = port;
+		}
+		rsm_log(rsm, OSM_LOG_ERROR, "LID %u was on its way from one port to another: port 0x%016llx loses it",
+			lid, (unsigned long long)cl_ntoh64(loser->guid));
+		osm_physp_set_base_lid(loser->p_physp, 0);
+	}
+}
+
+static bool is_vf(struct rsm *rsm, const osm_port_t *port)
+{
+	struct rsm_place place;
+
+	return is_there(port) && rsm_place_of(port, &place) && rsm_place_is_vf(rsm, &place);
+}
+
+/* Whether a LID that OpenSM remembers of a port is wrong: the port is a VF with another one, or a VF has that. */
+static bool is_outdated(struct rsm *rsm, uint64_t guid, uint16_t lid, osm_port_t *const *holder)
+{
+	osm_port_t *port = osm_get_port_by_guid(&rsm->osm->subn, cl_hton64(guid));
+
+	if (port && lid_of(port) && is_vf(rsm, port))
+		return lid_of(port) != lid;
+	return holder[lid] && holder[lid] != port && is_vf(rsm, holder[lid]);
+}
+
+static void correct_remembered(struct rsm *rsm, osm_port_t *const *holder)
+{
+	osm_lid_mgr_t *mgr = &rsm->osm->sm.lid_mgr;
+	cl_qlist_t guids;
+	uint16_t lid, last;
+
+	cl_qlist_init(&guids);
+	osm_db_guid2lid_guids(mgr->p_g2l, &guids);
+	while (cl_qlist_count(&guids)) {
+		osm_db_guid_elem_t *element = (osm_db_guid_elem_t *)cl_qlist_remove_head(&guids);
+
+		if (!osm_db_guid2lid_get(mgr->p_g2l, element->guid, &lid, &last) && lid < RSM_N_LIDS &&
+		    is_outdated(rsm, element->guid, lid, holder)) {
+			osm_db_guid2lid_delete(mgr->p_g2l, element->guid);
+			mgr->used_lids[lid] = 0;
+		}
+		free(element);
+	}
+}
+
+/* What has begun and was made, or made impossible, by another subnet manager is no more to be ended here. */
+static void check_begun(struct rsm *rsm, osm_port_t *const *holder)
+{
+	for (struct rsm_vm_job *job = rsm->vms->jobs; job; job = job->next) {
+		const osm_port_t *port = holder[job->move.lid], *there = rsm_place_port(rsm, &job->move.to);
+		struct rsm_place place;
+
+		if (!job->begun)
+			continue;
+		if ((port && (!rsm_place_of(port, &place) || !rsm_place_is(&place, &job->move.from))) ||
+		    (!job->move.carried && there && rsm_vm_guid(there))) {
+			rsm_slots_forget(job->move.lid);
+			__atomic_store_n(&job->overtaken, true, __ATOMIC_RELEASE);
+		}
+	}
+}
+
+static void learn_lids(struct rsm *rsm)
+{
+	osm_port_t **holder;
+
+	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
+	holder = rsm->osm->subn.opt.lmc ? NULL : calloc(RSM_N_LIDS, sizeof(*holder));
+	if (holder) {
+		find_holders(rsm, holder);
+		correct_remembered(rsm, holder);
+		check_begun(rsm, holder);
+	}
+	CL_PLOCK_RELEASE(&rsm->osm->lock);
+	free(holder);
+}
+
+/**
+ * rsm_vm_learn - where VMs are that this subnet manager has not heard of
+ * @rsm: the plugin
+ *
+ * In OpenSM's thread that sweeps, its lock not held, when it has found all ports: it waits for their answers.
+ * Who becomes master asks all; later those that it sees for the first time.
+ */
+void rsm_vm_learn(struct rsm *rsm)
+{
+	osm_subn_t *subn = &rsm->osm->subn;
+	bool anew = subn->sm_state != IB_SMINFO_STATE_MASTER || subn->first_time_master_sweep;
+	static bool hears;
+
+	/* Not while the plugin starts: it may yet be unloaded. Nobody has asked or set anything before the first time. */
+	hears = hears || !rsm_smp_hear_guids(rsm, guids_come);
+	if (!hears)
+		return;
+	learn_guids(rsm, anew);
+	if (anew)
+		learn_lids(rsm);
+	rsm_wake(rsm);
+}
