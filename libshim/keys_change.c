@@ -137,6 +137,7 @@ void rp_keys_renumber(struct rp_context *ctx)
 
 	rp_lock(&ctx->objects);
 	forget(ctx, UINT32_MAX);
+	rp_keys_new_table(ctx);
 	ctx->key_serial = ctx->keys_forgotten = 0;
 	list_for_each(mr, &ctx->mrs, node)
 		mr->key_serial = next_serial(ctx);

@@ -13,7 +13,7 @@
 /**
  * struct keystream - what one peer knows of the keys of one device
  * @epoch: of the device, when the table was begun
- * @table: its number, which the peer knows as the epoch; 0: the keys are the device's own
+ * @table: rp_context::tables then, which the peer knows as the epoch; 0: the keys are the device's own
  * @begun: the last change then: of what had been removed it has heard in no message of this table
  * @known: the changes that it has acknowledged
  * @told: up to where it was told by INFO, which nothing acknowledges; 0: it was not, since
@@ -51,7 +51,7 @@ static void begin(struct keystream *s)
 	struct rp_context *ctx = s->ctx;
 
 	s->epoch = ctx->epoch;
-	s->table = !ctx->epoch ? 0 : ++ctx->tables ? ctx->tables : ++ctx->tables;
+	s->table = ctx->tables;
 	s->begun = ctx->key_serial;
 	s->known = s->told = 0;
 }
@@ -70,7 +70,8 @@ static struct keystream *stream_of(struct rp_peer *peer, struct rp_context *ctx)
 		s->ctx = ctx;
 		list_add_tail(&peer->streams, &s->node);
 	}
-	if (s->epoch != ctx->epoch) {
+	/* What is under way is answered first. */
+	if (s->epoch != ctx->epoch || (s->table != ctx->tables && !s->message)) {
 		rp_lock(&ctx->objects);
 		begin(s);
 		rp_unlock(&ctx->objects);
@@ -177,6 +178,7 @@ static unsigned int fill(struct keystream *s, uint32_t from, void *blob, uint32_
 
 	rp_lock(&ctx->objects);
 	if (clean(s) < ctx->keys_forgotten) {
+		rp_keys_new_table(ctx);		/* for all, as a process may be more than one peer for a while */
 		begin(s);
 		from = 0;
 	}
@@ -217,7 +219,7 @@ static void purge_removed(struct rp_context *ctx)
 
 	list_for_each(p, &rp_peers, node)
 		list_for_each(s, &p->streams, node)
-			if (s->ctx == ctx && s->epoch == ctx->epoch && clean(s) < all && is_heard(p, ctx))
+			if (s->ctx == ctx && s->table == ctx->tables && clean(s) < all && is_heard(p, ctx))
 				all = clean(s);
 	rp_keys_forget_removed(ctx, all);
 }

@@ -213,7 +213,7 @@ struct rp_context {
 	struct rp_qp *srq_qps[64];
 
 	uint32_t key_serial;		/* changes of keys since the last move; under @objects */
-	uint32_t tables;		/* of keys that were begun (keys_stream.c), the control thread's */
+	uint32_t tables;		/* number of the table of keys that peers are told (keys_stream.c), the control thread's */
 	struct list_head removed_keys;	/* struct rp_removed_key; this and the next two under @objects */
 	unsigned int nremoved_keys;
 	uint32_t keys_forgotten;	/* the last change that @removed_keys does not tell of */
