@@ -100,7 +100,7 @@ static void begin(struct repath_reroute *r, struct repath_move *move, const stru
 	bool wanted = true;
 
 	if (job->kind == JOB_HOLD)
-		repath_move_hold(move);
+		repath_move_hold(move, job->path.dlid);
 	else
 		wanted = repath_move_want(move, &job->path, job->kind == JOB_REPATH);
 	if (!wanted || !list_empty(&move->node))
@@ -111,21 +111,30 @@ static void begin(struct repath_reroute *r, struct repath_move *move, const stru
 	repath_stat_inc(r->dev, REPATH_STAT_MOVE);
 }
 
+/* It is on its way to another LID, and will not send to this one any more. */
+static bool is_leaving(const struct repath_move *move, const struct job *job)
+{
+	return !list_empty(&move->node) && move->go && move->to.new_dlid &&
+	       move->to.new_dlid != job->path.dlid && !job->path.new_dlid;
+}
+
 static int expand(struct repath_qp *rqp, void *arg)
 {
 	struct expansion *ex = arg;
 	struct repath_path path;
 	struct repath_move *move;
 
-	repath_qp_snapshot(rqp, NULL, &path);
-	/* The index finds it by its alternate path as well. */
-	if (path.dlid != ex->job->path.dlid || !is_concerned(rqp, &path, ex->job))
-		return 0;
-	move = move_of(ex->r, rqp) ?: move_new(ex->r, rqp);
-	if (!move)
-		return 0;
-	begin(ex->r, move, ex->job);
-	repath_move_put(move);
+	move = move_of(ex->r, rqp);
+	/* The index finds it by its alternate path as well, and by one that it has left for good. */
+	if ((!repath_shim_path(rqp, &path) && !(move && move->step == REPATH_STEP_CYCLING)) ||
+	    path.dlid != ex->job->path.dlid || !is_concerned(rqp, &path, ex->job))
+		goto out;
+	move = move ?: move_new(ex->r, rqp);
+	if (move && !is_leaving(move, ex->job))
+		begin(ex->r, move, ex->job);
+out:
+	if (move)
+		repath_move_put(move);
 	return 0;
 }
 
@@ -136,13 +145,15 @@ static void redirect(struct repath_reroute *r, struct repath_move *move, const s
 	struct repath_path path;
 
 	repath_qp_snapshot(move->rqp, NULL, &path);
-	if (move->to.new_dlid != job->path.dlid || path.dlid == job->path.dlid ||
+	if (!move->go || move->to.new_dlid != job->path.dlid || path.dlid == job->path.dlid ||
 	    !is_concerned(move->rqp, &path, job))
 		return;
 	whole.path.dlid = path.dlid;
 	if (!whole.path.new_dlid)
 		whole.path.new_dlid = job->path.dlid;
 	begin(r, move, &whole);
+	/* It may get there yet before it hears of that. */
+	move->via = job->path.dlid;
 }
 
 static void run_job(struct repath_reroute *r, const struct job *job)
@@ -150,8 +161,10 @@ static void run_job(struct repath_reroute *r, const struct job *job)
 	struct expansion ex = { .r = r, .job = job };
 	struct repath_move *move;
 
-	list_for_each_entry(move, &r->moves, node)
-		redirect(r, move, job);
+	/* What is only announced, or to stop, does not keep them from there. */
+	if (job->kind == JOB_REPATH)
+		list_for_each_entry(move, &r->moves, node)
+			redirect(r, move, job);
 	repath_qp_walk_on_path(r->dev, job->port, job->path.dlid, NULL, expand, &ex);
 	if (job->kind == JOB_REPATH)
 		repath_shim_tell_path(r->dev, job->port, &job->path);

@@ -216,7 +216,7 @@ static const char *why_not_in_place(const struct repath_move *move, const struct
 /* Or has its peer moved to another LID, or its owner connected it to another one? */
 static bool is_concerned(const struct repath_move *move, const struct repath_path *path)
 {
-	return move->hold || path->dlid == move->to.dlid || path->dlid == move->to.new_dlid;
+	return path->dlid == move->to.dlid || path->dlid == move->to.new_dlid || path->dlid == move->via;
 }
 
 static enum repath_move_next start(struct repath_reroute *r, struct repath_move *move,
@@ -350,6 +350,7 @@ bool repath_move_want(struct repath_move *move, const struct repath_new_path *to
 	if (is_older(to, &move->to))
 		return false;
 	move->to = *to;
+	move->via = 0;
 	move->go = go;
 	move->hold = false;
 	move->tried = 0;
@@ -373,15 +374,17 @@ bool repath_move_want(struct repath_move *move, const struct repath_new_path *to
 /**
  * repath_move_hold - a queue pair shall not send until its new path is told
  * @move: of the queue pair
+ * @dlid: of the path that breaks
  *
  * Context: the work item.
  */
-void repath_move_hold(struct repath_move *move)
+void repath_move_hold(struct repath_move *move, u32 dlid)
 {
 	/* One that is on its way already goes on: it may be told another path any time. */
 	if (move->step != REPATH_STEP_IDLE)
 		return;
-	memset(&move->to, 0, sizeof(move->to));
+	move->to = (struct repath_new_path){ .dlid = dlid };
+	move->via = 0;
 	move->go = false;
 	move->hold = true;
 	move->tried = 0;

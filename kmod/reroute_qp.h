@@ -51,6 +51,7 @@ enum repath_move_step {
  * @node: in repath_reroute::moves; the work item's
  * @rqp: the queue pair: holds a reference while in the list, only compared otherwise
  * @to: where to; the work item's
+ * @via: another LID that it may be at by now, 0: none; the work item's
  * @step: enum repath_move_step; the work item's
  * @way: enum repath_way that is being tried; the work item's
  * @tried: ways that did not lead there, by bit; the work item's
@@ -80,6 +81,7 @@ struct repath_move {
 	struct repath_qp *rqp;
 
 	struct repath_new_path to;
+	u32 via;
 	u8 step;
 	u8 way;
 	u8 tried;
@@ -211,7 +213,7 @@ static inline bool repath_move_poll(struct repath_move *move)
 /* The work item's, of a move in its list. All may sleep. */
 enum repath_move_next repath_move_step(struct repath_reroute *r, struct repath_move *move);
 bool repath_move_want(struct repath_move *move, const struct repath_new_path *to, bool go);
-void repath_move_hold(struct repath_move *move);
+void repath_move_hold(struct repath_move *move, u32 dlid);
 void repath_move_release(struct repath_reroute *r, struct repath_move *move);
 
 static inline void repath_move_free(struct kref *kref)

@@ -5,6 +5,8 @@
 
 #include <linux/types.h>
 
+#include "track.h"
+
 struct genl_info;
 struct repath_device;
 struct repath_new_path;
@@ -19,6 +21,21 @@ bool repath_shim_can_cycle(struct repath_qp *rqp);
 /* ... or is it not known yet? */
 bool repath_shim_may_cycle(struct repath_qp *rqp);
 bool repath_shim_is_moving(struct repath_qp *rqp);
+
+/*
+ * The path that a queue pair is on, or that shims have taken it from, who set the same again. False: it is on none, as
+ * one that its owner has RESET.
+ */
+static inline bool repath_shim_path(struct repath_qp *rqp, struct repath_path *path)
+{
+	repath_qp_snapshot(rqp, NULL, path);
+	if (path->has_av || !path->left_port || repath_shim_is_moving(rqp))
+		return path->has_av || path->left_port;
+	/* They may have been through meanwhile. */
+	repath_qp_snapshot(rqp, NULL, path);
+	return path->has_av;
+}
+
 /* Have that done, by a path. The answer goes to repath_reroute_cycled(). 0, -EOPNOTSUPP, -ENOMEM ... */
 int repath_shim_cycle(struct repath_qp *rqp, const struct repath_new_path *to);
 

@@ -134,8 +134,7 @@ static int leads_there(struct repath_qp *rqp, void *arg)
 	struct repath_path path;
 	unsigned int i;
 
-	repath_qp_snapshot(rqp, NULL, &path);
-	if (!path.dlid || path.dlid == moved->notice->dlid)
+	if (!repath_shim_path(rqp, &path) || !path.dlid || path.dlid == moved->notice->dlid)
 		return 0;
 	for (i = 0; i < moved->n; i++)
 		if (moved->from[i] == path.dlid)
@@ -150,8 +149,7 @@ static int leads_nowhere(struct repath_qp *rqp, void *arg)
 {
 	struct repath_path path;
 
-	repath_qp_snapshot(rqp, NULL, &path);
-	return !path.has_grh;
+	return repath_shim_path(rqp, &path) && !path.has_grh;
 }
 
 static void hand_over_moved(struct repath_sa_port *sp, const struct repath_notice *notice, u16 from)

@@ -90,8 +90,7 @@ static int has_path(struct repath_qp *rqp, void *arg)
 	const struct repath_sa_port *sp = arg;
 	struct repath_path path;
 
-	repath_qp_snapshot(rqp, NULL, &path);
-	return path.has_av && path.port == sp->port;
+	return repath_shim_path(rqp, &path) && repath_path_port(&path) == sp->port;
 }
 
 static int ask_paths(struct repath_sa_port *sp, u16 dlid)
@@ -196,7 +195,8 @@ static int differs(struct repath_qp *rqp, void *arg)
 	const struct repath_learnt *learnt = users->path;
 	struct repath_path path;
 
-	repath_qp_snapshot(rqp, NULL, &path);
+	if (!repath_shim_path(rqp, &path))
+		return 0;
 	if (path.dlid != learnt->dlid || path.path_bits != (learnt->slid & users->slid_mask))
 		return 0;
 	if (path.sl != learnt->sl || (learnt->mtu && path.mtu > learnt->mtu) ||

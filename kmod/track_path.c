@@ -96,7 +96,7 @@ static void on_lid_locked(struct repath_device *dev, u32 port, u32 dlid,
 }
 
 /**
- * repath_qp_on_path_locked - walk the queue pairs of one path
+ * repath_qp_on_path_locked - walk the queue pairs of one path, and those that were on it when they were RESET last
  * @dev: device
  * @port: own port
  * @dlid: by DLID, of the path in use or the alternate one; 0: by @dgid

@@ -349,7 +349,7 @@ int repath_qp_walk_of(struct pid *tgid, repath_qp_fn fn, void *arg)
 }
 
 /**
- * repath_qp_walk_on_path - walk the queue pairs that send on one path
+ * repath_qp_walk_on_path - walk the queue pairs that send on one path, or did when they were RESET last
  * @dev: device
  * @port: own port
  * @dlid: by DLID, of the path in use or the alternate one; 0: by @dgid

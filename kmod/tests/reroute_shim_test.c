@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 13 */
+/* kunit-cases: 15 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
 /* Queue pairs that their devices can not move are connected anew by the shims; datagrams follow by them. */
 #include "reroute_case.h"
@@ -303,10 +303,23 @@ static void t_left_for_good(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (int)move->state, (int)REPATH_MOVE_NONE);
 	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->ah), OLD_SL);
 	KUNIT_EXPECT_EQ(test, hw->modified + other->modified, 0);
-	/* By the LID that it has left it is not found any more. */
+	/* By the LID that they have left they are not moved any more. */
+	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_MOVE), 2ull);
 	reroute_to(test, NEW_SL);
 	settle(test, false);
+	KUNIT_EXPECT_EQ(test, hw->modified + other->modified, 0);
+	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_MOVE), 2ull);
+	/* Nor is one drained that was to wait where it is not any more. */
+	shims.moving = true;
+	shim_sets(hw, IB_QPS_RESET);
+	repath_reroute_unpath(the_device(test), 1, DLID + 1, REPATH_UNPATH_BREAKS, true);
+	let_begin(test);
+	shims.to.dlid = DLID;
+	shim_connects(hw, IB_MTU_2048);
+	WRITE_ONCE(shims.moving, false);
+	settle(test, false);
 	KUNIT_EXPECT_EQ(test, hw->modified, 0);
+	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_MOVE), 3ull);
 }
 
 /* On its way to another LID it is told how one gets there now. */
@@ -334,6 +347,54 @@ static void t_redirected(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (int)move->state, (int)REPATH_MOVE_MOVED);
 	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->ah), NEW_SL);
 	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_dlid(&hw->ah), DLID + 1);
+}
+
+static void on_the_way(struct kunit *test, u32 dlid, u32 to, int sl)
+{
+	const struct repath_new_path path = {
+		.dlid = dlid, .new_dlid = to, .sl = max(sl, 0), .has = sl < 0 ? 0 : REPATH_PATH_SL,
+	};
+
+	KUNIT_EXPECT_EQ(test, repath_reroute_repath(the_device(test), 1, &path), 0);
+	let_begin(test);
+}
+
+/* What is said of the LID that it leaves, or only announced, does not keep it from where it goes. */
+static void t_on_the_way(struct kunit *test)
+{
+	const struct repath_new_path soon = { .dlid = DLID + 1, .sl = NEW_SL, .has = REPATH_PATH_SL };
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+
+	shims.there = true;
+	shims.moving = true;
+	on_the_way(test, DLID, DLID + 1, -1);
+	on_the_way(test, DLID, 0, NEW_SL + 1);
+	KUNIT_EXPECT_EQ(test, repath_reroute_prepare(the_device(test), 1, &soon), 0);
+	let_begin(test);
+	WRITE_ONCE(shims.moving, false);
+	settle(test, false);
+	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_dlid(&hw->ah), DLID + 1);
+	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->ah), OLD_SL);
+	on_the_way(test, DLID + 1, 0, NEW_SL);
+	settle(test, false);
+	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->ah), NEW_SL);
+}
+
+/* It gets to where it was to go first, and then on. */
+static void t_by_way_of(struct kunit *test)
+{
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+
+	shims.there = true;
+	shims.moving = true;
+	shim_sets(hw, IB_QPS_RESET);
+	on_the_way(test, DLID, DLID + 1, -1);
+	on_the_way(test, DLID + 1, DLID + 2, -1);
+	shims.to = (struct repath_new_path){ .dlid = DLID, .new_dlid = DLID + 1, .sl = OLD_SL };
+	shim_connects(hw, IB_MTU_2048);
+	WRITE_ONCE(shims.moving, false);
+	settle(test, false);
+	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_dlid(&hw->ah), DLID + 2);
 }
 
 /* Nobody sends: the alternate path is not armed, and its owner's shim helps. */
@@ -387,6 +448,8 @@ static struct kunit_case reroute_shim_cases[] = {
 	KUNIT_CASE(t_told_while_reset),
 	KUNIT_CASE(t_left_for_good),
 	KUNIT_CASE(t_redirected),
+	KUNIT_CASE(t_on_the_way),
+	KUNIT_CASE(t_by_way_of),
 	KUNIT_CASE(t_idle),
 	KUNIT_CASE(t_datagrams),
 	{}

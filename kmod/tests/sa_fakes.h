@@ -46,6 +46,7 @@ static struct {
 	struct repath_path qp_path;	/* of the only queue pair */
 	bool has_qp;
 	bool datagrams;			/* sent by a process with a shim */
+	bool moving;			/* shims connect the queue pair anew */
 } fake;
 
 /* --- ib_core --- */
@@ -237,6 +238,11 @@ int repath_reroute_repath(struct repath_device *dev, u32 port, const struct repa
 bool repath_shim_has_datagrams(struct repath_device *dev)
 {
 	return fake.datagrams;
+}
+
+bool repath_shim_is_moving(struct repath_qp *rqp)
+{
+	return fake.moving;
 }
 
 int repath_reroute_prepare(struct repath_device *dev, u32 port, const struct repath_new_path *path)

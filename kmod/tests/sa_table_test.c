@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 10 */
+/* kunit-cases: 11 */
 /* kunit-objs: ../sa.o ../sa_ask.o ../sa_subscribe.o ../sa_paths.o ../sa_heard.o ../sa_relay.o ../notice.o ../learnt.o ../stat.o ../trace.o */
 /* All paths of a port in one answer of many segments: whole, and in every way that it may not be. */
 #include "sa_case.h"
@@ -295,6 +295,31 @@ static void t_trailing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_SA_QUERY_FAILED), 0ull);
 }
 
+/* Shims connect the only queue pair anew: its path is asked for, and it is moved. One that was RESET for good is not. */
+static void t_left(struct kunit *test)
+{
+	u8 *bytes = paths_new(test, KNOWN, RECORD, 2);
+	int i;
+
+	know(test);
+	fake.qp_path.has_av = false;
+	fake.qp_path.left_port = fake.qp_path.port;
+	fake.qp_path.port = 0;
+	fake.moving = true;
+	i = question(test);
+	table_answer(i, table_new(test, i, bytes, KNOWN * RECORD, RECORD));
+	kvfree(bytes);
+	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
+	KUNIT_EXPECT_EQ(test, (int)fake.given.sl, 2);
+
+	fake.moving = false;
+	port_of()->table_at = jiffies;
+	repath_sa_want_table(port_of(), true);
+	repath_sa_kick(port_of());
+	settle();
+	KUNIT_EXPECT_EQ(test, count_asked(IB_SA_ATTR_PATH_REC), 0);
+}
+
 /* More paths than are kept; what a queue pair uses is heard all the same. */
 static void t_too_many(struct kunit *test)
 {
@@ -401,6 +426,7 @@ static struct kunit_case sa_table_cases[] = {
 	KUNIT_CASE(t_truncated),
 	KUNIT_CASE(t_wrong_step),
 	KUNIT_CASE(t_trailing),
+	KUNIT_CASE(t_left),
 	KUNIT_CASE(t_too_many),
 	KUNIT_CASE(t_given_up),
 	KUNIT_CASE(t_fuzz),

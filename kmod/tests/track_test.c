@@ -450,6 +450,11 @@ static void t_alternate_path(struct kunit *test)
 	load_alternate(qp, 2, 9, IB_MIG_REARM);
 	fake_qp_state(qp, IB_QPS_RESET);
 	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 1);
+	/* Where it was the device does not know. */
+	attr = (struct ib_qp_attr){ .qp_state = IB_QPS_INIT, .port_num = 1 };
+	KUNIT_EXPECT_TRUE(test, repath_track_qp_queried(rqp, rqp->changes, &attr, 0, true));
+	KUNIT_EXPECT_EQ(test, (int)rqp->state, (int)IB_QPS_INIT);
+	KUNIT_EXPECT_EQ(test, on_path(dev, 1, 5, 0), 1);
 	KUNIT_EXPECT_EQ(test, on_path(dev, 2, 9, 0), 0);
 	load_alternate(qp, 2, 9, IB_MIG_REARM);
 	repath_track_qp_gone(qp);
