@@ -91,8 +91,11 @@ void ibv_unimport_dm(struct ibv_dm *dm)
 		rp_real.ibv_unimport_dm(dm);
 		return;
 	}
-	if (rp_verbs_enter(ctx))
-		RP_REAL_VOID(rp_real.ibv_unimport_dm(real_dm(dm)));
+	if (!rp_verbs_enter(ctx)) {
+		rp_verbs_leave(ctx);
+		return;
+	}
+	RP_REAL_VOID(rp_real.ibv_unimport_dm(real_dm(dm)));
 	rp_unpin(ctx, RP_IMM_DM);
 	rp_verbs_leave(ctx);
 	free(dm);

@@ -244,7 +244,7 @@ static int apply(struct rp_keyset *ks, const struct rp_keys_wire *w)
 	int ret;
 
 	if ((int32_t)(epoch - ks->epoch) < 0)
-		return 0;		/* late, of the move before */
+		return 0;		/* late, of the move or the table before */
 	if (anew) {
 		/* From the beginning, or what is missing is asked for by the answer. */
 		if (from)

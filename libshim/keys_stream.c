@@ -102,7 +102,7 @@ static bool is_told(const struct rp_mr *mr)
 
 /* These three put what has changed after @from, and lower *@to where there is no room for all. */
 
-static unsigned int put_removed(struct rp_context *ctx, struct rp_keys_wire *w, unsigned int max,
+static unsigned int put_removed(struct rp_context *ctx, struct rp_keys_wire *w, unsigned int room,
 				uint32_t from, uint32_t *to)
 {
 	struct rp_removed_key *gone;
@@ -111,7 +111,7 @@ static unsigned int put_removed(struct rp_context *ctx, struct rp_keys_wire *w, 
 	list_for_each(gone, &ctx->removed_keys, node) {
 		if (gone->serial <= from)
 			continue;
-		if (n == max) {
+		if (n == room) {
 			*to = gone->serial - 1;
 			break;
 		}
@@ -121,7 +121,7 @@ static unsigned int put_removed(struct rp_context *ctx, struct rp_keys_wire *w, 
 }
 
 static unsigned int put_regions(struct rp_context *ctx, struct rp_keys_wire *w, unsigned int n,
-				unsigned int max, uint32_t from, uint32_t *to)
+				unsigned int room, uint32_t from, uint32_t *to)
 {
 	unsigned int first = n;
 	struct list_node *at = ctx->mrs.n.prev;
@@ -136,7 +136,7 @@ static unsigned int put_regions(struct rp_context *ctx, struct rp_keys_wire *w, 
 			break;
 		if (!is_told(mr))
 			continue;
-		if (n == max) {
+		if (n == room) {
 			*to = mr->key_serial - 1;
 			break;
 		}
@@ -146,7 +146,7 @@ static unsigned int put_regions(struct rp_context *ctx, struct rp_keys_wire *w, 
 }
 
 static unsigned int put_windows(struct rp_context *ctx, struct rp_keys_wire *w, unsigned int n,
-				unsigned int max, uint32_t from, uint32_t *to)
+				unsigned int room, uint32_t from, uint32_t *to)
 {
 	unsigned int first = n;
 	struct rp_mw *mw;
@@ -155,7 +155,7 @@ static unsigned int put_windows(struct rp_context *ctx, struct rp_keys_wire *w, 
 	list_for_each(mw, &ctx->mws, node) {
 		if (!mw->real || mw->key_serial <= from || mw->key_serial > *to)
 			continue;
-		if (n == max) {
+		if (n == room) {
 			*to = mw->key_serial - 1;
 			break;
 		}

@@ -466,7 +466,7 @@ struct rp_qp {
 	union {
 		struct {
 			bool readdressed;
-			bool handles;	/* requests name objects: always translated */
+			bool handles;	/* requests name objects, or are built by ibv_wr_*(): always translated */
 		};
 		uint16_t foreign;	/* one look at both: a completion may have the device's numbers */
 	};
