@@ -379,14 +379,15 @@ bool rp_keys_asked(struct rp_peer *peer, const struct rp_ctl_peer_msg *m, struct
 	if (!ctx)
 		return true;
 	s = stream_of(peer, ctx);
-	ack->ctx = ask->ctx;
-	ack->epoch = htonl(s ? s->table : ctx->tables + 1);	/* out of memory: it asks again */
-	ack->serial = htonl(last_change(ctx));
 	/* What it lacks may have been given up when it was not to be reached, or have gone with an INFO that was. */
 	if (s)
 		s->told = 0;
 	if (ctx->real)
 		rp_keys_push_peer(peer, ctx);
+	/* That may have begun the table anew, and be there first. */
+	ack->ctx = ask->ctx;
+	ack->epoch = htonl(s ? s->table : ctx->tables + 1);	/* out of memory: it asks again */
+	ack->serial = htonl(last_change(ctx));
 	return true;
 }
 

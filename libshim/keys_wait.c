@@ -189,18 +189,20 @@ void rp_keys_told(const struct rp_peer *peer, uint32_t message, const struct rp_
 {
 	struct rp_keyset *ks = asked_by(peer, message);
 	const struct rp_keys_ack *ack = m->blob;
-	int32_t newer;
-	bool more;
+	bool other, more;
 
 	if (!ks)
 		return;
 	ks->question = 0;
-	/* One that does not know the question has no such device any more, or an older shim. */
-	newer = m->blob_len == sizeof(*ack) && ack->epoch ? ntohl(ack->epoch) - ks->epoch : 0;
-	more = !newer && m->blob_len == sizeof(*ack) && ntohl(ack->serial) > ks->serial;
+	/*
+	 * One that does not know the question has no such device any more, or an older shim. What is said of another
+	 * table than the one that is here, of which there may be only the first part, decides nothing.
+	 */
+	other = m->blob_len == sizeof(*ack) && ack->epoch && ntohl(ack->epoch) != ks->epoch;
+	more = !other && m->blob_len == sizeof(*ack) && ntohl(ack->serial) > ks->serial;
 	if (more && !ks->until)
 		ks->until = ntohl(ack->serial);
-	if (newer > 0 || more) {
+	if (other || more) {
 		ks->ask_ns = rp_now_ns() + ASK_AGAIN_NS;
 		return;
 	}

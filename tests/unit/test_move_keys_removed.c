@@ -13,6 +13,7 @@
 #define KEPT	100
 #define REMOVED	(KEPT + 20)
 #define STAYS	TIMES(5000)
+#define PARTS	4200	/* more than are in one message */
 
 /* For what waits, until it is given up. */
 static void time_goes(int seconds)
@@ -203,6 +204,59 @@ static void peer_is_silent(bool moves)
 	closed(e);
 }
 
+/* More of them are taken back than are kept, and what the peer was to be told of it is given up. */
+static void forget_too_many(struct ibv_mr **mr)
+{
+	unsigned int i;
+
+	fake_removed_keys_kept(KEPT);
+	for (i = 0; i < REMOVED; i++)
+		CHECK_EQ(ibv_dereg_mr(mr[i]), 0);
+	time_goes(40);
+}
+
+/* With regions that are taken back later, and others that the table is in two parts of, if @stays. */
+static void open_moved(struct end e[2], struct ibv_mr **mr, struct ibv_mr **stays)
+{
+	unsigned int i;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	for (i = 0; i < REMOVED; i++)
+		mr[i] = reg(&e[0]);
+	for (i = 0; stays && i < PARTS; i++)
+		stays[i] = reg(&e[0]);
+	moved();
+}
+
+/*
+ * The table is begun anew when the peer asks for what it lacks, which is in the last part: the first part, which takes the
+ * place of the whole old table, is there before the answer.
+ */
+static void peer_asks(void)
+{
+	static struct ibv_mr *mr[REMOVED], *stays[PARTS];
+	struct ibv_mr *last;
+	struct end e[2];
+	unsigned int i;
+
+	open_moved(e, mr, stays);
+	messages_are_lost(true);
+	last = reg(&e[0]);
+	forget_too_many(mr);
+	messages_are_lost(false);
+	strcpy(e[0].buf, "before");
+	strcpy(e[1].buf, "known");
+	write_by_mr(e, last, 1);
+	expect(&e[1], 1, IBV_WC_SUCCESS);
+	CHECK(!strcmp(e[0].buf, "known"));
+	messages_are_lost(true);	/* not one for each */
+	for (i = 0; i < PARTS; i++)
+		CHECK_EQ(ibv_dereg_mr(stays[i]), 0);
+	messages_are_lost(false);
+	CHECK_EQ(ibv_dereg_mr(last), 0);
+	closed(e);
+}
+
 int main(void)
 {
 	alarm(110);
@@ -211,5 +265,6 @@ int main(void)
 	peer_is_gone();
 	peer_is_silent(false);
 	peer_is_silent(true);
+	peer_asks();
 	return 0;
 }
