@@ -127,6 +127,10 @@ void rp_keys_forget_removed(struct rp_context *ctx, uint32_t serial)
 {
 	rp_lock(&ctx->objects);
 	forget(ctx, serial);
+	if (serial > ctx->key_serial)
+		serial = ctx->key_serial;
+	if (serial > ctx->keys_clean)
+		ctx->keys_clean = serial;
 	rp_unlock(&ctx->objects);
 }
 
@@ -138,7 +142,7 @@ void rp_keys_renumber(struct rp_context *ctx)
 	rp_lock(&ctx->objects);
 	forget(ctx, UINT32_MAX);
 	rp_keys_new_table(ctx);
-	ctx->key_serial = ctx->keys_forgotten = 0;
+	ctx->key_serial = ctx->keys_forgotten = ctx->keys_clean = 0;
 	list_for_each(mr, &ctx->mrs, node)
 		mr->key_serial = next_serial(ctx);
 	list_for_each(mw, &ctx->mws, node)

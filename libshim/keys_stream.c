@@ -14,15 +14,16 @@
  * struct keystream - what one peer knows of the keys of one device
  * @epoch: of the device, when the table was begun
  * @table: rp_context::tables then, which the peer knows as the epoch; 0: the keys are the device's own
- * @begun: the last change then: of what had been removed it has heard in no message of this table
+ * @begun: what had been removed up to here it has heard in no message of this table
  * @known: the changes that it has acknowledged
  * @told: up to where it was told by INFO, which nothing acknowledges; 0: it was not, since
+ * @heard: the last change that it has ever acknowledged, by which table whatever: until it has the next it uses the one before
  * @message: number of the KEYS under way; 0: none
  */
 struct keystream {
 	struct list_node node;		/* rp_peer::streams */
 	struct rp_context *ctx;
-	uint32_t epoch, table, begun, known, told, message;
+	uint32_t epoch, table, begun, known, told, heard, message;
 };
 
 static uint32_t ctx_number(struct rp_context *ctx)
@@ -45,14 +46,22 @@ static uint32_t clean(const struct keystream *s)
 	return max(s->known, s->begun);
 }
 
-/* The whole table takes the place of whatever the peer has. Caller holds ctx->objects. */
+/*
+ * All of the table, from the beginning: it takes the place of an older one. A stream that is new may be one to a process
+ * that has had this very table by another number. Caller holds ctx->objects.
+ */
 static void begin(struct keystream *s)
 {
 	struct rp_context *ctx = s->ctx;
 
+	if (s->epoch == ctx->epoch) {
+		s->begun = ctx->key_serial;
+	} else {
+		s->begun = ctx->keys_clean;
+		s->heard = 0;
+	}
 	s->epoch = ctx->epoch;
 	s->table = ctx->tables;
-	s->begun = ctx->key_serial;
 	s->known = s->told = 0;
 }
 
@@ -210,20 +219,6 @@ static bool is_heard(const struct rp_peer *peer, const struct rp_context *ctx)
 	return false;
 }
 
-/* What all peers have heard needs not be said to anybody any more. */
-static void purge_removed(struct rp_context *ctx)
-{
-	uint32_t all = UINT32_MAX;
-	struct keystream *s;
-	struct rp_peer *p;
-
-	list_for_each(p, &rp_peers, node)
-		list_for_each(s, &p->streams, node)
-			if (s->ctx == ctx && s->table == ctx->tables && clean(s) < all && is_heard(p, ctx))
-				all = clean(s);
-	rp_keys_forget_removed(ctx, all);
-}
-
 /* A connection that the peer may hear of, and one that it does not use the table for yet first. */
 static struct rp_conn *conn_to_name(struct rp_peer *peer, struct rp_context *ctx, bool *unbound)
 {
@@ -241,6 +236,34 @@ static struct rp_conn *conn_to_name(struct rp_peer *peer, struct rp_context *ctx
 			any = c;
 	}
 	return any;
+}
+
+/* The last change that a peer is known to have heard; where it will be told yet, none. */
+static uint32_t heard_by(struct rp_peer *peer, struct rp_context *ctx)
+{
+	const struct keystream *s;
+	bool unbound;
+
+	if (!is_heard(peer, ctx))
+		return UINT32_MAX;
+	list_for_each(s, &peer->streams, node)
+		if (s->ctx == ctx && s->epoch == ctx->epoch)
+			return s->heard;
+	return conn_to_name(peer, ctx, &unbound) ? 0 : UINT32_MAX;
+}
+
+/* What all peers have heard needs not be said to anybody any more. */
+static void purge_removed(struct rp_context *ctx)
+{
+	uint32_t all = UINT32_MAX, heard;
+	struct rp_peer *p;
+
+	list_for_each(p, &rp_peers, node) {
+		heard = heard_by(p, ctx);
+		if (heard < all)
+			all = heard;
+	}
+	rp_keys_forget_removed(ctx, all);
 }
 
 static bool send_keys(struct rp_peer *peer, struct rp_context *ctx, struct keystream *s)
@@ -342,6 +365,7 @@ void rp_keys_acked(struct rp_peer *peer, const struct rp_ctl_peer_msg *m)
 		if (ntohl(ack->ctx) != s->ctx->number || ntohl(ack->epoch) != s->table)
 			return;
 		s->known = ntohl(ack->serial);
+		s->heard = max(s->heard, s->known);
 		s->told = 0;
 		for (i = 0; i < m->nrecs; i++) {
 			c = rp_conn_find(m->recs[i].conn_id);

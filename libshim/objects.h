@@ -316,14 +316,18 @@ void rp_keys_renumber(struct rp_context *ctx);		/* all of them are new */
  * window's, of which all keys with the upper 24 bits of @rkey are.
  */
 bool rp_keys_taken(struct rp_context *ctx, const uint32_t *lkey, uint32_t rkey);
-/* Peers are told all keys anew; 0 is that of a device that has not moved. On the control thread. */
+/*
+ * Peers are told all keys anew; 0 is that of a device that has not moved. On the control thread, which holds
+ * ctx->objects.
+ */
 static inline void rp_keys_new_table(struct rp_context *ctx)
 {
 	if (!++ctx->tables)
 		++ctx->tables;
+	ctx->keys_clean = ctx->key_serial;
 }
 
-/* That they were taken back up to this change: all have heard it, or are told all keys anew. */
+/* That they were taken back up to this change: all have heard it. */
 void rp_keys_forget_removed(struct rp_context *ctx, uint32_t serial);
 void rp_keys_changes_free(struct rp_context *ctx);
 

@@ -214,8 +214,9 @@ struct rp_context {
 
 	uint32_t key_serial;		/* changes of keys since the last move; under @objects */
 	uint32_t tables;		/* number of the table of keys that peers are told (keys_stream.c), the control thread's */
-	struct list_head removed_keys;	/* struct rp_removed_key; this and the next two under @objects */
+	struct list_head removed_keys;	/* struct rp_removed_key; this and the next three under @objects */
 	unsigned int nremoved_keys;
+	uint32_t keys_clean;		/* nobody has what was removed up to here in this table */
 	uint32_t keys_forgotten;	/* the last change that @removed_keys does not tell of */
 	struct rp_lock mws_lock;	/* memory windows; taken last */
 	struct list_head mws;

@@ -46,6 +46,7 @@ static struct {
 	_Atomic uint32_t first_id;	/* processes have the numbers that follow */
 	_Atomic uint32_t unready_qpn;	/* whose peer can not be moved with */
 	_Atomic uint32_t anew;		/* a queue pair of a host whose module has been loaded anew */
+	_Atomic(const char *) known_anew;	/* the device of the only process that is known by another number */
 	_Atomic int unready;
 	int refuse;		/* what the next connection is refused with */
 	struct {
@@ -111,6 +112,14 @@ int rp_ctl_reply(uint32_t op, enum repath_stage stage, int err, const char *reas
 
 /* --- connections: two queue pairs of this process that name each other --- */
 
+/* Of the @n-th context. */
+static uint32_t process_id(const struct rp_context *ctx, uint32_t n)
+{
+	const char *anew = fake.known_anew;
+
+	return fake.first_id + n + (anew && !strcmp(ctx->name, anew) ? 1000 : 0);
+}
+
 /* The queue pairs of the process at this moment. */
 struct census {
 	struct {
@@ -125,13 +134,13 @@ static void census_take(struct census *s)
 {
 	struct rp_context *ctx;
 	struct rp_qp *qp;
-	uint32_t id = fake.first_id;
+	uint32_t id, n = 0;
 
 	s->row = NULL;
 	s->n = 0;
 	rp_lock(&rp_contexts_lock);
 	list_for_each(ctx, &rp_contexts, node) {
-		id++;
+		id = process_id(ctx, ++n);
 		rp_lock(&ctx->objects);
 		list_for_each(qp, &ctx->qps, node) {
 			s->row = realloc(s->row, (s->n + 1) * sizeof(*s->row));
@@ -169,13 +178,13 @@ static int partner(const struct census *s, unsigned int i)
 static uint32_t ctx_id(struct rp_context *want)
 {
 	struct rp_context *ctx;
-	uint32_t n = fake.first_id + 1, id = 0;
+	uint32_t n = 0, id = 0;
 
 	rp_lock(&rp_contexts_lock);
 	list_for_each(ctx, &rp_contexts, node) {
-		if (ctx == want)
-			id = n;
 		n++;
+		if (ctx == want)
+			id = process_id(ctx, n);
 	}
 	rp_unlock(&rp_contexts_lock);
 	return id;
@@ -998,6 +1007,11 @@ void fake_load_anew(uint32_t qpn)
 	fake.anew = qpn;
 	fake_renumber();
 	fake_look();
+}
+
+void fake_known_anew(const char *dev)
+{
+	fake.known_anew = dev;
 }
 
 static void late_keys(void *arg)

@@ -96,6 +96,11 @@ void fake_renumber(void);
 void fake_look(void);
 /* The module of the host of this queue pair has been loaded anew: its connection has another number there. */
 void fake_load_anew(uint32_t qpn);
+/*
+ * The module of this device's host has been loaded anew, and knows all by the numbers that it had for them before: only
+ * others know its process by another number, once they look. NULL: by the first one. The string stays.
+ */
+void fake_known_anew(const char *dev);
 /* At most so many keys of a device that were taken back are kept, for peers that have not heard of it. */
 void fake_removed_keys_kept(unsigned int max);
 /* ... and so many are. */

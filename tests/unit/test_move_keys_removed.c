@@ -257,6 +257,94 @@ static void peer_asks(void)
 	closed(e);
 }
 
+/*
+ * The table is begun anew, and the peer has not heard of it: until it has, it uses the old one, and those that are kept
+ * stand for nothing new.
+ */
+static void new_table_is_lost(void)
+{
+	static struct ibv_mr *mr[REMOVED];
+	struct ibv_mr *one, *next;
+	struct end e[2];
+	struct gone g;
+
+	open_moved(e, mr, NULL);
+	one = reg(&e[0]);
+	messages_are_lost(true);
+	forget_too_many(mr);
+	g = take_back(one);
+	CHECK(fake_removed_keys("mock0") > 0);
+	mock_next_key("mock0", g.lkey);
+	next = reg(&e[0]);
+	CHECK(next->rkey != g.rkey && ((struct rp_mr *)next)->real_rkey != g.rkey);
+	strcpy(e[0].buf, "before");
+	strcpy(e[1].buf, "never");
+	write_by_mr(e, &g.mr, 1);
+	expect(&e[1], 1, IBV_WC_REM_ACCESS_ERR);
+	CHECK(!strcmp(e[0].buf, "before"));
+	messages_are_lost(false);
+	/* By and by the peer hears it all. */
+	CHECK_EQ(ibv_dereg_mr(next), 0);
+	time_goes(40);
+	CHECK_EQ(ibv_dereg_mr(reg(&e[0])), 0);
+	time_goes(0);
+	CHECK(fake_removed_keys("mock0") <= 1, "%u are kept", fake_removed_keys("mock0"));
+	closed(e);
+}
+
+/*
+ * The peer's module is loaded anew, and its shim has the table that it had: it is told what was taken back. @forgotten: more
+ * than are kept
+ */
+static void peer_is_known_anew(bool forgotten)
+{
+	static struct ibv_mr *mr[REMOVED];
+	struct end e[2];
+	struct gone g;
+	unsigned int i;
+
+	open_moved(e, mr, NULL);
+	messages_are_lost(true);
+	g = take_back(mr[0]);
+	fake_removed_keys_kept(forgotten ? KEPT : 2 * REMOVED);
+	for (i = 1; i < REMOVED; i++)
+		CHECK_EQ(ibv_dereg_mr(mr[i]), 0);
+	fake_known_anew("mock1");
+	fake_look();
+	messages_are_lost(false);
+	leads_nowhere(e, &g);
+	fake_known_anew(NULL);
+	closed(e);
+}
+
+/* ... and is away, so that it is not told yet, while another peer is. */
+static void other_peer_hears_first(void)
+{
+	struct end e[2], other[2];
+	struct ibv_mr *mr;
+	struct gone g;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	other[0] = e[0];
+	other[0].qp = end_create_qp(&e[0], &(struct pair_how){ 0 });
+	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = "mock2" }), 0);
+	end_open(&other[1], "mock2", &(struct pair_how){ 0 });
+	pair_connect(other);
+	mr = reg(&e[0]);
+	moved();
+	move_away("mock1");
+	fake_known_anew("mock1");
+	g = take_back(mr);
+	time_goes(0);
+	CHECK_EQ(fake_removed_keys("mock0"), 1);
+	move_back("mock1");
+	leads_nowhere(e, &g);
+	fake_known_anew(NULL);
+	CHECK_EQ(ibv_destroy_qp(other[0].qp), 0);
+	end_close(&other[1]);
+	closed(e);
+}
+
 int main(void)
 {
 	alarm(110);
@@ -266,5 +354,9 @@ int main(void)
 	peer_is_silent(false);
 	peer_is_silent(true);
 	peer_asks();
+	new_table_is_lost();
+	peer_is_known_anew(false);
+	peer_is_known_anew(true);
+	other_peer_hears_first();
 	return 0;
 }
