@@ -11,6 +11,7 @@
 
 #define RESEND_MS 200
 #define MAX_TRIES 20
+#define OWN_TID UINT16_MAX	/* above a transaction ID: no program's */
 
 static void send(struct fabric *f, struct trap *trap)
 {
@@ -26,7 +27,7 @@ static void send(struct fabric *f, struct trap *trap)
 	if (!to.dlid || !to.slid)
 		return;
 	put_be64(mad + 8, trap->tid);
-	put_be16(mad + 8, UINT16_MAX);	/* no program's */
+	put_be16(mad + 8, OWN_TID);
 	put_be16(mad + 16, 2);		/* Notice */
 	put_be64(mad + 24, be64_at(f->port_sma[port].info));
 	put_be16(trap->notice + 6, to.slid);
@@ -160,11 +161,16 @@ void trap_enabled(struct fabric *f, uint32_t port, int width, int speed)
 	local_change(f, port, (width ? 2 : 0) | (speed ? 4 : 0));
 }
 
-/* The upper half of a transaction ID belongs to who sends the MAD on (IBA 1.2.1, 13.4.6.4). */
+/*
+ * libumad2sim writes into the middle of a TrapRepress's transaction ID. One that comes late, or twice, to who has sent
+ * a trap from a program of this node is not for the node's own.
+ */
 void trap_repress(struct fabric *f, uint32_t node, const uint8_t *mad)
 {
 	struct manager *m = f->manager;
 
+	if (be16_at(mad + 8) != OWN_TID)
+		return;
 	for (uint32_t i = 0; m && i < m->ntraps; i++)
 		if (m->traps[i].node == node && (uint32_t)m->traps[i].tid == be32_at(mad + 12)) {
 			m->traps[i] = m->traps[--m->ntraps];

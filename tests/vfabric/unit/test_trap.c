@@ -36,13 +36,19 @@ static unsigned int number(const struct trap *trap)
 	return be16_at(trap->notice + 4);
 }
 
-/* The SM's answer, by the lower half of the transaction ID. */
-static void repress(uint32_t node, uint64_t tid)
+/* The SM's answer, to whom the upper 16 bits of the transaction ID name; what is between belongs to who sends it on. */
+static void repress_of(unsigned int sender, uint32_t node, uint64_t tid)
 {
 	uint8_t mad[256] = { 1, CLASS_SM, 1, SMP_REPRESS };
 
 	put_be64(mad + 8, 0x123400000000ull | (uint32_t)tid);
+	put_be16(mad + 8, sender);
 	trap_repress(&f, node, mad);
+}
+
+static void repress(uint32_t node, uint64_t tid)
+{
+	repress_of(UINT16_MAX, node, tid);
 }
 
 static void test_notices(void)
@@ -111,6 +117,8 @@ static void test_repressed(void)
 	CHECK_EQ(manager.traps[0].tries, 2);
 	repress(node, manager.traps[0].tid + 1);
 	repress(net_find(&net, "S1"), manager.traps[0].tid);
+	/* A program's trap of that node has come to have the same number. */
+	repress_of(0, node, manager.traps[0].tid);
 	CHECK_EQ(manager.ntraps, 1);
 	repress(node, manager.traps[0].tid);
 	CHECK_EQ(manager.ntraps, 0);
