@@ -362,7 +362,7 @@ void console_help(FILE *out)
 	      "Down|Up \"node\"                 power\n"
 	      "Error \"node\"[p] PERCENT        packets lost on the way out\n"
 	      "Fault \"node\"[p] loss= corrupt= duplicate= reorder= (0..1) delay= jitter=\n"
-	      "      window= (ns) slow= drain= (percent)\n"
+	      "      window= (ns) slow= drain= (percent) mute= (an attribute of SMPs)\n"
 	      "PerformanceSet \"node\"[p] PortCounters.Field=value\n"
 	      "Baselid \"node\"[p] LID [LMC]    change a LID behind the SM's back\n"
 	      "Describe \"node\" \"text\"         another NodeDescription, and trap 144\n"

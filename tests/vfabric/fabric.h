@@ -107,6 +107,7 @@ struct link_fault {
 	double loss, corrupt, duplicate, reorder;	/* probabilities */
 	uint64_t delay, jitter;				/* ps */
 	uint64_t reorder_by;
+	uint32_t mute;					/* attribute of SMPs that it does not answer; 0: none */
 	/* What has come of it, in packets */
 	uint64_t lost, corrupted, doubled, not_doubled, delayed, late;
 	uint64_t overtook, most;	/* came before one that had left before; most before the same */

@@ -63,6 +63,8 @@ int fault_set(struct fabric *f, uint32_t at, const char *word, double value)
 		fault->jitter = value * 1000;
 	else if (!strcmp(word, "window"))
 		fault->reorder_by = value * 1000;
+	else if (!strcmp(word, "mute") && value <= UINT16_MAX)
+		fault->mute = value;
 	else
 		return -1;
 	return 0;
@@ -82,6 +84,16 @@ int fault_loses_mad(struct fabric *f, uint32_t port)
 	struct link_fault *fault = f->ports[port].fault;
 
 	if (!fault || fabric_chance(f) >= fault->loss + fault->corrupt)
+		return 0;
+	fault->lost++;
+	return 1;
+}
+
+int fault_mutes(struct fabric *f, uint32_t port, uint16_t attribute)
+{
+	struct link_fault *fault = f->ports[port].fault;
+
+	if (!fault || !attribute || fault->mute != attribute)
 		return 0;
 	fault->lost++;
 	return 1;

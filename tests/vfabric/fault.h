@@ -18,6 +18,7 @@
  * @word: loss, corrupt, duplicate, reorder (probabilities 0..1), delay, jitter, window (ns),
  *	slow (percent of the time a byte takes; 100 is normal)
  *	drain (of a host: the same for taking it out of its buffer; without, it takes all at once)
+ *	mute (an attribute of SMPs that the agent of that port obeys and does not answer; 0: none)
  * Return: 0, -1 if there is no such word or the value is out of range, or FAULT_OF_HCA: a real HCA is
  * in the place of that host, which is never slow or drained.
  */
@@ -33,6 +34,8 @@ uint32_t fault_on_wire(struct fabric *f, uint32_t port, uint32_t packet, uint32_
 		       uint64_t *when);
 /* Does a management packet get lost here? */
 int fault_loses_mad(struct fabric *f, uint32_t port);
+/* Does the port's agent not answer that attribute? */
+int fault_mutes(struct fabric *f, uint32_t port, uint16_t attribute);
 /* Do others overtake it? Return: ms that it is late, of the wall clock as all management. */
 unsigned int fault_delays_mad(struct fabric *f, uint32_t port);
 

@@ -48,6 +48,11 @@ static int answer(struct fabric *f, uint32_t port, uint16_t slid, uint8_t *mad)
 		status = pma_process(f, port, mad);
 	else
 		status = sma_process(f, port, slid, mad, &reply);
+	if (reply && mad[1] != CLASS_PERF && fault_mutes(f, port, be16_at(mad + 16))) {
+		f->manager->faults++;
+		f->manager->lost++;
+		reply = 0;
+	}
 	mad[3] = SMP_RESP;
 	put_be16(mad + 4, status | (dr ? 0x8000 : 0));
 	return reply;
