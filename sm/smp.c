@@ -47,15 +47,18 @@ int rsm_smp_watch(struct rsm *rsm, rsm_smp_lost call)
 	return 0;
 }
 
+/* Who says that it has none to tell has none; who is busy has not answered. */
 static void guids_come(void *context, void *data)
 {
+	static const ib_net64_t none[IB_SMP_DATA_SIZE / sizeof(ib_net64_t)];
 	struct rsm *rsm = context;
 	osm_madw_t *madw = data;
 	ib_smp_t *smp = osm_madw_get_smp_ptr(madw);
 	const osm_gi_context_t *gi = osm_madw_get_gi_context_ptr(madw);
+	ib_net16_t status = ib_smp_get_status(smp);
 
-	if (!gi->set_method && !ib_smp_get_status(smp) && !smp->attr_mod)
-		heard(rsm, cl_ntoh64(gi->port_guid), ib_smp_get_payload_ptr(smp));
+	if (!gi->set_method && !(status & IB_MAD_STATUS_BUSY) && !smp->attr_mod)
+		heard(rsm, cl_ntoh64(gi->port_guid), status ? (const void *)none : ib_smp_get_payload_ptr(smp));
 	osm_gi_rcv_process(&rsm->osm->sm, madw);
 }
 

@@ -16,7 +16,7 @@ struct osm_switch;
 /* @guids: it was Set(GUIDInfo), not Set(PortInfo). No lock of OpenSM's is held. */
 typedef void (*rsm_smp_lost)(struct rsm *rsm, uint64_t port, bool guids);
 
-/* @guids: the first 64 bytes of GUIDInfo. In a thread of OpenSM's, with no lock. */
+/* @guids: the first 64 bytes of GUIDInfo, zeros if the answer has a status. In a thread of OpenSM's, with no lock. */
 typedef void (*rsm_smp_guids)(struct rsm *rsm, uint64_t port, const void *guids);
 
 int rsm_smp_watch(struct rsm *rsm, rsm_smp_lost call);

@@ -278,6 +278,7 @@ static void vm_stop(struct rsm *rsm)
 	free(rsm->vms);
 	rsm->vms = NULL;
 	rsm_vm_free();
+	rsm_vm_learn_free();
 	rsm_slots_free();
 }
 

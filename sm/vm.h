@@ -86,7 +86,7 @@ void rsm_vm_repeat(struct rsm *rsm);
 uint64_t rsm_vm_guid(const struct osm_port *port);
 int rsm_vm_set_guid(struct rsm *rsm, struct osm_port *port, uint64_t guid);
 void rsm_vm_forget_guids(struct rsm *rsm, struct osm_port *port);
-void rsm_vm_take_guids(struct rsm *rsm, struct osm_port *port, const ib_net64_t *guids);
+int rsm_vm_take_guids(struct rsm *rsm, struct osm_port *port, const ib_net64_t *guids);
 void rsm_vm_exchange(struct rsm *rsm, struct osm_port *from, struct osm_port *to,
 		     struct rsm_vm_counts *counts);
 

@@ -205,12 +205,13 @@ void rsm_vm_forget_guids(struct rsm *rsm, osm_port_t *port)
 /**
  * rsm_vm_take_guids - have the SA know alias GUIDs that a port has
  * @rsm: the plugin
- * @port: it; OpenSM knows of none that it has
+ * @port: it; what the SA has been told to set there since it was asked stays
  * @guids: RSM_GUIDS of them, with its own
  *
  * What another port has already this one loses when rsm_vm_repeat() is called.
+ * Return: 0 or -ENOMEM.
  */
-void rsm_vm_take_guids(struct rsm *rsm, osm_port_t *port, const ib_net64_t *guids)
+int rsm_vm_take_guids(struct rsm *rsm, osm_port_t *port, const ib_net64_t *guids)
 {
 	cl_qmap_t *table = &rsm->osm->subn.alias_port_guid_tbl;
 	ib_net64_t *own = make_guids(port);
@@ -219,7 +220,7 @@ void rsm_vm_take_guids(struct rsm *rsm, osm_port_t *port, const ib_net64_t *guid
 	for (int i = 1; own && i < RSM_GUIDS && i < port->p_physp->port_info.guid_cap; i++) {
 		osm_alias_guid_t *alias;
 
-		if (!guids[i])
+		if (!guids[i] || own[i])
 			continue;
 		remove_alias(rsm, guids[i], port);
 		alias = cl_qmap_get(table, guids[i]) == cl_qmap_end(table) ?
@@ -235,6 +236,7 @@ void rsm_vm_take_guids(struct rsm *rsm, osm_port_t *port, const ib_net64_t *guid
 	}
 	if (doubled)
 		remember_unheard(cl_ntoh64(port->guid), true);
+	return own ? 0 : -ENOMEM;
 }
 
 static void take_lid(struct rsm *rsm, osm_port_t *port, uint16_t lid, struct rsm_vm_counts *counts)

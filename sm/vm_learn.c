@@ -8,6 +8,7 @@
  * rsm_vm_exchange() for the order. One that has the GUID keeps the LID, the other gets a new one. Where the VM
  * is then is either place: who has asked for the move, and was not answered, asks again.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,8 @@
 #include <opensm/osm_db_pack.h>
 #include <opensm/osm_node.h>
 #include <opensm/osm_port.h>
+
+#define MOST_IN_VAIN 5 /* sweeps for ports that do not answer */
 
 /* The first GUIDs of a port, as it has said. */
 struct answer {
@@ -61,59 +64,132 @@ static bool is_there(const osm_port_t *port)
 	return port->discovery_count && rsm_place_of(port, &place);
 }
 
+/* A port that is asked, and whether it has said something. */
+struct asked {
+	ib_net64_t port;
+	bool heard;
+};
+
+/*
+ * Ports that are asked and have not answered yet, by their GUIDs: nobody knows which VM is there. OpenSM's lock is
+ * held. @in_vain: how often in a row all were asked in vain.
+ */
+static struct {
+	struct asked *of;
+	size_t n;
+	unsigned int in_vain;
+} silent;
+
+static int by_port(const void *a, const void *b)
+{
+	const struct asked *one = a, *other = b;
+
+	return one->port < other->port ? -1 : one->port > other->port;
+}
+
+static struct asked *find_silent(ib_net64_t port)
+{
+	struct asked key = { .port = port };
+
+	return silent.n ? bsearch(&key, silent.of, silent.n, sizeof(key), by_port) : NULL;
+}
+
+/**
+ * rsm_vm_knows - whether it is known which VM a port has, if any
+ * @port: of a host; OpenSM's lock is held
+ *
+ * Return: false while it has not said so.
+ */
+bool rsm_vm_knows(const osm_port_t *port)
+{
+	return port->p_physp->port_info.guid_cap < 2 || (port->p_physp->p_guids && !find_silent(port->guid));
+}
+
 /* Of a port that has not answered what it was told last, what it was told is right. */
-static bool ask(struct rsm *rsm, bool anew)
+static bool is_to_be_asked(const osm_port_t *port, bool anew)
+{
+	if (!is_there(port) || port->p_physp->port_info.guid_cap < 2)
+		return false;
+	return !rsm_vm_knows(port) || (anew && !rsm_vm_is_unheard(cl_ntoh64(port->guid)));
+}
+
+/* What was known of who is asked counts no more. Return: how many are, or -ENOMEM. */
+static int ask(struct rsm *rsm, bool anew)
 {
 	cl_qmap_t *map = &rsm->osm->subn.port_guid_tbl;
-	bool any = false;
+	struct asked *asked = malloc((cl_qmap_count(map) + 1) * sizeof(*asked));
+	size_t n = 0;
 
+	if (!asked) {
+		rsm_log(rsm, OSM_LOG_ERROR, "no memory: no port is asked for its GUIDs");
+		return -ENOMEM;
+	}
 	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i)) {
 		osm_port_t *port = (osm_port_t *)i;
 
-		if (!is_there(port) || port->p_physp->port_info.guid_cap < 2)
+		if (!is_to_be_asked(port, anew))
 			continue;
-		if (port->p_physp->p_guids && (!anew || rsm_vm_is_unheard(cl_ntoh64(port->guid))))
-			continue;
-		any |= !rsm_smp_get_guids(rsm, port);
+		asked[n++].port = port->guid;
+		if (anew)
+			rsm_vm_forget_guids(rsm, port);
+		/* What is not sent is not answered. */
+		rsm_smp_get_guids(rsm, port);
 	}
-	return any;
-}
-
-static osm_port_t *port_of(struct rsm *rsm, const struct answer *answer)
-{
-	osm_port_t *port = osm_get_port_by_guid(&rsm->osm->subn, answer->port);
-
-	return port && is_there(port) ? port : NULL;
+	free(silent.of);
+	silent.of = asked;
+	silent.n = n;
+	for (size_t i = 0; i < n; i++)
+		asked[i].heard = false;
+	return n;
 }
 
 static void take_guids(struct rsm *rsm, const struct answer *all)
 {
 	for (const struct answer *answer = all; answer; answer = answer->next) {
-		osm_port_t *port = port_of(rsm, answer);
+		osm_port_t *port = osm_get_port_by_guid(&rsm->osm->subn, answer->port);
+		struct asked *asked = find_silent(answer->port);
 
-		if (port)
-			rsm_vm_forget_guids(rsm, port);
+		if (asked && port && is_there(port))
+			asked->heard = !rsm_vm_take_guids(rsm, port, answer->guids);
 	}
-	for (const struct answer *answer = all; answer; answer = answer->next) {
-		osm_port_t *port = port_of(rsm, answer);
+}
 
-		if (port)
-			rsm_vm_take_guids(rsm, port, answer->guids);
+/* Who has not answered is asked again by the next heavy sweep, for which there is a reason; but not for ever. */
+static void see_to_silent(struct rsm *rsm, bool anew)
+{
+	size_t n = 0, was = silent.n;
+
+	for (size_t i = 0; i < was; i++) {
+		if (silent.of[i].heard)
+			continue;
+		silent.of[n++] = silent.of[i];
+		rsm_log(rsm, OSM_LOG_ERROR, "port 0x%016llx does not say its GUIDs: it is asked again at the next sweep",
+			(unsigned long long)cl_ntoh64(silent.of[i].port));
 	}
+	silent.n = n;
+	silent.in_vain = anew || n < was ? 0 : silent.in_vain + 1;
+	if (n && silent.in_vain < MOST_IN_VAIN)
+		rsm->osm->subn.subnet_initialization_error = TRUE;
 }
 
 static void learn_guids(struct rsm *rsm, bool anew)
 {
 	struct answer *all;
+	int n;
 
 	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
-	if (ask(rsm, anew))
+	n = ask(rsm, anew);
+	if (n > 0)
 		rsm_smp_wait(rsm);
+	if (n < 0)
+		rsm->osm->subn.subnet_initialization_error = TRUE;
 	pthread_mutex_lock(&answers.mutex);
 	all = answers.all;
 	answers.all = NULL;
 	pthread_mutex_unlock(&answers.mutex);
 	take_guids(rsm, all);
+	if (n > 0)
+		see_to_silent(rsm, anew);
 	CL_PLOCK_RELEASE(&rsm->osm->lock);
 	while (all) {
 		struct answer *next = all->next;
@@ -231,7 +307,8 @@ static void learn_lids(struct rsm *rsm)
  * @rsm: the plugin
  *
  * In OpenSM's thread that sweeps, its lock not held, when it has found all ports: it waits for their answers.
- * Who becomes master asks all; later those that it sees for the first time.
+ * Who becomes master asks all; later those that it sees for the first time, or that have not answered. A move, start
+ * or stop of a VM has to do with none that is asked: see rsm_vm_knows().
  */
 void rsm_vm_learn(struct rsm *rsm)
 {
@@ -247,4 +324,11 @@ void rsm_vm_learn(struct rsm *rsm)
 	if (anew)
 		learn_lids(rsm);
 	rsm_wake(rsm);
+}
+
+/** rsm_vm_learn_free - when OpenSM ends */
+void rsm_vm_learn_free(void)
+{
+	free(silent.of);
+	memset(&silent, 0, sizeof(silent));
 }

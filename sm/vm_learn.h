@@ -3,8 +3,13 @@
 #ifndef RSM_VM_LEARN_H
 #define RSM_VM_LEARN_H
 
+#include <stdbool.h>
+
+struct osm_port;
 struct rsm;
 
 void rsm_vm_learn(struct rsm *rsm);
+void rsm_vm_learn_free(void);
+bool rsm_vm_knows(const struct osm_port *port);
 
 #endif

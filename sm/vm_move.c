@@ -15,6 +15,7 @@
 #include "smp.h"
 #include "topo_view.h"
 #include "vm.h"
+#include "vm_learn.h"
 
 #include <opensm/osm_node.h>
 #include <opensm/osm_port.h>
@@ -159,7 +160,7 @@ static bool is_own(struct rsm *rsm, const osm_port_t *port)
  */
 int rsm_vm_plan(struct rsm *rsm, struct rsm_vm_move *move, char *why, size_t size)
 {
-	osm_port_t *there = rsm_place_port(rsm, &move->to);
+	osm_port_t *there = rsm_place_port(rsm, &move->to), *here = rsm_place_port(rsm, &move->from);
 	uint8_t **lft = NULL, *wanted = NULL;
 	int rc = look(rsm);
 
@@ -168,13 +169,18 @@ int rsm_vm_plan(struct rsm *rsm, struct rsm_vm_move *move, char *why, size_t siz
 	move->looked = looked;
 	/* Who comes with its HCA takes nobody's LID away: a port that is there is unplugged first. */
 	move->other = there && !move->carried ? cl_ntoh16(osm_port_get_base_lid(there)) : 0;
-	if (is_own(rsm, there) || is_own(rsm, rsm_place_port(rsm, &move->from))) {
+	if (is_own(rsm, there) || is_own(rsm, here)) {
 		snprintf(why, size, "the subnet manager's own LID does not move");
 		return -EBUSY;
 	}
-	if (!move->carried && (!move->other || !rsm_place_port(rsm, &move->from))) {
+	if (!move->carried && (!move->other || !here)) {
 		snprintf(why, size, "a VF has gone");
 		return -ENOENT;
+	}
+	/* It was, when the move was asked for. */
+	if (!move->carried && (!rsm_vm_knows(here) || !rsm_vm_knows(there))) {
+		snprintf(why, size, "a VF has come back, and it is not known which VM it has");
+		return -EAGAIN;
 	}
 	if (!rc) {
 		lft = calloc(2 * fabric.n_switches + 1, sizeof(*lft));

@@ -4,12 +4,15 @@
 #include <string.h>
 
 #include "plugin.h"
+#include "vm_learn.h"
 #include "vm_words.h"
 
 #include <opensm/osm_db_pack.h>
 #include <opensm/osm_node.h>
 #include <opensm/osm_port.h>
 #include <opensm/osm_switch.h>
+
+#define UNKNOWN "the port has not said its GUIDs, and is asked again when OpenSM sweeps"
 
 static const struct verb {
 	const char *name;
@@ -84,7 +87,7 @@ static const char *number_of(const char *word, uint64_t *number)
  * @why: the reason of a failure, for a person
  * @size: of @why
  *
- * Return: 0 or -ENOENT. A VF that is not there just now has its LID in @move all the same.
+ * Return: 0, -ENOENT or -EAGAIN. A VF that is not there just now, or not known, has its LID in @move all the same.
  */
 int rsm_vm_find(struct rsm *rsm, const char *word, struct rsm_vm_move *move, char *why,
 		size_t size)
@@ -118,16 +121,27 @@ int rsm_vm_find(struct rsm *rsm, const char *word, struct rsm_vm_move *move, cha
 		return -ENOENT;
 	}
 	move->lid = cl_ntoh16(osm_port_get_base_lid(port));
-	if (!move->lid)
+	if (!move->lid) {
 		snprintf(why, size, "it has no LID: OpenSM's log says why");
-	return move->lid ? 0 : -ENOENT;
+		return -ENOENT;
+	}
+	/* Its GUIDs would be written over. */
+	if (!move->carried && !rsm_vm_knows(port)) {
+		snprintf(why, size, "it is not known which VM that is: " UNKNOWN);
+		return -EAGAIN;
+	}
+	return 0;
 }
 
 /* A VF that no VM has: for one that comes without its HCA somebody's port must be there, with a LID. */
-static bool is_free(struct rsm *rsm, const struct rsm_place *place, const struct rsm_vm_move *move)
+static bool is_free(struct rsm *rsm, const struct rsm_place *place, const struct rsm_vm_move *move, bool *unknown)
 {
 	osm_port_t *port = rsm_place_port(rsm, place);
 
+	if (port && !rsm_vm_knows(port)) {
+		*unknown = true;
+		return false;
+	}
 	if (!move->carried)
 		return port && osm_port_get_base_lid(port) && !rsm_vm_guid(port);
 	return rsm->opt.vswitch == RSM_VSWITCH_DYNAMIC ? !port : !port || !rsm_vm_guid(port);
@@ -137,6 +151,7 @@ static int find_vf(struct rsm *rsm, osm_switch_t *sw, rsm_vm_taken taken, void *
 		   struct rsm_vm_move *move, char *why, size_t size)
 {
 	struct rsm_place first = { 0 };
+	bool unknown = false;
 	osm_port_t *pf;
 
 	move->to.sw = cl_ntoh64(osm_node_get_node_guid(sw->p_node));
@@ -147,11 +162,12 @@ static int find_vf(struct rsm *rsm, osm_switch_t *sw, rsm_vm_taken taken, void *
 	}
 	for (unsigned int i = first.port + 1; i < sw->num_ports; i++) {
 		move->to.port = i;
-		if (is_free(rsm, &move->to, move) && !taken(context, &move->to))
+		if (is_free(rsm, &move->to, move, &unknown) && !taken(context, &move->to))
 			return 0;
 	}
-	snprintf(why, size, "no VF is free there");
-	return -ENOENT;
+	snprintf(why, size, unknown ? "no VF is free there, but not of all it is known: " UNKNOWN :
+				      "no VF is free there");
+	return unknown ? -EAGAIN : -ENOENT;
 }
 
 /**
@@ -165,7 +181,7 @@ static int find_vf(struct rsm *rsm, osm_switch_t *sw, rsm_vm_taken taken, void *
  * @why: the reason of a failure, for a person
  * @size: of @why
  *
- * Return: 0, -ENOENT or -EEXIST.
+ * Return: 0, -ENOENT, -EEXIST or -EAGAIN.
  */
 int rsm_vm_find_place(struct rsm *rsm, const char *word, rsm_vm_taken taken, void *context,
 		      struct rsm_vm_move *move, char *why, size_t size)
@@ -223,6 +239,10 @@ int rsm_vm_find_place(struct rsm *rsm, const char *word, rsm_vm_taken taken, voi
 	if (port && !move->carried && !osm_port_get_base_lid(port)) {
 		snprintf(why, size, "the VF there has no LID: OpenSM's log says why");
 		return -ENOENT;
+	}
+	if (port && !move->carried && !rsm_vm_knows(port)) {
+		snprintf(why, size, "which VM is there is not known: " UNKNOWN);
+		return -EAGAIN;
 	}
 	/* Its VF may go before the other one comes, with its own. */
 	if (port && !move->carried && rsm_vm_guid(port)) {

@@ -3,7 +3,7 @@
 """A subnet manager dies, a standby with the plugin takes over at another host, with nothing of the first one's but
 the fabric, and gives back to the first when that returns: each VM keeps its LID and its GUID, also those that were
 on their way, and moves on. It dies again, and the standby does not go by what it knew once. The same for one that
-is killed and started again without any other."""
+is killed and started again without any other. A VM whose port does not say its GUIDs at first keeps its place."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import time
 
 from bed import Client
 from managed import TOP, Failed, expect, until
-from vms import PATIENCE, PORT, Orchestrated, all_reached, has_guid
+from vms import GUIDS, PATIENCE, PORT, Orchestrated, all_reached, has_guid
 
 FIRST, SECOND, VM = "H1", "H16", 0x2c9000000a00
 # A standby that notices soon.
@@ -176,6 +176,18 @@ def killed_in_move(fabric, line):
     fabric.command('Fault "H1"[1] delay=0')
 
 
+def unanswered(fabric, vms, number):
+    """The second one has been master for a while, and a VM's port has not said its GUIDs: nobody takes the VM's
+    place. It is asked again until it does."""
+    lid, (host,) = vms.all[VM + number]
+    until(lambda: "does not say its GUIDs" in fabric.sm_log(), "it is asked")
+    fabric.reconnect()
+    until(lambda: "not known" in (said := fabric.say_all([f"start {VM + 99:#x} {lid}"])[0].get("error", "")) or
+          expect(said, "its place is taken"), "the subnet is up")
+    expect(VM + number not in fabric.list(), "it is known")
+    fabric.command(f'Fault "{host}"[1] mute=0')
+
+
 def handed_over(mode, back=True):
     """To the second and back, and to the second again."""
     with Pair("xgft:4,4/1,4,vswitch=2", "-R ftree", vswitch=mode) as fabric:
@@ -200,7 +212,9 @@ def handed_over(mode, back=True):
                 step()
             vms.all[vm] = lids[source], ((source,), (source, to), (to,), (to,))[number - 1]
         mover.client.close()
+        fabric.command(f'Fault "H14v2"[1] mute={GUIDS}')
         fabric.swap()
+        unanswered(fabric, vms, 9)
         fabric.taken_over(0)
         vms.right("the second has taken over")
         answer = fabric.say_all([f"end {VM + 3:#x}"])[0]

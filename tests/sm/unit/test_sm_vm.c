@@ -180,6 +180,10 @@ void rsm_vm_learn(struct rsm *r)
 	(void)r;
 }
 
+void rsm_vm_learn_free(void)
+{
+}
+
 void rsm_vm_list(struct rsm *r, uint32_t who, const char *after)
 {
 	(void)r;

@@ -3,6 +3,7 @@
  * A move whose SMPs get lost: sm/vm_move.c, sm/vm_address.c and sm/smp.c, with a switch, two hosts and a
  * transport of the test's, and OpenSM's own dispatcher, which says what was lost. (umad2sim has no time-outs.)
  */
+#include <errno.h>
 #include <semaphore.h>
 #include <stdarg.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "smp.h"
 #include "topo_view.h"
 #include "vm.h"
+#include "vm_learn.h"
 
 #include <opensm/osm_db_pack.h>
 #include <opensm/osm_node.h>
@@ -35,6 +37,7 @@ static struct rsm rsm = { .osm = &osm };
 static osm_switch_t sw;
 static osm_node_t sw_node;
 static struct host hosts[2];
+static const struct osm_port *unknown;
 static osm_madw_t *sent[16];
 static unsigned int n_sent;
 static cl_disp_reg_handle_t poster;
@@ -150,6 +153,11 @@ struct osm_port *rsm_place_port(struct rsm *r, const struct rsm_place *place)
 {
 	(void)r;
 	return &hosts[place->port - 1].port;
+}
+
+bool rsm_vm_knows(const struct osm_port *port)
+{
+	return port != unknown;
 }
 
 bool rsm_is_vswitch(struct rsm *r, const struct osm_switch *at)
@@ -315,6 +323,29 @@ static void move(int from, uint16_t attribute, int at, bool unheard)
 	rsm_move_plan_free(&vm.plan);
 }
 
+/* Whoever has come back since it was asked for, and has not said which VM it has, is not written to. */
+static void not_known(void)
+{
+	struct rsm_vm_move vm = {
+		.lid = cl_ntoh16(osm_port_get_base_lid(&hosts[0].port)),
+		.from = { cl_ntoh64(sw_node.node_info.node_guid), 1 },
+		.to = { cl_ntoh64(sw_node.node_info.node_guid), 2 },
+	};
+	char why[256];
+
+	for (int i = 0; i < 2; i++) {
+		unknown = &hosts[i].port;
+		CHECK_EQ(rsm_vm_plan(&rsm, &vm, why, sizeof(why)), -EAGAIN);
+		CHECK(strstr(why, "it is not known which VM it has"));
+		/* Its port goes along, and keeps what it has. */
+		vm.carried = true;
+		CHECK_EQ(rsm_vm_plan(&rsm, &vm, why, sizeof(why)), 0);
+		vm.carried = false;
+	}
+	unknown = NULL;
+	rsm_move_plan_free(&vm.plan);
+}
+
 static bool has_vm(unsigned int i)
 {
 	ib_net64_t guid;
@@ -353,6 +384,7 @@ int main(void)
 	CHECK_EQ(rsm_vm_set_guid(&rsm, &hosts[0].port, VM), 0);
 	answer_all();
 
+	not_known();
 	move(0, 0, 0, false);
 	rsm_vm_repeat(&rsm);
 	CHECK_EQ(n_sent, 0);
