@@ -206,7 +206,23 @@ static uint16_t lid_of(const osm_port_t *port)
 	return lid < RSM_N_LIDS ? lid : 0;
 }
 
-/* Who has which LID. Of two hosts that have the same one loses it. */
+/*
+ * How well a port that has a LID is known to have the VM whose LID that is. One that has not said it may have the GUID
+ * that the other one has not.
+ */
+static int claim_of(struct rsm *rsm, const osm_port_t *port, uint16_t lid)
+{
+	uint16_t first, last;
+	bool remembered = !osm_db_guid2lid_get(rsm->osm->sm.lid_mgr.p_g2l, cl_ntoh64(port->guid), &first, &last) &&
+			  first == lid;
+
+	return (rsm_vm_guid(port) ? 4 : !rsm_vm_knows(port) ? 2 : 0) + remembered;
+}
+
+/*
+ * Who has which LID. Of two hosts that have the same one loses it: who has no GUID of a VM, or else, as it has come
+ * back with the LID of once, who has it not in OpenSM's memory.
+ */
 static void find_holders(struct rsm *rsm, osm_port_t **holder)
 {
 	cl_qmap_t *map = &rsm->osm->subn.port_guid_tbl;
@@ -223,7 +239,7 @@ static void find_holders(struct rsm *rsm, osm_port_t **holder)
 		}
 		if (!is_there(port) || !is_there(holder[lid]))
 			continue;
-		if (rsm_vm_guid(port)) {
+		if (claim_of(rsm, port, lid) > claim_of(rsm, holder[lid], lid)) {
 			loser = holder[lid];
 			holder[lid] = port;
 		}

@@ -387,6 +387,48 @@ static void set_meanwhile(void)
 	CHECK_EQ(known(3), 0);
 }
 
+/* Two have LID 8; @keeps is who has it then, and is remembered to. */
+static void doubled(int keeps, uint16_t first, uint16_t second)
+{
+	hosts[1].remembered = first;
+	hosts[3].remembered = second;
+	osm_physp_set_base_lid(&hosts[1].port_1, cl_hton16(8));
+	osm_physp_set_base_lid(&hosts[3].port_1, cl_hton16(8));
+	sweep();
+	for (int i = 1; i < N; i += 2)
+		CHECK_EQ(cl_ntoh16(osm_port_get_base_lid(&hosts[i].port)), i == keeps ? 8 : 0);
+	CHECK(hosts[4 - keeps].remembered != 8);
+}
+
+static void one_lid(void)
+{
+	/* One has come back with the LID that it had once, the other one has been there. */
+	begin(true);
+	doubled(3, 6, 8);
+	CHECK(hosts[3].remembered == 8 && hosts[1].remembered == 6);
+	begin(true);
+	doubled(1, 8, 0);
+	CHECK_EQ(hosts[1].remembered, 8);
+	/* The same where both have a VM. */
+	begin(true);
+	hosts[1].says = VM + 1;
+	hosts[3].says = VM + 3;
+	doubled(3, 0, 8);
+	CHECK_EQ(hosts[3].remembered, 8);
+	/* A VM has gone from one to the other; what is remembered is of before. */
+	begin(true);
+	hosts[3].says = VM;
+	doubled(3, 8, 6);
+	begin(true);
+	hosts[1].says = VM;
+	doubled(1, 6, 8);
+	/* It has, but does not say so. */
+	begin(true);
+	hosts[3].says = VM;
+	hosts[3].dumb = true;
+	doubled(3, 8, 6);
+}
+
 int main(void)
 {
 	char name[] = "vSwitch of a test";
@@ -427,6 +469,7 @@ int main(void)
 	unanswered(false);
 	refused();
 	set_meanwhile();
+	one_lid();
 
 	begin(true);
 	rsm_vm_learn_free();
