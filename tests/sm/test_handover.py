@@ -164,16 +164,19 @@ class Vms:
         self.fabric.judge()
 
 
-def killed_in_move(fabric, line):
-    """Of what is asked for something has been sent, and nobody hears an answer."""
-    before = fabric.smps()
-    fabric.command('Fault "H1"[1] delay=20000')
-    fabric.asker.sendall(f"{line}\n".encode())
+def killed_in_move(fabric, number, to):
+    """Of a move something has been sent, and nobody hears an answer: the destination obeys, and says nothing."""
+    lid, before = fabric.lids()[to], fabric.smps()
+    fabric.command(f'Fault "{to}"[1] mute={PORT}')
+    fabric.asker.sendall(f"move {VM + number:#x} {lid}\n".encode())
     end = time.monotonic() + PATIENCE
     while not sum(fabric.sent(before).values()):
         expect(time.monotonic() < end, "something is sent")
     fabric.kill()
-    fabric.command('Fault "H1"[1] delay=0')
+    fabric.command(f'Fault "{to}"[1] mute=0')
+    # Who is slow to kill it hears that it has waited in vain.
+    said = fabric.answers.readline()
+    expect(not said or json.loads(said).get("state") == "unfinished", said)
 
 
 def unanswered(fabric, vms, number):
@@ -201,7 +204,8 @@ def handed_over(mode, back=True):
         # Begun here, ended nowhere; and one whose answer nobody hears.
         fabric.say(f"begin {VM + 3:#x} {fabric.lids()['H10v1']}")
         lids = fabric.lids()
-        killed_in_move(fabric, f"move {VM + 4:#x} {lids['H11v1']}")
+        fabric.command(f'Fault "H14v2"[1] mute={GUIDS}')
+        killed_in_move(fabric, 4, "H11v1")
         vms.all[VM + 4] = lids["H4v1"], ("H4v1", "H11v1")
         # Four more, each a step further than the one before.
         mover = Mover(fabric)
@@ -212,7 +216,6 @@ def handed_over(mode, back=True):
                 step()
             vms.all[vm] = lids[source], ((source,), (source, to), (to,), (to,))[number - 1]
         mover.client.close()
-        fabric.command(f'Fault "H14v2"[1] mute={GUIDS}')
         fabric.swap()
         unanswered(fabric, vms, 9)
         fabric.taken_over(0)
