@@ -15,8 +15,8 @@ import tracking
 TIMEOUT = 7200
 # PATH_SET, PATH_ASK and RELAY, which RoCE always refuses.
 INFINIBAND_ONLY = ("32", "36", "39")
-# REPLY, PEER_SEND, UNRESOLVE, CONN_MOVED: they are about something that must be just under way.
-RARE = ("11", "12", "28", "45")
+# RESUME, REPLY, PEER_SEND, UNRESOLVE, CONN_MOVED: they are about something that must be just under way.
+RARE = ("8", "11", "12", "28", "45")
 MESSAGES = int(os.environ.get("FUZZ_MESSAGES") or 60000)
 
 OTHERS = """
