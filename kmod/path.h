@@ -77,6 +77,12 @@ struct repath_alt_path {
 	bool has_mig : 1;
 };
 
+/* Is it on a path, or has it been RESET on one? */
+static inline bool repath_path_is_known(const struct repath_path *path)
+{
+	return path->has_av || path->left_port;
+}
+
 /* The own port of the path that it is on, or has left; 0: none. */
 static inline u32 repath_path_port(const struct repath_path *path)
 {

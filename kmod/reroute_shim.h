@@ -30,7 +30,7 @@ static inline bool repath_shim_path(struct repath_qp *rqp, struct repath_path *p
 {
 	repath_qp_snapshot(rqp, NULL, path);
 	if (path->has_av || !path->left_port || repath_shim_is_moving(rqp))
-		return path->has_av || path->left_port;
+		return repath_path_is_known(path);
 	/* They may have been through meanwhile. */
 	repath_qp_snapshot(rqp, NULL, path);
 	return path->has_av;

@@ -47,7 +47,7 @@ static u32 hash_of_alt_node(const struct hlist_node *node)
 void repath_path_unlink_locked(struct repath_qp *rqp)
 {
 	lockdep_assert_held(&repath_track_lock);
-	if (!rqp->path.has_av && !rqp->path.left_port)
+	if (!repath_path_is_known(&rqp->path))
 		return;
 	repath_index_del(&by_lid, &rqp->lid_node);
 	repath_index_del(&by_gid, &rqp->gid_node);
@@ -63,7 +63,7 @@ void repath_path_link_locked(struct repath_qp *rqp)
 	const struct repath_path *path = &rqp->path;
 
 	lockdep_assert_held(&repath_track_lock);
-	if (rqp->gone || (!path->has_av && !path->left_port))
+	if (rqp->gone || !repath_path_is_known(path))
 		return;
 	if (path->dlid)
 		repath_index_add(&by_lid, &rqp->lid_node);

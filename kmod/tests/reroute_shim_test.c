@@ -240,6 +240,17 @@ static void t_not_in_place(struct kunit *test)
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_CYCLE, NEW_SL, IB_QPS_RTR);
 }
 
+/* Nobody has touched it; its shim sets what it had, and it is moved when that is over. */
+static void goes_on(struct kunit *test, struct hw_qp *hw)
+{
+	KUNIT_EXPECT_EQ(test, hw->modified, 0);
+	shims.to = (struct repath_new_path){ .dlid = DLID, .sl = OLD_SL };
+	shim_connects(hw, IB_MTU_2048);
+	WRITE_ONCE(shims.moving, false);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
+}
+
 /* Its peer, or its own process, is on a move: its states are the shims'. */
 static void t_waits_for_move(struct kunit *test)
 {
@@ -252,12 +263,7 @@ static void t_waits_for_move(struct kunit *test)
 	let_begin(test);
 	shim_sets(hw, IB_QPS_RESET);
 	let_begin(test);
-	KUNIT_EXPECT_EQ(test, hw->modified, 0);
-	shims.to = (struct repath_new_path){ .dlid = DLID, .sl = OLD_SL };
-	shim_connects(hw, IB_MTU_2048);
-	WRITE_ONCE(shims.moving, false);
-	settle(test, false);
-	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
+	goes_on(test, hw);
 	KUNIT_EXPECT_EQ(test, shims.asked, 0);
 }
 
@@ -273,12 +279,7 @@ static void t_told_while_reset(struct kunit *test)
 	let_begin(test);
 	shim_sets(hw, IB_QPS_INIT);
 	let_begin(test);
-	KUNIT_EXPECT_EQ(test, hw->modified, 0);
-	shims.to = (struct repath_new_path){ .dlid = DLID, .sl = OLD_SL };
-	shim_connects(hw, IB_MTU_2048);
-	WRITE_ONCE(shims.moving, false);
-	settle(test, false);
-	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
+	goes_on(test, hw);
 }
 
 /* ... and then it goes to another LID, or nowhere any more. */
