@@ -361,6 +361,14 @@ void expect_none(struct end *e, unsigned int ms)
 		CHECK(0, "completion of %llu, status %d", (unsigned long long)wc.wr_id, wc.status);
 }
 
+void send_one(struct end e[2])
+{
+	CHECK_EQ(post_recv(&e[1], 1, 0, 4), 0);
+	CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, 2, IBV_SEND_SIGNALED, 0, 4), 0);
+	expect(&e[0], 2, IBV_WC_SUCCESS);
+	expect(&e[1], 1, IBV_WC_SUCCESS);
+}
+
 void take_event(struct end *e)
 {
 	struct ibv_cq *cq;

@@ -71,6 +71,8 @@ struct ibv_wc poll_one(struct end *e);
 /* ... and it is this one */
 struct ibv_wc expect(struct end *e, uint64_t wr_id, enum ibv_wc_status status);
 void expect_none(struct end *e, unsigned int ms);
+/* The first sends a message, and the second gets it. */
+void send_one(struct end e[2]);
 
 /* Waits for an event of the end's completion channel, and acknowledges it. */
 void take_event(struct end *e);
