@@ -20,7 +20,8 @@
  *	SLID and DLID		the path between the two; the reader is at SLID
  *	SLID			all paths of that LID of the reader
  *	DLID			all paths of the reader to that LID
- *	DGID			REPATH_SM_MOVED only: all paths of the reader to that GID
+ *	DGID			REPATH_SM_MOVED only: all paths of the reader to that GID, and with
+ *				@old_dlid all that it has to that LID
  *
  * Other components that the mask has are the path's values: with RePath those that hold from now
  * on, with UnPath only if REPATH_SM_AHEAD is set, and then those that will hold. A component that
@@ -43,7 +44,8 @@
  *	RePath: the tables have changed
  * @REPATH_SM_LANE: an exception from the path record: RePath: use this SL until told otherwise
  *	(a flow to a hot spot goes to the slow lane); UnPath: it ends, back to the path record's
- * @REPATH_SM_MOVED: RePath only: the port with the record's DGID is now at the record's DLID
+ * @REPATH_SM_MOVED: RePath only: the port with the record's DGID is now at the record's DLID: a VM that
+ *	has moved, or a port that has got another LID
  *
  * A receiver that does not know a kind answers the report and does nothing.
  */
@@ -73,7 +75,9 @@ enum repath_sm_kind {
  * @comp_mask: the components that the path record has; 0: any path of the reader, no record
  * @flags: REPATH_SM_WAIT_FOR_REPATH, REPATH_SM_AHEAD, enum repath_sm_kind; the rest is 0
  * @version: REPATH_SM_VERSION; another version is answered and not acted on
- * @reserved: 0
+ * @old_dlid: REPATH_SM_MOVED: the LID that the port had, and all that was there with it, where nobody
+ *	is now: paths to it lead to the record's DLID, by whatever GID or none; 0: not told. @serial is
+ *	then of a routing, as for REPATH_SM_ROUTE: what is late may have been overtaken
  * @sm_epoch: random, new at each start of the plugin; another one: @serial and @number begin anew
  * @serial: of the routing, one more each time that the tables are computed. An UnPath and the
  *	RePath that follows it have the same. Reports are repeated, so they may come late: a notice
@@ -88,7 +92,7 @@ struct repath_sm_details {
 	__be64	comp_mask;
 	__u8	flags;
 	__u8	version;
-	__be16	reserved;
+	__be16	old_dlid;
 	__be32	sm_epoch;
 	__be32	serial;
 	__be32	number;

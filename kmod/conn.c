@@ -23,9 +23,9 @@ DEFINE_MUTEX(repath_conn_mutex);
 
 static DEFINE_XARRAY_ALLOC1(by_id);
 static u32 next_id;
-static DEFINE_HASHTABLE(by_token, 8);	/* by the low 16 bits */
-static DEFINE_HASHTABLE(by_qp, 8);
-static DEFINE_HASHTABLE(remotes, 6);
+static DEFINE_HASHTABLE(by_token, 12);	/* by the low 16 bits */
+static DEFINE_HASHTABLE(by_qp, 12);
+static DEFINE_HASHTABLE(remotes, 10);
 static u32 next_remote_id;
 
 /* --- remote processes --- */

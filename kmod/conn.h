@@ -127,6 +127,20 @@ struct repath_conn {
 	bool gone_waited;
 };
 
+/**
+ * struct repath_conn_moved - a peer of a process has moved
+ * @proc: the process; compared only
+ * @cookie: the peer
+ * @from: where it was
+ * @to: where it is
+ */
+struct repath_conn_moved {
+	const struct repath_proc *proc;
+	u64 cookie;
+	struct repath_addr from;
+	struct repath_addr to;
+};
+
 int repath_conn_init(void);
 void repath_conn_exit(void);
 bool repath_conn_lease_is_over(unsigned long since);
@@ -166,7 +180,8 @@ void repath_conn_set_remote(struct repath_conn *conn, u64 cookie);
 void repath_conn_rebind(struct repath_conn *conn, struct repath_qp *rqp, u32 port, u32 sgid_index);
 bool repath_conn_is_peer(const struct repath_conn *conn, u32 qpn, const u8 gid[16]);
 void repath_conn_update_ready(struct repath_conn *conn);
-void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, u32 qpn, bool told);
+void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, u32 qpn, bool told,
+			   struct repath_conn_moved *last);
 /* Is a message that has come one of a round of the peer's that is over? */
 bool repath_conn_is_late(const struct repath_conn *conn, u8 type, u32 flags);
 /* A message of @type was sent (@tx) or accepted: keeps moving, and may destroy @conn. */

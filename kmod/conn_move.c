@@ -63,6 +63,11 @@ static struct repath_addr whole_address(const struct repath_conn *conn)
 	return addr;
 }
 
+static bool is_same_address(const struct repath_addr *a, const struct repath_addr *b)
+{
+	return a->dlid == b->dlid && !memcmp(&a->dgid, &b->dgid, sizeof(a->dgid));
+}
+
 /**
  * repath_conn_readdress - the other end has moved
  * @conn: connection
@@ -70,8 +75,10 @@ static struct repath_addr whole_address(const struct repath_conn *conn)
  * @lid: LID of its port, 0 on RoCE
  * @qpn: its queue pair
  * @told: by an administrator; else it has said so itself
+ * @last: what the last one of these said of its process, zero at first: a thousand connections of two processes say the same
  */
-void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, u32 qpn, bool told)
+void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, u32 qpn, bool told,
+			   struct repath_conn_moved *last)
 {
 	const struct repath_addr before = whole_address(conn);
 	static const union ib_gid none;
@@ -93,11 +100,15 @@ void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, 
 	if (memcmp(gid, &none, sizeof(none)))
 		memcpy(&conn->said_gid, gid, sizeof(none));
 	now = whole_address(conn);
-	if (conn->remote && (before.dlid != now.dlid || memcmp(&before.dgid, &now.dgid, sizeof(none)))) {
-		/* MOVED may have said so before, to those who send; not to those who watch. */
-		repath_known_moved(conn->proc, conn->remote->cookie, &before, &now);
-		repath_watch_sender_moved(conn->proc, conn->remote->cookie, &before, &now, told);
-	}
+	if (!conn->remote || is_same_address(&before, &now))
+		return;
+	if (last->proc == conn->proc && last->cookie == conn->remote->cookie &&
+	    is_same_address(&last->from, &before) && is_same_address(&last->to, &now))
+		return;
+	*last = (struct repath_conn_moved){ conn->proc, conn->remote->cookie, before, now };
+	/* MOVED may have said so before, to those who send; not to those who watch. */
+	repath_known_moved(conn->proc, conn->remote->cookie, &before, &now);
+	repath_watch_sender_moved(conn->proc, conn->remote->cookie, &before, &now, told);
 }
 
 /* They are counted in 16 bits, and may overtake each other. */

@@ -183,8 +183,10 @@ void repath_conn_proc_left(struct repath_proc *proc)
 	struct repath_conn *conn, *next;
 
 	mutex_lock(&repath_conn_mutex);
-	list_for_each_entry_safe(conn, next, &proc->conns, proc_node)
+	list_for_each_entry_safe(conn, next, &proc->conns, proc_node) {
 		end(conn);
+		cond_resched();
+	}
 	repath_resolve_proc_left(proc);
 	repath_watch_proc_left(proc);
 	repath_number_proc_left(proc);

@@ -25,6 +25,7 @@
  * @conns: connections that look for them there now
  * @senders: of those, senders to UD queue pairs, that are told there now where these are
  * @last: the last one whose process was told
+ * @moved: what was said of the last one
  */
 struct told {
 	const struct repath_device *dev;
@@ -34,6 +35,7 @@ struct told {
 	u32 conns;
 	u32 senders;
 	const struct repath_conn *last;
+	struct repath_conn_moved moved;
 };
 
 static bool is_of_last(const struct told *t, const struct repath_conn *conn)
@@ -89,7 +91,7 @@ static int has_moved(struct repath_conn *conn, void *arg)
 	}
 	if (!conn->moving || !repath_addr_is_same_place(&conn->addr, &t->from))
 		return 0;
-	repath_conn_readdress(conn, to.dgid.raw, t->lid, conn->dest_qpn, true);
+	repath_conn_readdress(conn, to.dgid.raw, t->lid, conn->dest_qpn, true, &t->moved);
 	/* What it says is on its way to the old place. One message to a process for all of a peer's. */
 	if (!is_of_last(t, conn))
 		repath_conn_tell(conn);

@@ -3,7 +3,8 @@
  * GONE. Nobody says it again when the process has ended, and a peer that is suspended and does not hear it
  * stays so until its lease ends. So it is said until the peer has heard it, as long as a lease lasts: its
  * host may be cut off, or asleep. A peer that is not suspended could not be moved with whom it takes for being
- * there: it is told a few times. A few at a time: nothing else waits behind a host that does not answer.
+ * there: it is told for some seconds. A few at a time, and to a host that does not answer only as long as that is
+ * not known: nothing else waits behind it.
  */
 #include <linux/atomic.h>
 #include <linux/jiffies.h>
@@ -18,12 +19,15 @@
 #include "device.h"
 #include "gone.h"
 #include "op.h"
+#include "silent.h"
 #include "xprt.h"
 
 #define TRIES		5	/* so often in a row, then seldom */
+#define TRIES_TIME	(20 * HZ)	/* or so long, where its port does not answer others, either */
 #define REFUSED_TRIES	3	/* it may have been damaged, or have nobody who waits for it */
 #define BATCH		16
-#define UNHEARD_MAX	4096
+#define UNHEARD_MAX	16384
+#define LOOKED_MAX	4096	/* at a time, of those whose port does not answer */
 #define GONE_MAX	65536	/* with those that are under way */
 #define PERIOD		HZ
 #define SELDOM		(10 * HZ)
@@ -34,7 +38,8 @@
  * @dev: from where; holds a reference
  * @to: the peer's port
  * @waited_for: its peer is suspended
- * @tries: how often it was sent
+ * @again: it is one of those that are sent again
+ * @tries: how often it was sent, and has ended
  * @since: jiffies, the first time
  * @next: jiffies, when it is sent again
  * @len: bytes of @data
@@ -45,6 +50,7 @@ struct gone {
 	struct repath_device *dev;
 	struct repath_addr to;
 	bool waited_for;
+	bool again;
 	unsigned int tries;
 	unsigned long since;
 	unsigned long next;
@@ -58,6 +64,7 @@ static LIST_HEAD(soon);		/* each in the order in which they are sent again */
 static LIST_HEAD(seldom);
 static unsigned int unheard_count;	/* in both */
 static unsigned int again;	/* under way, of those that are sent again */
+static bool heard;		/* one of them was: there may be others that will be */
 static unsigned long planned;	/* jiffies, when @again_work runs; valid while it is pending */
 
 static atomic_t alive = ATOMIC_INIT(0);
@@ -72,6 +79,11 @@ static void gone_free(struct gone *gone)
 	atomic_dec(&alive);
 }
 
+static bool is_young(const struct gone *gone)
+{
+	return gone->tries < TRIES && time_before(jiffies, gone->since + TRIES_TIME);
+}
+
 /* Is it worth another try? */
 static bool is_said_again(const struct gone *gone, int err, u8 status)
 {
@@ -82,7 +94,7 @@ static bool is_said_again(const struct gone *gone, int err, u8 status)
 		return false;
 	if (!err && status != REPATH_PEER_BUSY)
 		return gone->tries < REFUSED_TRIES;
-	return gone->tries < TRIES || (gone->waited_for && !repath_conn_lease_is_over(gone->since));
+	return is_young(gone) || (gone->waited_for && !repath_conn_lease_is_over(gone->since));
 }
 
 /*
@@ -91,7 +103,7 @@ static bool is_said_again(const struct gone *gone, int err, u8 status)
  */
 static struct gone *keep(struct gone *gone)
 {
-	bool few = gone->tries < TRIES;
+	bool young = is_young(gone);
 	struct gone *out = NULL;
 
 	spin_lock(&gone_lock);
@@ -104,8 +116,8 @@ static struct gone *keep(struct gone *gone)
 		out = gone;
 	}
 	if (out != gone) {
-		gone->next = jiffies + (few ? PERIOD : SELDOM);
-		list_add_tail(&gone->node, few ? &soon : &seldom);
+		gone->next = jiffies + (young ? PERIOD : SELDOM);
+		list_add_tail(&gone->node, young ? &soon : &seldom);
 	}
 	spin_unlock(&gone_lock);
 	return out;
@@ -136,39 +148,70 @@ static void plan(void)
 
 	if (!gone || again)
 		return;
-	delay = max_t(long, gone->next - jiffies, PERIOD);
+	delay = max_t(long, gone->next - jiffies, heard ? 0 : PERIOD);
+	heard = false;
 	if (delayed_work_pending(&again_work) && !time_after(planned, jiffies + delay))
 		return;
 	planned = jiffies + delay;
 	mod_delayed_work(system_power_efficient_wq, &again_work, delay);
 }
 
-static void answered(void *arg, int err, u8 status)
+static void end_try(struct gone *gone, int err, u8 status)
 {
-	struct gone *gone = arg;
-	bool first = gone->tries == 1;
+	bool again_too = gone->again;
 
 	if (is_said_again(gone, err, status))
 		gone = keep(gone);
 	if (gone)
 		gone_free(gone);
 	spin_lock(&gone_lock);
-	if (!first)
+	if (again_too) {
 		again--;
+		heard |= !err;
+	}
 	plan();
 	spin_unlock(&gone_lock);
+}
+
+static void answered(void *arg, int err, u8 status)
+{
+	struct gone *gone = arg;
+
+	/* Else it was not sent. */
+	if (err != -EHOSTDOWN)
+		gone->tries++;
+	mutex_lock(&repath_conn_mutex);
+	if (err)
+		repath_silent_add(gone->dev, &gone->to, err);
+	else
+		repath_silent_answered(gone->dev, &gone->to);
+	mutex_unlock(&repath_conn_mutex);
+	end_try(gone, err, status);
 	repath_op_conn_changed();
+}
+
+/* Of a thousand whose peers were at one host that does not answer, some are sent. */
+static int is_of_use(void *arg)
+{
+	const struct gone *gone = arg;
+	bool silent;
+
+	mutex_lock(&repath_conn_mutex);
+	silent = repath_silent_was(gone->dev, &gone->to, PERIOD);
+	mutex_unlock(&repath_conn_mutex);
+	return silent ? -EHOSTDOWN : 0;
 }
 
 static int gone_send(struct gone *gone)
 {
 	void *data = kmemdup(gone->data, gone->len, GFP_KERNEL);
 
-	gone->tries++;
 	if (!data)
 		return -ENOMEM;
-	return repath_xprt_send(gone->dev, &gone->to, 0, REPATH_MSG_GONE, data, gone->len, answered,
-				gone);
+	return repath_xprt_send(gone->dev, &(struct repath_xprt_send){
+		.to = &gone->to, .type = REPATH_MSG_GONE, .data = data, .len = gone->len,
+		.check = is_of_use, .done = answered, .arg = gone,
+	});
 }
 
 /* As if it had been answered: without memory it is tried again, without the device it can not be. */
@@ -177,26 +220,43 @@ static void gone_send_or_end(struct gone *gone)
 	int err = gone_send(gone);
 
 	if (err)
-		answered(gone, err == -ENOMEM ? err : -ESHUTDOWN, 0);
+		end_try(gone, err == -ENOMEM ? err : -ESHUTDOWN, 0);
+}
+
+/* One whose time has come; it counts as under way. */
+static struct gone *take_due(void)
+{
+	struct gone *gone;
+
+	spin_lock(&gone_lock);
+	gone = again < BATCH ? next_one() : NULL;
+	if (gone && time_before(jiffies, gone->next))
+		gone = NULL;
+	if (gone) {
+		list_del(&gone->node);
+		unheard_count--;
+		again++;
+		gone->again = true;
+	}
+	spin_unlock(&gone_lock);
+	return gone;
 }
 
 static void say_again(struct work_struct *work)
 {
+	unsigned int looked;
 	struct gone *gone;
-	LIST_HEAD(batch);
 
-	spin_lock(&gone_lock);
-	while (again < BATCH && (gone = next_one()) && !time_before(jiffies, gone->next)) {
-		list_move_tail(&gone->node, &batch);
-		unheard_count--;
-		again++;
+	for (looked = 0; looked < LOOKED_MAX && (gone = take_due()); looked++) {
+		if (is_of_use(gone))
+			end_try(gone, -EHOSTDOWN, 0);
+		else
+			gone_send_or_end(gone);
+		cond_resched();
 	}
+	spin_lock(&gone_lock);
 	plan();
 	spin_unlock(&gone_lock);
-	while ((gone = first_of(&batch))) {
-		list_del(&gone->node);
-		gone_send_or_end(gone);
-	}
 }
 
 void repath_gone_say(struct repath_device *dev, const struct repath_addr *to, const void *data,

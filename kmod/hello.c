@@ -260,6 +260,13 @@ unlock:
 	repath_conn_put(conn);
 }
 
+static int is_wanted(void *arg)
+{
+	struct repath_conn *conn = arg;
+
+	return READ_ONCE(conn->dead) ? -ECANCELED : 0;
+}
+
 static void wire_done(void *arg, int err, u8 status)
 {
 	hello_answered(arg, err, status);
@@ -300,8 +307,11 @@ static int hello_send(struct repath_conn *conn)
 	dev = repath_local_device(conn->dev, &conn->addr);
 	if (!dev) {
 		repath_conn_get(conn);
-		err = repath_xprt_send_unless(conn->dev, &conn->addr, REPATH_MSG_HELLO, hello,
-					      sizeof(*hello), &conn->dead, wire_done, conn);
+		err = repath_xprt_send(conn->dev, &(struct repath_xprt_send){
+			.to = &conn->addr, .payer = conn->proc, .type = REPATH_MSG_HELLO,
+			.data = hello, .len = sizeof(*hello), .check = is_wanted, .done = wire_done,
+			.arg = conn,
+		});
 		if (err)
 			repath_conn_put(conn);
 		else
@@ -369,6 +379,7 @@ static int busy_again(struct repath_conn *conn, void *arg)
 {
 	if (conn->hello_tries && !conn->hello_busy)
 		repath_hello_start(conn, true);
+	cond_resched();
 	return 0;
 }
 
@@ -437,6 +448,7 @@ static u8 weigh(struct repath_device *dev, const struct repath_hello *hello)
 		return REPATH_PEER_PENDING;
 	}
 	believe(conn, hello);
+	repath_silent_answered(conn->dev, &conn->addr);
 	if (be32_to_cpu(hello->flags) & REPATH_HELLO_WANT)
 		repath_hello_start(conn, true);
 	return REPATH_PEER_OK;
@@ -478,7 +490,7 @@ u8 repath_hello_receive(struct repath_device *dev, const void *data, u32 len)
 	if (len != sizeof(*hello) || !hello->token || !hello->cookie)
 		return REPATH_PEER_MALFORMED;
 	mutex_lock(&repath_conn_mutex);
-	repath_silent_forget(hello->src_gid);
+	repath_silent_forget(hello->src_gid, 0);
 	status = weigh(dev, hello);
 	mutex_unlock(&repath_conn_mutex);
 	if (status == REPATH_PEER_ABSENT && !is_absent(dev, be32_to_cpu(hello->dst_qpn)))

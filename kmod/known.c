@@ -14,15 +14,15 @@
 
 /**
  * struct known - a process has left an address
- * @node: in @knowns, oldest first
- * @proc: who knew it; compared only, forgotten when it leaves
+ * @node: in @knowns
+ * @of_proc: in repath_proc::knowns of who knew it, oldest first; forgotten when it leaves
  * @cookie: the process that has moved
  * @from: where it was
  * @to: where it is
  */
 struct known {
 	struct list_head node;
-	const struct repath_proc *proc;
+	struct list_head of_proc;
 	u64 cookie;
 	struct repath_addr from;
 	struct repath_addr to;
@@ -71,6 +71,7 @@ static void goes_to(struct known *known, const struct repath_addr *to)
 static void drop(struct known *known)
 {
 	list_del(&known->node);
+	list_del(&known->of_proc);
 	kfree_sensitive(known);
 }
 
@@ -93,10 +94,10 @@ void repath_known_moved(struct repath_proc *proc, u64 cookie, const struct repat
 	u32 count = 0;
 
 	lockdep_assert_held(&repath_conn_mutex);
+	if (READ_ONCE(proc->left))
+		return;
 	/* What was known of it before leads there, too; an address that it came back to is right. */
-	list_for_each_entry_safe(known, next, &knowns, node) {
-		if (known->proc != proc)
-			continue;
+	list_for_each_entry_safe(known, next, &proc->knowns, of_proc) {
 		if (known->cookie == cookie) {
 			goes_to(known, to);
 			have |= is_from(known, from);
@@ -116,11 +117,11 @@ void repath_known_moved(struct repath_proc *proc, u64 cookie, const struct repat
 	known = kzalloc(sizeof(*known), GFP_KERNEL);
 	if (!known)
 		return;
-	known->proc = proc;
 	known->cookie = cookie;
 	known->from = *from;
 	known->to = *to;
 	list_add_tail(&known->node, &knowns);
+	list_add_tail(&known->of_proc, &proc->knowns);
 }
 
 static bool has(const u64 *cookies, u32 n, u64 cookie)
@@ -149,11 +150,11 @@ u32 repath_known_find(struct repath_proc *proc, const struct repath_addr *at,
 	u32 n = 0;
 
 	lockdep_assert_held(&repath_conn_mutex);
-	list_for_each_entry_reverse(known, &knowns, node) {
+	list_for_each_entry_reverse(known, &proc->knowns, of_proc) {
 		if (n == max)
 			break;
 		/* One that was there by several LIDs is asked once. */
-		if (known->proc != proc || !was_at(known, at) || has(cookies, n, known->cookie))
+		if (!was_at(known, at) || has(cookies, n, known->cookie))
 			continue;
 		now[n] = known->to;
 		cookies[n++] = known->cookie;
@@ -172,9 +173,8 @@ void repath_known_forget(struct repath_proc *proc)
 	struct known *known, *next;
 
 	lockdep_assert_held(&repath_conn_mutex);
-	list_for_each_entry_safe(known, next, &knowns, node)
-		if (known->proc == proc)
-			drop(known);
+	list_for_each_entry_safe(known, next, &proc->knowns, of_proc)
+		drop(known);
 }
 
 /* Nobody asks or moves any more; processes may be registered still. */

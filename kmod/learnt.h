@@ -22,6 +22,7 @@
  * @source: enum repath_path_source
  * @unpath: it is about to break, and nothing else was told yet
  * @relayed: the hypervisor has told it
+ * @shared: other GIDs than @dgid may have the DLID, too
  * @epoch: of who told an exception (REPATH_PATH_LANE): it ends with that
  */
 struct repath_learnt {
@@ -37,6 +38,7 @@ struct repath_learnt {
 	u8 source;
 	bool unpath;
 	bool relayed;
+	bool shared;
 	u32 epoch;
 };
 

@@ -4,6 +4,7 @@
  * namespace of who asked for it. A multicast is one message for all, so it can not name a process.
  */
 #include <linux/atomic.h>
+#include <linux/cred.h>
 #include <linux/hash.h>
 #include <linux/mutex.h>
 #include <linux/pid_namespace.h>
@@ -22,6 +23,8 @@
  * @sk: the socket; holds a reference, of the struct alone
  * @portid: address of the socket; another one may have it as soon as that is closed
  * @ns: whose PIDs it is told; a reference
+ * @uid: who has asked
+ * @counts: it is one of those of which there may be so many only
  * @rcu: frees it
  */
 struct listener {
@@ -30,10 +33,16 @@ struct listener {
 	struct sock *sk;
 	u32 portid;
 	struct pid_namespace *ns;
+	kuid_t uid;
+	bool counts;
 	struct rcu_head rcu;
 };
 
 #define NET_BITS 6
+
+/* Whoever makes a queue pair waits until all have been told. */
+#define MAX_OF_USER	64
+#define MAX_IN_ALL	1024
 
 /*
  * Changed under the mutex; read under SRCU, as who tells may sleep and holds locks of all kinds. Those of
@@ -73,6 +82,20 @@ static struct listener *find_closed_locked(const struct net *net, u32 portid)
 	return NULL;
 }
 
+/* Anybody may listen. A user namespace has as many users as it likes. */
+static bool is_one_too_many(const struct listener *l)
+{
+	unsigned int own = 0, all = 0;
+	struct listener *other;
+
+	lockdep_assert_held(&listen_mutex);
+	list_for_each_entry(other, &listeners, node) {
+		all += other->counts;
+		own += other->counts && uid_eq(other->uid, l->uid);
+	}
+	return l->counts && (own >= MAX_OF_USER || all >= MAX_IN_ALL);
+}
+
 static void unlink_locked(struct listener *l)
 {
 	lockdep_assert_held(&listen_mutex);
@@ -106,11 +129,13 @@ static struct list_head *place_locked(const struct listener *l)
  * @skb: request
  * @info: request
  *
- * Return: 0, also if the socket listens already; -ENOMEM.
+ * Return: 0, also if the socket listens already; -ENOMEM, -EUSERS.
  */
 int repath_listen_cmd(struct sk_buff *skb, struct genl_info *info)
 {
 	struct listener *l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
+	bool listens;
+	int err = 0;
 
 	if (!l)
 		return -ENOMEM;
@@ -119,8 +144,14 @@ int repath_listen_cmd(struct sk_buff *skb, struct genl_info *info)
 	l->sk = NETLINK_CB(skb).sk;
 	sock_hold(l->sk);
 	l->ns = get_pid_ns(task_active_pid_ns(current));
+	l->uid = current_uid();
+	l->counts = !ns_capable_noaudit(&init_user_ns, CAP_NET_ADMIN);
 	mutex_lock(&listen_mutex);
-	if (!find_locked(l->sk)) {
+	listens = find_locked(l->sk);
+	if (!listens && is_one_too_many(l)) {
+		GENL_SET_ERR_MSG(info, "too many sockets listen already, of this user or of all");
+		err = -EUSERS;
+	} else if (!listens) {
 		list_add_rcu(&l->node, place_locked(l));
 		atomic_inc(count_of(l->net));
 		/* It dumps after this: what has not been told by then it finds there. */
@@ -130,7 +161,7 @@ int repath_listen_cmd(struct sk_buff *skb, struct genl_info *info)
 	mutex_unlock(&listen_mutex);
 	if (l)
 		listener_free(&l->rcu);
-	return 0;
+	return err;
 }
 
 /**

@@ -14,6 +14,7 @@ static_assert(offsetof(struct repath_sm_report, path) == 80);
 static_assert(sizeof(struct repath_sm_report) <= IB_MGMT_SA_DATA);
 
 #define MULTICAST_LID	0xc000
+#define NUMBERS_APART	(1 << 20)
 
 /**
  * repath_notice_is_report - is it a Report at all, whatever it reports?
@@ -83,10 +84,12 @@ int repath_notice_parse(const struct ib_mad *mad, struct repath_notice *notice)
 	notice->number = be32_to_cpu(details->number);
 	if (!path_ok(path, notice->mask))
 		return -EBADMSG;
-	if (notice->kind == REPATH_SM_MOVED &&
-	    (!notice->repath || !(notice->mask & REPATH_SM_MASK_DGID) ||
-	     !(notice->mask & REPATH_SM_MASK_DLID)))
-		return -EBADMSG;
+	if (notice->kind == REPATH_SM_MOVED) {
+		notice->old_dlid = be16_to_cpu(details->old_dlid);
+		if (!notice->repath || !(notice->mask & REPATH_SM_MASK_DGID) ||
+		    !(notice->mask & REPATH_SM_MASK_DLID) || notice->old_dlid >= MULTICAST_LID)
+			return -EBADMSG;
+	}
 
 	if (notice->mask & REPATH_SM_MASK_DGID)
 		memcpy(notice->dgid, path->dgid, sizeof(notice->dgid));
@@ -115,6 +118,21 @@ static bool was_heard(const struct repath_notice_ring *ring, const struct repath
 	return false;
 }
 
+/*
+ * One that was lost and repeated comes behind those that were said later. Who subscribes anew is told by
+ * numbers that are far from those before.
+ */
+static bool is_late_move(struct repath_notice_ring *ring, const struct repath_notice *notice)
+{
+	s32 behind = ring->moved - notice->number;
+
+	if (ring->any_moved && behind > 0 && behind < NUMBERS_APART)
+		return true;
+	ring->moved = notice->number;
+	ring->any_moved = true;
+	return false;
+}
+
 /**
  * repath_notice_age - is a notice news?
  * @ring: what was heard; it remembers this one
@@ -137,6 +155,8 @@ enum repath_notice_age repath_notice_age(struct repath_notice_ring *ring,
 	/* It wraps, so n would begin anew: what is full stays full. */
 	if (!*n)
 		*n = REPATH_NOTICE_RING;
+	if (notice->kind == REPATH_SM_MOVED && is_late_move(ring, notice))
+		return REPATH_NOTICE_LATE;
 	if (notice->kind != REPATH_SM_ROUTE)
 		return REPATH_NOTICE_NEW;
 	if ((s32)(notice->serial - ring->serial) < 0)

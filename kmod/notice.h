@@ -17,6 +17,7 @@ struct ib_mad;
  * @number: of the notice
  * @dgid: see @mask, as the LIDs
  * @dlid: 0: all
+ * @old_dlid: moved: where it was, and nobody is now; 0: not told
  * @slid: own; 0: all
  * @pkey: see @mask, as the rest
  * @sl: service level
@@ -35,6 +36,7 @@ struct repath_notice {
 	u32 number;
 	u8 dgid[16];
 	u16 dlid;
+	u16 old_dlid;
 	u16 slid;
 	u16 pkey;
 	u8 sl;
@@ -56,21 +58,25 @@ struct repath_notice {
  * @any: something was heard in this epoch
  * @repathed: the newest serial of a RePath; valid if @any_repath
  * @any_repath: a RePath was heard in this epoch
+ * @moved: the newest number of who says that somebody has moved; valid if @any_moved
+ * @any_moved: that was heard in this epoch
  */
 struct repath_notice_ring {
 	u32 epoch;
 	u32 serial;
 	u32 repathed;
+	u32 moved;
 	u32 heard[2][REPATH_NOTICE_RING];
 	u32 n[2];
 	bool any;
 	bool any_repath;
+	bool any_moved;
 };
 
 enum repath_notice_age {
 	REPATH_NOTICE_NEW,
 	REPATH_NOTICE_AGAIN,	/* it was heard before */
-	REPATH_NOTICE_LATE,	/* a newer routing is known already, or is in force */
+	REPATH_NOTICE_LATE,	/* a newer routing, or move, is known already, or is in force */
 };
 
 bool repath_notice_is_report(const struct ib_mad *mad);

@@ -47,8 +47,8 @@ struct moved {
 };
 
 /* All protected by repath_conn_mutex. */
-static DEFINE_HASHTABLE(by_known, 8);
-static DEFINE_HASHTABLE(by_qp, 8);
+static DEFINE_HASHTABLE(by_known, 12);
+static DEFINE_HASHTABLE(by_qp, 12);
 static LIST_HEAD(moveds);
 static u32 count;
 static u32 keepers;	/* processes that are away, whose numbers are kept */

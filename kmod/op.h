@@ -88,6 +88,7 @@ struct repath_op_proc {
  * @dry_run: ends after the check
  * @checked: the device was looked at
  * @helloed: HELLO was said again to peers that are not READY
+ * @look_next: until when the peers are not looked at again, jiffies; valid if @helloed
  * @asked: EV_CHECK was sent
  * @killed: with @force: who has the device open without the shim got SIGKILL
  * @pinned: the module is held while processes are suspended; with nobody in it, it may go
@@ -114,6 +115,7 @@ struct repath_op {
 	u32 timeout_ms;
 	unsigned long deadline;
 	unsigned long hello_deadline;
+	unsigned long look_next;
 	bool left;
 	unsigned long left_at;
 	u32 err;

@@ -254,6 +254,8 @@ static int look_at_qp(struct repath_qp *rqp, void *arg)
 	return 0;
 }
 
+#define LOOK_PAUSE	4	/* as long as looking at all has taken */
+
 /**
  * repath_op_check_conns - can all peers be moved with?
  * @op: operation
@@ -267,9 +269,14 @@ int repath_op_check_conns(struct repath_op *op)
 		.first = !op->helloed,
 		.last = time_after_eq(jiffies, op->hello_deadline),
 	};
+	unsigned long began = jiffies;
 
+	/* Each of a thousand answers wakes it. */
+	if (op->helloed && !peers.last && time_before(began, op->look_next))
+		return -EAGAIN;
 	op->helloed = true;
 	repath_qp_for_each(op->dev, look_at_qp, &peers);
+	op->look_next = jiffies + LOOK_PAUSE * (jiffies - began);
 	if (peers.refused)
 		return -EHOSTUNREACH;
 	if (peers.waiting)

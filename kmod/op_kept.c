@@ -35,6 +35,9 @@ struct repath_kept {
 	union ib_gid *gids;
 };
 
+/* Processes of which numbers are kept; repath_op_mutex. Of operations that have ended there are none. */
+static unsigned int keepers;
+
 struct keeping {
 	struct repath_kept *kept;
 	const struct repath_device *dev;
@@ -112,6 +115,7 @@ void repath_op_keep(struct repath_op *op, struct repath_op_proc *p)
 	repath_number_keep(p->proc, true);
 	mutex_unlock(&repath_conn_mutex);
 	p->kept = kept;
+	keepers++;
 }
 
 /**
@@ -132,6 +136,7 @@ void repath_op_unkeep(struct repath_op_proc *p)
 	kvfree(p->kept->gids);
 	kfree(p->kept);
 	p->kept = NULL;
+	keepers--;
 }
 
 static bool has(const struct repath_kept *kept, u8 type, u32 qpn)
@@ -193,7 +198,7 @@ static void look(struct repath_op *op, void *arg)
 	const struct repath_op_proc *p;
 	struct query *q = arg;
 
-	if (!net_eq(op->net, repath_device_net(q->dev)))
+	if (repath_op_is_final(op) || !net_eq(op->net, repath_device_net(q->dev)))
 		return;
 	list_for_each_entry(p, &op->procs, node)
 		q->kept |= matches(q, op, p);
@@ -213,7 +218,7 @@ static void look_for_wish(struct repath_op *op, void *arg)
 	struct wish *w = arg;
 
 	/* Where those will be that nobody resumes yet is not known. */
-	if (!net_eq(op->net, repath_device_net(w->dev)) ||
+	if (repath_op_is_final(op) || !net_eq(op->net, repath_device_net(w->dev)) ||
 	    (op->new_dev && op->new_dev != w->dev && op->dev != w->dev))
 		return;
 	list_for_each_entry(p, &op->procs, node) {
@@ -242,7 +247,8 @@ bool repath_op_keeps(const struct repath_device *dev, u32 qpn, const struct repa
 {
 	struct wish w = { .dev = dev, .qpn = qpn, .asker = asker };
 
-	repath_op_for_each(look_for_wish, &w);
+	if (keepers)
+		repath_op_for_each(look_for_wish, &w);
 	return w.kept && !w.away;
 }
 
@@ -267,7 +273,8 @@ bool repath_op_keeps_at(const struct repath_device *dev, const u8 gid[16], u8 ty
 		.named = named,
 	};
 
-	repath_op_for_each(look, &q);
+	if (keepers)
+		repath_op_for_each(look, &q);
 	return q.kept;
 }
 
@@ -283,6 +290,8 @@ static void look_for_own(struct repath_op *op, void *arg)
 	const struct repath_op_proc *p;
 	struct own *own = arg;
 
+	if (repath_op_is_final(op))
+		return;
 	list_for_each_entry(p, &op->procs, node)
 		own->kept |= p->kept && p->proc == own->proc && has(p->kept, own->type, own->qpn);
 }
@@ -299,6 +308,7 @@ bool repath_op_keeps_of(const struct repath_proc *proc, u8 type, u32 qpn)
 {
 	struct own own = { .proc = proc, .type = type, .qpn = qpn };
 
-	repath_op_for_each(look_for_own, &own);
+	if (keepers)
+		repath_op_for_each(look_for_own, &own);
 	return own.kept;
 }

@@ -316,6 +316,8 @@ static unsigned long next_look(struct repath_op *op)
 		return MAX_JIFFY_OFFSET;
 	}
 	left = time_after(left, now) ? left - now : 1;
+	if (op->state == REPATH_OP_CHECKING && !op->asked && op->helloed && time_after(op->look_next, now))
+		left = min(left, op->look_next - now);
 	if (op->state == REPATH_OP_SUSPENDING)
 		left = min(left, POLL_PERIOD);
 	else if (op->state == REPATH_OP_ABORTING && any(op, is_untold))

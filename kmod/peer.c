@@ -176,8 +176,10 @@ static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 ty
 		queue_work(local_wq, &letter->work);
 		return 0;
 	}
-	err = repath_xprt_send(conn->dev, &conn->addr, conn->remote->cookie, type, wire, len,
-			       letter_done, letter);
+	err = repath_xprt_send(conn->dev, &(struct repath_xprt_send){
+		.to = &conn->addr, .order = conn->remote->cookie, .payer = proc, .type = type,
+		.data = wire, .len = len, .done = letter_done, .arg = letter,
+	});
 	if (err)
 		letter_free(letter);
 	return err;
@@ -509,6 +511,7 @@ static u8 receive_locked(struct repath_proc *proc, u8 type, const struct repath_
 			 u32 len, struct repath_conn_rec *recs)
 {
 	u32 i, n, known, nconns = be32_to_cpu(wire->nconns), lid = be32_to_cpu(wire->src_lid);
+	struct repath_conn_moved moved = {};
 	struct repath_conn *conn;
 
 	n = repath_wire_read(wire, len, proc, recs);
@@ -517,7 +520,7 @@ static u8 receive_locked(struct repath_proc *proc, u8 type, const struct repath_
 		return wire->form == cpu_to_be32(REPATH_WIRE_PACKED) ? REPATH_PEER_UNPROVEN :
 								       REPATH_PEER_BAD_TOKEN;
 
-	repath_silent_forget(wire->src_gid);
+	repath_silent_forget(wire->src_gid, lid);
 	known = n;
 	if (goes_on(type))
 		n = say_what_is_gone(recs, n);
@@ -535,7 +538,7 @@ static u8 receive_locked(struct repath_proc *proc, u8 type, const struct repath_
 			continue;
 		conn->old_token = 0;
 		if (type == REPATH_MSG_INFO && !repath_conn_is_late(conn, type, recs[i].flags))
-			repath_conn_readdress(conn, wire->src_gid, lid, recs[i].qpn, false);
+			repath_conn_readdress(conn, wire->src_gid, lid, recs[i].qpn, false, &moved);
 		if (type == REPATH_MSG_GONE)
 			log_gone(conn);
 		repath_conn_message(conn, type, recs[i].flags, false);

@@ -159,7 +159,7 @@ static struct repath_proc *proc_add(struct net *net, struct sock *sk, u32 portid
 	if (!proc)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&proc->kref);
-	INIT_LIST_HEAD(&proc->conns);
+	repath_proc_lists_init(proc);
 	repath_qp_follow();
 	proc->net = get_net(net);
 	sock_hold(sk);

@@ -25,6 +25,11 @@ struct repath_device;
  * @kref: the table holds one; connections and operations hold one each
  * @node: in the table; repath_proc_lock
  * @conns: its connections; repath_conn_mutex
+ * @knowns: peers of it that have moved, see known.c; repath_conn_mutex
+ * @watches: senders to its UD queue pairs, see watch.c; repath_conn_mutex
+ * @asks: its questions, see resolve.c; repath_conn_mutex
+ * @unknown: those that are to be asked again, see resolve_ask.c; repath_conn_mutex
+ * @has_unknown: in the list of processes that have such, or empty; repath_conn_mutex
  * @tgid: the process
  * @net: namespace of its socket; held by the socket, so valid while @left is false
  * @sk: the socket; holds a reference, of the struct alone
@@ -44,6 +49,11 @@ struct repath_proc {
 	struct kref kref;
 	struct list_head node;
 	struct list_head conns;
+	struct list_head knowns;
+	struct list_head watches;
+	struct list_head asks;
+	struct list_head unknown;
+	struct list_head has_unknown;
 	struct pid *tgid;
 	struct net *net;
 	struct sock *sk;
@@ -59,6 +69,17 @@ struct repath_proc {
 	bool left;
 	char comm[TASK_COMM_LEN];
 };
+
+/* Of a new one. */
+static inline void repath_proc_lists_init(struct repath_proc *proc)
+{
+	INIT_LIST_HEAD(&proc->conns);
+	INIT_LIST_HEAD(&proc->knowns);
+	INIT_LIST_HEAD(&proc->watches);
+	INIT_LIST_HEAD(&proc->asks);
+	INIT_LIST_HEAD(&proc->unknown);
+	INIT_LIST_HEAD(&proc->has_unknown);
+}
 
 int repath_proc_init(void);
 void repath_proc_exit(void);

@@ -8,6 +8,7 @@
  * however many the device has, and many drain at the same time.
  */
 #include <linux/delay.h>
+#include <linux/ktime.h>
 #include <linux/slab.h>
 
 #include "device.h"
@@ -25,6 +26,7 @@
 #define PASSES		5
 #define PASS_MIN_US	100
 #define PASS_MAX_US	200
+#define JOBS_MIN_NS	NSEC_PER_MSEC
 
 enum job_kind {
 	JOB_HOLD,
@@ -35,6 +37,7 @@ enum job_kind {
 struct job {
 	struct list_head node;
 	enum job_kind kind;
+	bool again;	/* there was no memory for all of it */
 	u32 port;
 	struct repath_new_path path;
 };
@@ -51,31 +54,29 @@ static struct repath_move *move_of(struct repath_reroute *r, const struct repath
 	return move;
 }
 
-/* Of a queue pair that has none yet; NULL without memory, or when it has gone. */
+/* Of a queue pair that has none yet. ERR_PTR(-ENOMEM), or NULL when it has gone. */
 static struct repath_move *move_new(struct repath_reroute *r, struct repath_qp *rqp)
 {
 	struct repath_move *move = kzalloc(sizeof(*move), GFP_KERNEL);
 	unsigned long flags;
-	bool stored = false;
+	int err;
 
 	if (!move)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	kref_init(&move->kref);
 	INIT_LIST_HEAD(&move->node);
 	spin_lock_init(&move->lock);
 	move->rqp = rqp;
 	spin_lock_irqsave(&repath_track_lock, flags);
-	if (!rqp->gone)
-		stored = !xa_is_err(xa_store(&r->table, rqp->key, move,
-					     GFP_NOWAIT | __GFP_NOWARN));
-	if (stored)
+	err = rqp->gone ? -ENOENT :
+	      xa_err(xa_store(&r->table, rqp->key, move, GFP_NOWAIT | __GFP_NOWARN));
+	if (!err)
 		kref_get(&move->kref);
 	spin_unlock_irqrestore(&repath_track_lock, flags);
-	if (!stored) {
-		repath_move_put(move);
-		return NULL;
-	}
-	return move;
+	if (!err)
+		return move;
+	repath_move_put(move);
+	return err == -ENOENT ? NULL : ERR_PTR(err);
 }
 
 struct expansion {
@@ -90,6 +91,8 @@ static bool is_concerned(const struct repath_qp *rqp, const struct repath_path *
 		return false;
 	if (memchr_inv(job->path.dgid, 0, sizeof(job->path.dgid)) &&
 	    (!path->has_grh || memcmp(&path->dgid, job->path.dgid, sizeof(path->dgid))))
+		return false;
+	if (job->path.by_lid && path->has_grh)
 		return false;
 	return !job->path.slid ||
 	       (repath_lid(rqp->dev, job->port) | path->path_bits) == job->path.slid;
@@ -108,6 +111,7 @@ static void begin(struct repath_reroute *r, struct repath_move *move, const stru
 	kref_get(&move->kref);
 	kref_get(&move->rqp->kref);
 	list_add_tail(&move->node, &r->moves);
+	atomic_inc(&r->under_way);
 	repath_stat_inc(r->dev, REPATH_STAT_MOVE);
 }
 
@@ -130,7 +134,10 @@ static int expand(struct repath_qp *rqp, void *arg)
 	    path.dlid != ex->job->path.dlid || !is_concerned(rqp, &path, ex->job))
 		goto out;
 	move = move ?: move_new(ex->r, rqp);
-	if (move && !is_leaving(move, ex->job))
+	if (IS_ERR(move))
+		return PTR_ERR(move);
+	if (move && !is_leaving(move, ex->job) &&
+	    !(ex->job->again && repath_move_is_to(move, &ex->job->path)))
 		begin(ex->r, move, ex->job);
 out:
 	if (move)
@@ -144,9 +151,10 @@ static void redirect(struct repath_reroute *r, struct repath_move *move, const s
 	struct job whole = *job;
 	struct repath_path path;
 
+	if (!move->go || move->to.new_dlid != job->path.dlid)
+		return;
 	repath_qp_snapshot(move->rqp, NULL, &path);
-	if (!move->go || move->to.new_dlid != job->path.dlid || path.dlid == job->path.dlid ||
-	    !is_concerned(move->rqp, &path, job))
+	if (path.dlid == job->path.dlid || !is_concerned(move->rqp, &path, job))
 		return;
 	whole.path.dlid = path.dlid;
 	if (!whole.path.new_dlid)
@@ -156,18 +164,21 @@ static void redirect(struct repath_reroute *r, struct repath_move *move, const s
 	move->via = job->path.dlid;
 }
 
-static void run_job(struct repath_reroute *r, const struct job *job)
+/* Return: -ENOMEM: to be run again, which begins with none anew that is on its way. */
+static int run_job(struct repath_reroute *r, const struct job *job)
 {
 	struct expansion ex = { .r = r, .job = job };
 	struct repath_move *move;
+	int err;
 
 	/* What is only announced, or to stop, does not keep them from there. */
 	if (job->kind == JOB_REPATH)
 		list_for_each_entry(move, &r->moves, node)
 			redirect(r, move, job);
-	repath_qp_walk_on_path(r->dev, job->port, job->path.dlid, NULL, expand, &ex);
-	if (job->kind == JOB_REPATH)
+	err = repath_qp_walk_on_path(r->dev, job->port, job->path.dlid, NULL, expand, &ex);
+	if (!err && job->kind == JOB_REPATH)
 		repath_shim_tell_path(r->dev, job->port, &job->path);
+	return err;
 }
 
 static struct job *next_job(struct repath_reroute *r)
@@ -182,11 +193,21 @@ static struct job *next_job(struct repath_reroute *r)
 	return job;
 }
 
+/* It counts as before. */
+static void put_back(struct repath_reroute *r, struct job *job)
+{
+	job->again = true;
+	spin_lock(&r->lock);
+	list_add(&job->node, &r->jobs);
+	spin_unlock(&r->lock);
+}
+
 static void leave_list(struct repath_move *move)
 {
 	struct repath_qp *rqp = move->rqp;
 
 	list_del_init(&move->node);
+	atomic_dec(&rqp->dev->reroute->under_way);
 	repath_event_qp(rqp, REPATH_EV_CHANGE);
 	repath_move_put(move);
 	repath_qp_put(rqp);
@@ -212,32 +233,66 @@ static bool pass(struct repath_reroute *r)
 	return any;
 }
 
+/* The same; how long it takes is kept. */
+static bool timed_pass(struct repath_reroute *r)
+{
+	u64 began = ktime_get_ns();
+	bool any = pass(r);
+
+	r->pass_ns = ktime_get_ns() - began;
+	return any;
+}
+
+/*
+ * Begins what was asked for. The first of a thousand paths does not wait for the last one: for as long as a pass takes, then
+ * there is one. Return: false: that was all.
+ */
+static bool run_jobs(struct repath_reroute *r)
+{
+	u64 until = ktime_get_ns() + max_t(u64, r->pass_ns, JOBS_MIN_NS);
+	struct job *job;
+
+	while ((job = next_job(r))) {
+		/* What is only announced, or to stop, would be in the way of what is told next. */
+		if (run_job(r, job) && job->kind == JOB_REPATH) {
+			put_back(r, job);
+			return false;
+		}
+		kfree(job);
+		/* Not before those that it has begun count. */
+		atomic_dec(&r->under_way);
+		r->nap = 1;
+		if (!list_empty(&r->moves) && ktime_get_ns() >= until)
+			return true;
+		cond_resched();
+	}
+	return false;
+}
+
 static void reroute_work(struct work_struct *work)
 {
 	struct repath_reroute *r = container_of(to_delayed_work(work), struct repath_reroute, work);
-	struct job *job;
 	bool behind;
 	int i;
 
 	WRITE_ONCE(r->hand, current);
-	while ((job = next_job(r))) {
-		run_job(r, job);
-		kfree(job);
-		r->nap = 1;
+	while (run_jobs(r)) {
+		r->paused = repath_op_of_device(r->dev);
+		timed_pass(r);
 	}
 	behind = repath_behind_again(r);
 	r->paused = repath_op_of_device(r->dev);
 	for (i = 0; i < PASSES && !list_empty(&r->moves); i++) {
 		if (i)
 			usleep_range(PASS_MIN_US, PASS_MAX_US);
-		if (pass(r))
+		if (timed_pass(r))
 			r->nap = 1;
 		else if (r->nap > 1)
 			break;
 	}
 	WRITE_ONCE(r->hand, NULL);
 	spin_lock(&r->lock);
-	if ((!list_empty(&r->moves) || behind) && !r->ending)
+	if ((!list_empty(&r->moves) || !list_empty(&r->jobs) || behind) && !r->ending)
 		queue_delayed_work(system_unbound_wq, &r->work, r->nap);
 	spin_unlock(&r->lock);
 	r->nap = min_t(unsigned int, 2 * r->nap, HZ / 10);
@@ -265,6 +320,7 @@ static int ask_for(struct repath_device *dev, u32 port, enum job_kind kind,
 		return -ENODEV;
 	}
 	list_add_tail(&job->node, &r->jobs);
+	atomic_inc(&r->under_way);
 	mod_delayed_work(system_unbound_wq, &r->work, 0);
 	spin_unlock(&r->lock);
 	return 0;
@@ -360,6 +416,19 @@ void repath_reroute_switch(struct repath_device *dev, bool on)
 bool repath_reroute_is_on(const struct repath_device *dev)
 {
 	return dev->reroute && !READ_ONCE(dev->reroute->off);
+}
+
+/**
+ * repath_reroute_is_under_way - are queue pairs of a device on their way, or about to be?
+ * @dev: device
+ *
+ * If not, then each that was to go to a path is on it, as its address tells.
+ *
+ * Context: any.
+ */
+bool repath_reroute_is_under_way(const struct repath_device *dev)
+{
+	return dev->reroute && atomic_read_acquire(&dev->reroute->under_way);
 }
 
 /**

@@ -26,6 +26,7 @@ struct repath_qp;
  * @dlid: of the path in use
  * @slid: own LID of the path in use; 0: any that the port has
  * @dgid: queue pairs that go to this GID only; all zero: whatever GID they go to
+ * @by_lid: queue pairs that go to no GID only
  * @new_dlid: from now on; 0: as before
  * @serial: of the routing that it belongs to: nothing older takes its place; 0: not told, newest
  * @epoch: of who counts @serial: those of another one do not compare
@@ -47,6 +48,7 @@ struct repath_new_path {
 	u8 mtu;
 	u8 rate;
 	u8 has;
+	bool by_lid;
 };
 
 /* Why a path is not to be used any more. */
@@ -76,6 +78,9 @@ void repath_reroute_cycled(struct repath_qp *rqp, int err);
 /* Off: what is asked for is refused, and what is under way is brought to an end. */
 void repath_reroute_switch(struct repath_device *dev, bool on);
 bool repath_reroute_is_on(const struct repath_device *dev);
+
+/* Are queue pairs on their way, or about to be? Where they are does then not tell where they will be. */
+bool repath_reroute_is_under_way(const struct repath_device *dev);
 
 /* A device comes, and goes: ib_client's add() and remove(). Without memory it can not reroute. */
 void repath_reroute_begin(struct repath_device *dev);

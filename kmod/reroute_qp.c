@@ -214,7 +214,7 @@ static const char *why_not_in_place(const struct repath_move *move, const struct
 }
 
 /* Or has its peer moved to another LID, or its owner connected it to another one? */
-static bool is_concerned(const struct repath_move *move, const struct repath_path *path)
+static bool leads_there(const struct repath_move *move, const struct repath_path *path)
 {
 	return path->dlid == move->to.dlid || path->dlid == move->to.new_dlid || path->dlid == move->via;
 }
@@ -232,7 +232,7 @@ static enum repath_move_next start(struct repath_reroute *r, struct repath_move 
 		return repath_move_lost(r, move);
 	if (state != IB_QPS_RTR && state != IB_QPS_RTS && state != IB_QPS_SQD)
 		return repath_move_end(r, move, REPATH_MOVE_NONE, "it is not connected");
-	if (!is_concerned(move, path))
+	if (!leads_there(move, path))
 		return repath_move_end(r, move, REPATH_MOVE_NONE, "it goes to another LID by now");
 	if (!move->hold && repath_path_is_enough(qp->device, &move->to, path))
 		return repath_move_stay(r, move, qp);
@@ -252,7 +252,7 @@ static enum repath_move_next start(struct repath_reroute *r, struct repath_move 
 	    (!move->go || READ_ONCE(move->loaded) || !may_try(r, move, REPATH_WAY_SQD)))
 		return repath_move_load(r, move, qp, path);
 	if (may_try(r, move, REPATH_WAY_SQD) && (move->go || move->hold))
-		return repath_move_begin_sqd(r, move, qp, state);
+		return repath_move_begin_sqd(r, move, qp);
 	if (!move->go)
 		return repath_move_end(r, move, REPATH_MOVE_NONE, NULL);
 	/* What its owner has drained stays so: it can not be connected anew. */
@@ -332,6 +332,18 @@ static bool is_same(const struct repath_new_path *a, const struct repath_new_pat
 static bool is_older(const struct repath_new_path *a, const struct repath_new_path *b)
 {
 	return a->serial && b->serial && a->epoch == b->epoch && (s32)(a->serial - b->serial) < 0;
+}
+
+/**
+ * repath_move_is_to - is a queue pair on its way to a path already?
+ * @move: of the queue pair
+ * @to: the path
+ *
+ * Context: the work item.
+ */
+bool repath_move_is_to(const struct repath_move *move, const struct repath_new_path *to)
+{
+	return !list_empty(&move->node) && move->go && is_same(&move->to, to);
 }
 
 /**

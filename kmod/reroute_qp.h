@@ -66,7 +66,9 @@ enum repath_move_step {
  * @lock: protects what follows. Taken in probe handlers: with interrupts off
  * @foreign: modifications by others
  * @in_sqd: the work item has taken it to SQD, and nobody else has set a state since
+ * @owner_sqd: somebody else has taken it there since the work item began to, and it is not out again
  * @loaded: the alternate path is the work item's
+ * @owners: the alternate path that somebody else has loaded last; port 0: none since RESET
  * @answer: the shim's: 0, an errno, or -1: none yet
  * @state: enum repath_move_state, for readers
  * @by: enum repath_moved_by that led to the path it is on
@@ -97,7 +99,14 @@ struct repath_move {
 	spinlock_t lock;
 	u32 foreign;
 	bool in_sqd;
+	bool owner_sqd;
 	bool loaded;
+	struct repath_owners_alt {
+		struct rdma_ah_attr ah;
+		u16 pkey_index;
+		u8 port;
+		u8 timeout;
+	} owners;
 	int answer;
 	u8 state;
 	u8 by;
@@ -115,8 +124,10 @@ struct repath_move {
  * @ending: no more jobs
  * @off: switched off
  * @moves: under way; the work item's
+ * @under_way: entries of @jobs and @moves, and those that the work item is at
  * @behind: processes that are to be told of paths when they read; the work item's
  * @nap: how long the work item waits if nothing happens: jiffies; its own
+ * @pass_ns: what the last pass through @moves has taken; the work item's
  * @paused: the device is in an operation; the work item's
  * @work: does all of it
  * @hand: the task that modifies queue pairs at this moment: its modifications are ours
@@ -130,8 +141,10 @@ struct repath_reroute {
 	bool ending;
 	bool off;
 	struct list_head moves;
+	atomic_t under_way;
 	struct list_head behind;
 	unsigned int nap;
+	u64 pass_ns;
 	bool paused;
 	struct delayed_work work;
 	struct task_struct *hand;
@@ -162,7 +175,7 @@ int repath_path_set_av(struct ib_qp *qp, const struct repath_path *path, struct 
 
 /* The ways (reroute_way.c). */
 enum repath_move_next repath_move_begin_sqd(struct repath_reroute *r, struct repath_move *move,
-					    struct ib_qp *qp, u8 state);
+					    struct ib_qp *qp);
 enum repath_move_next repath_move_drain(struct repath_reroute *r, struct repath_move *move,
 					struct ib_qp *qp, const struct repath_path *path);
 bool repath_move_leave_sqd(struct repath_move *move, struct ib_qp *qp);
@@ -212,6 +225,7 @@ static inline bool repath_move_poll(struct repath_move *move)
 
 /* The work item's, of a move in its list. All may sleep. */
 enum repath_move_next repath_move_step(struct repath_reroute *r, struct repath_move *move);
+bool repath_move_is_to(const struct repath_move *move, const struct repath_new_path *to);
 bool repath_move_want(struct repath_move *move, const struct repath_new_path *to, bool go);
 void repath_move_hold(struct repath_move *move, u32 dlid);
 void repath_move_release(struct repath_reroute *r, struct repath_move *move);
@@ -242,10 +256,24 @@ static inline void repath_move_seen_locked(const struct repath_qp *rqp,
 		return;
 	spin_lock(&move->lock);
 	move->foreign++;
-	if (mask & IB_QP_STATE)
+	if (mask & IB_QP_STATE) {
 		move->in_sqd = false;
-	if (mask & IB_QP_ALT_PATH || (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RESET))
+		move->owner_sqd = attr->qp_state == IB_QPS_SQD;
+	}
+	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RESET) {
 		move->loaded = false;
+		move->owners.port = 0;
+	}
+	if (mask & IB_QP_ALT_PATH) {
+		move->loaded = false;
+		move->owners = (struct repath_owners_alt) {
+			.ah = attr->alt_ah_attr,
+			.pkey_index = attr->alt_pkey_index,
+			.port = attr->alt_port_num,
+			.timeout = attr->alt_timeout,
+		};
+		move->owners.ah.grh.sgid_attr = NULL;
+	}
 	spin_unlock(&move->lock);
 }
 

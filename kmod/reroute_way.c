@@ -83,25 +83,31 @@ bool repath_move_leave_sqd(struct repath_move *move, struct ib_qp *qp)
  * @r: its device
  * @move: of the queue pair
  * @qp: the same
- * @state: enum ib_qp_state of it
+ *
+ * What its owner has drained stays so, whether he does it before, at this moment, or later.
  */
 enum repath_move_next repath_move_begin_sqd(struct repath_reroute *r, struct repath_move *move,
-					    struct ib_qp *qp, u8 state)
+					    struct ib_qp *qp)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_SQD };
 	u32 foreign = READ_ONCE(move->foreign);
 	unsigned long flags;
+	u8 state;
 	int err;
 
 	move->way = REPATH_WAY_SQD;
-	/* The owner has drained it: it stays there. */
+	spin_lock_irqsave(&move->lock, flags);
+	move->owner_sqd = false;
+	spin_unlock_irqrestore(&move->lock, flags);
+	/* Only now: from here on it is seen that he does. */
+	repath_qp_snapshot(move->rqp, &state, NULL);
 	if (state != IB_QPS_SQD) {
 		err = ib_modify_qp(qp, &attr, IB_QP_STATE);
 		if (err)
 			return refused(r, move, qp, err, foreign,
 				       "the device does not drain send queues");
 		spin_lock_irqsave(&move->lock, flags);
-		move->in_sqd = true;
+		move->in_sqd = !move->owner_sqd;
 		spin_unlock_irqrestore(&move->lock, flags);
 	}
 	repath_move_begin_step(move, REPATH_STEP_DRAINING);
@@ -136,25 +142,62 @@ enum repath_move_next repath_move_arrived(struct repath_move *move)
 	return REPATH_NEXT_WAIT;
 }
 
-/* Load an address as the alternate path, over ours if there is one. */
+static bool has_alt(const struct repath_move *move)
+{
+	struct repath_alt_path alt;
+
+	repath_qp_snapshot_alt(move->rqp, &alt);
+	return alt.dlid || (alt.has_mig && alt.mig != IB_MIG_MIGRATED);
+}
+
+/* The owner's alternate path again, where ours may have been written over it as he loaded it. */
+static void give_back(struct repath_move *move, struct ib_qp *qp)
+{
+	struct ib_qp_attr asked, attr = { .path_mig_state = IB_MIG_REARM };
+	unsigned long flags;
+
+	spin_lock_irqsave(&move->lock, flags);
+	attr.alt_ah_attr = move->owners.ah;
+	attr.alt_pkey_index = move->owners.pkey_index;
+	attr.alt_port_num = move->owners.port;
+	attr.alt_timeout = move->owners.timeout;
+	spin_unlock_irqrestore(&move->lock, flags);
+	/* It may have been used by now. */
+	if (!attr.alt_port_num || !ask(qp, &asked) || asked.path_mig_state == IB_MIG_MIGRATED ||
+	    !repath_ah_is_there(&move->to, &asked.alt_ah_attr))
+		return;
+	ib_modify_qp(qp, &attr, asked.path_mig_state == IB_MIG_ARMED ? IB_QP_ALT_PATH :
+		     IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE);
+}
+
+/* Load an address as the alternate path, over ours if there is one. Return: -EBUSY if there is the owner's. */
 static int load_alt(struct repath_move *move, struct ib_qp *qp, const struct ib_qp_attr *asked,
 		    struct ib_qp_attr *attr)
 {
 	int mask = IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE;
 	unsigned long flags;
+	bool was_loaded;
 	int err;
 
 	attr->path_mig_state = IB_MIG_REARM;
 	/* It stays armed: the peer need do nothing again. */
 	if (asked->path_mig_state == IB_MIG_ARMED)
 		mask = IB_QP_ALT_PATH;
-	err = ib_modify_qp(qp, attr, mask);
-	if (err)
-		return err;
+	/* Before: an owner who loads one at this moment is seen, and the path is his. */
 	spin_lock_irqsave(&move->lock, flags);
+	was_loaded = move->loaded;
 	move->loaded = true;
 	spin_unlock_irqrestore(&move->lock, flags);
-	return 0;
+	/* Or has loaded one since it was looked. */
+	err = !was_loaded && has_alt(move) ? -EBUSY : ib_modify_qp(qp, attr, mask);
+	if (!err && !READ_ONCE(move->loaded))
+		give_back(move, qp);
+	if (!err || was_loaded)
+		return err;
+	spin_lock_irqsave(&move->lock, flags);
+	move->loaded = false;
+	spin_unlock_irqrestore(&move->lock, flags);
+	return err;
 }
 
 /*
@@ -348,7 +391,7 @@ enum repath_move_next repath_move_load(struct repath_reroute *r, struct repath_m
 	attr.alt_timeout = asked.timeout;
 	err = load_alt(move, qp, &asked, &attr);
 	/* If it takes no other one while it is armed: over to that, to load again. */
-	if (err && asked.path_mig_state == IB_MIG_ARMED) {
+	if (err && err != -EBUSY && asked.path_mig_state == IB_MIG_ARMED) {
 		struct ib_qp_attr over = { .path_mig_state = IB_MIG_MIGRATED };
 
 		asked.path_mig_state = IB_MIG_MIGRATED;
@@ -387,8 +430,10 @@ enum repath_move_next repath_move_arm(struct repath_reroute *r, struct repath_mo
 		repath_move_begin_step(move, REPATH_STEP_START);
 		return REPATH_NEXT_WAIT;
 	}
-	if (!READ_ONCE(move->loaded))
+	if (!READ_ONCE(move->loaded)) {
+		give_back(move, qp);
 		return repath_move_next_way(r, move, false, "its owner has loaded an alternate path");
+	}
 	if (move->go && attr.path_mig_state == IB_MIG_ARMED &&
 	    repath_ah_is_there(&move->to, &attr.alt_ah_attr))
 		return go_over(r, move, qp);
@@ -430,10 +475,5 @@ bool repath_move_is_armed(struct repath_move *move, struct ib_qp *qp)
  */
 bool repath_move_may_load(struct repath_move *move, const struct ib_qp *qp)
 {
-	struct repath_alt_path alt;
-
-	if (!qp->event_handler)
-		return false;
-	repath_qp_snapshot_alt(move->rqp, &alt);
-	return READ_ONCE(move->loaded) || (!alt.dlid && (!alt.has_mig || alt.mig == IB_MIG_MIGRATED));
+	return qp->event_handler && (READ_ONCE(move->loaded) || !has_alt(move));
 }

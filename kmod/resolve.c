@@ -30,8 +30,8 @@
 
 /* All protected by repath_conn_mutex. */
 static LIST_HEAD(questions);
-static DEFINE_HASHTABLE(by_id, 8);
-static DEFINE_HASHTABLE(by_token, 8);
+static DEFINE_HASHTABLE(by_id, 12);
+static DEFINE_HASHTABLE(by_token, 12);
 
 static u64 id_hash(const struct repath_proc *proc, u64 id)
 {
@@ -72,7 +72,8 @@ static u32 *count_of(struct repath_proc *proc, u8 type)
 void repath_question_free(struct repath_question *q)
 {
 	list_del(&q->node);
-	list_del(&q->later);
+	list_del_init(&q->of_proc);
+	repath_question_is_asked(q);
 	hash_del(&q->by_id);
 	if (q->token)
 		hash_del(&q->by_token);
@@ -87,6 +88,7 @@ void repath_question_free(struct repath_question *q)
 static void question_end(struct repath_question *q)
 {
 	q->gone = true;
+	list_del_init(&q->of_proc);
 	if (!q->open)
 		repath_question_free(q);
 }
@@ -195,6 +197,7 @@ static int ask(struct genl_info *info, struct repath_proc *proc, struct repath_d
 	++*count;
 	INIT_LIST_HEAD(&q->later);
 	list_add_tail(&q->node, &questions);
+	list_add_tail(&q->of_proc, &proc->asks);
 	hash_add(by_id, &q->by_id, id_hash(proc, q->id));
 	if (q->token)
 		hash_add(by_token, &q->by_token, q->token);
@@ -272,9 +275,8 @@ void repath_resolve_proc_left(struct repath_proc *proc)
 	struct repath_question *q, *next;
 
 	lockdep_assert_held(&repath_conn_mutex);
-	list_for_each_entry_safe(q, next, &questions, node)
-		if (q->proc == proc && !q->gone)
-			question_end(q);
+	list_for_each_entry_safe(q, next, &proc->asks, of_proc)
+		question_end(q);
 }
 
 /* --- being asked, and told --- */
@@ -304,7 +306,7 @@ u8 repath_resolve_answer(struct repath_device *dev, const void *data, u32 len,
 		return REPATH_PEER_MALFORMED;
 	mutex_lock(&repath_op_mutex);
 	mutex_lock(&repath_conn_mutex);
-	repath_silent_forget(ask->src_gid);
+	repath_silent_forget(ask->src_gid, be32_to_cpu(ask->src_lid));
 	status = repath_number_find(dev, ask, answer, &rqp);
 	if (rqp) {
 		if (rqp->type == IB_QPT_UD)

@@ -33,19 +33,14 @@ struct local {
 static struct workqueue_struct *ask_wq;
 static struct delayed_work again_work;
 
-/* Nobody has known them, and how many of them are asked for now; protected by repath_conn_mutex. */
-static LIST_HEAD(unknown);
+/*
+ * Processes with questions that nobody has known the answer of, who is to ask next first, and how many of these are
+ * asked for now; protected by repath_conn_mutex.
+ */
+static LIST_HEAD(askers);
 static unsigned int again_open;
 
 /* --- what came of it --- */
-
-static int leads_to(struct repath_conn *conn, void *arg)
-{
-	const struct repath_asked *a = arg;
-
-	return conn->state == REPATH_CONN_READY && conn->dev == a->question->dev &&
-	       repath_addr_is_same_place(&conn->addr, &a->addr);
-}
 
 /*
  * No module listens there, but one did, since there are connections to that place by it: it is being loaded anew,
@@ -53,8 +48,7 @@ static int leads_to(struct repath_conn *conn, void *arg)
  */
 static bool is_loaded_anew(struct repath_asked *a)
 {
-	return a->err == -ENOPROTOOPT && !repath_silent_is_absent(a->question->dev, &a->addr) &&
-	       repath_conn_for_each(leads_to, a);
+	return a->err == -ENOPROTOOPT && repath_silent_is_loaded_anew(a->question->dev, &a->addr);
 }
 
 /*
@@ -121,6 +115,26 @@ static bool may_come(const struct repath_question *q)
 	return false;
 }
 
+static void put_later(struct repath_question *q)
+{
+	list_add_tail(&q->later, &q->proc->unknown);
+	if (list_empty(&q->proc->has_unknown))
+		list_add_tail(&q->proc->has_unknown, &askers);
+}
+
+/**
+ * repath_question_is_asked - or is not asked any more
+ * @q: question
+ *
+ * Context: repath_conn_mutex held.
+ */
+void repath_question_is_asked(struct repath_question *q)
+{
+	list_del_init(&q->later);
+	if (list_empty(&q->proc->unknown))
+		list_del_init(&q->proc->has_unknown);
+}
+
 /*
  * Who connects is refused, or hears of the peer by HELLO. Who sends datagrams is not: all would go
  * to nobody, for ever, since who has not been asked does not tell where the queue pair has arrived.
@@ -131,7 +145,7 @@ static void ask_later(struct repath_question *q)
 		return;
 	q->again = jiffies + min(AGAIN << q->tries, AGAIN_MAX);
 	q->tries++;
-	list_add_tail(&q->later, &unknown);
+	put_later(q);
 	queue_delayed_work(ask_wq, &again_work, AGAIN);
 }
 
@@ -143,7 +157,7 @@ static void ask_later(struct repath_question *q)
  */
 void repath_question_found(struct repath_question *q)
 {
-	list_del_init(&q->later);
+	repath_question_is_asked(q);
 	q->tries = 0;
 }
 
@@ -176,7 +190,7 @@ static void conclude(struct repath_question *q)
 {
 	if (q->tries) {
 		again_open--;
-		if (!list_empty(&unknown))
+		if (!list_empty(&askers))
 			mod_delayed_work(ask_wq, &again_work, AGAIN_NEXT);
 	}
 	if (q->gone) {
@@ -224,7 +238,7 @@ static void answered(void *arg, int err, u8 status)
 		/* Not a word of a module that can answer this. */
 		err = err ?: -EPROTO;
 	}
-	a->err = err;
+	a->err = err == -EHOSTDOWN ? -ETIMEDOUT : err;
 	a->status = status;
 	if (err)
 		repath_silent_add(a->question->dev, &a->addr, err);
@@ -237,6 +251,30 @@ unlock:
 }
 
 /* --- asking --- */
+
+/* Who keeps thousands of UD addresses is still connected at once. */
+static const void *payer_of(const struct repath_question *q)
+{
+	return (const char *)q->proc + (q->type == IB_QPT_UD);
+}
+
+/* Nobody there: see weigh(). Who asks again keeps nobody waiting. */
+static int no_use(const struct repath_question *q, const struct repath_addr *addr)
+{
+	return !q->tries && repath_silent_is(q->dev, addr) ? -EHOSTDOWN : 0;
+}
+
+/* Those before it may have found out, since it was sent. */
+static int is_wanted(void *arg)
+{
+	struct repath_asked *a = arg;
+	int err;
+
+	mutex_lock(&repath_conn_mutex);
+	err = a->question->gone ? -ECANCELED : no_use(a->question, &a->addr);
+	mutex_unlock(&repath_conn_mutex);
+	return err;
+}
 
 static void local_work(struct work_struct *work)
 {
@@ -257,8 +295,7 @@ static int ask_one(struct repath_question *q, struct repath_asked *a)
 	int err;
 
 	a->question = q;
-	/* Nobody there: see weigh(). Who asks again keeps nobody waiting. */
-	if (!q->tries && repath_silent_is(q->dev, &a->addr))
+	if (no_use(q, &a->addr))
 		return -ETIMEDOUT;
 	ask = kvzalloc(sizeof(*ask), GFP_KERNEL_ACCOUNT);
 	if (!ask)
@@ -278,8 +315,12 @@ static int ask_one(struct repath_question *q, struct repath_asked *a)
 
 	dev = repath_local_device(q->dev, &a->addr);
 	if (!dev)
-		return repath_xprt_ask(q->dev, &a->addr, REPATH_MSG_RESOLVE, ask, sizeof(*ask),
-				       &a->answer, sizeof(a->answer), answered, a);
+		return repath_xprt_send(q->dev, &(struct repath_xprt_send){
+			.to = &a->addr, .payer = payer_of(q), .type = REPATH_MSG_RESOLVE,
+			.data = ask, .len = sizeof(*ask), .answer = &a->answer,
+			.answer_len = sizeof(a->answer), .check = is_wanted, .done = answered,
+			.arg = a,
+		});
 	local = kzalloc(sizeof(*local), GFP_KERNEL_ACCOUNT);
 	if (local) {
 		INIT_WORK(&local->work, local_work);
@@ -341,31 +382,67 @@ int repath_question_ask(struct repath_question *q, struct repath_device *dev)
 	return 0;
 }
 
+/* Of a process: the first whose time has come, or NULL. */
+static struct repath_question *due_of(const struct repath_proc *proc)
+{
+	struct repath_question *q;
+
+	list_for_each_entry(q, &proc->unknown, later)
+		if (!time_before(jiffies, q->again))
+			return q;
+	return NULL;
+}
+
+/* Return: false: its process asks itself, on the device that it has next; or there is no memory now. */
+static bool ask_anew(struct repath_question *q)
+{
+	struct repath_device *dev;
+	bool asked = false;
+
+	repath_question_is_asked(q);
+	dev = repath_device_get_by_index(q->proc->net, q->dev_index);
+	if (!dev)
+		return false;
+	again_open++;
+	if (repath_question_ask(q, dev)) {
+		again_open--;
+		q->again = jiffies + AGAIN;
+		put_later(q);
+	} else {
+		asked = true;
+	}
+	repath_device_put(dev);
+	return asked;
+}
+
+/* One of each process. */
+static bool ask_round(void)
+{
+	struct repath_question *q;
+	struct repath_proc *proc;
+	LIST_HEAD(round);
+	bool any = false;
+
+	list_splice_init(&askers, &round);
+	while (again_open < AGAIN_OPEN && !list_empty(&round)) {
+		proc = list_first_entry(&round, struct repath_proc, has_unknown);
+		list_move_tail(&proc->has_unknown, &askers);
+		q = due_of(proc);
+		if (q)
+			any |= ask_anew(q);
+	}
+	/* Who has not had a turn has the next one. */
+	list_splice(&round, &askers);
+	return any;
+}
+
+/* Who has thousands, at hosts that are down, keeps nobody waiting who has one. */
 static void ask_again(struct work_struct *work)
 {
-	struct repath_question *q, *next;
-	struct repath_device *dev;
-
 	mutex_lock(&repath_conn_mutex);
-	list_for_each_entry_safe(q, next, &unknown, later) {
-		if (again_open == AGAIN_OPEN)
-			break;
-		if (time_before(jiffies, q->again))
-			continue;
-		list_del_init(&q->later);
-		/* The process asks itself on the device that it has next. */
-		dev = repath_device_get_by_index(q->proc->net, q->dev_index);
-		if (!dev)
-			continue;
-		again_open++;
-		if (repath_question_ask(q, dev)) {
-			again_open--;
-			q->again = jiffies + AGAIN;
-			list_add_tail(&q->later, &unknown);
-		}
-		repath_device_put(dev);
-	}
-	if (!list_empty(&unknown))
+	while (ask_round())
+		;
+	if (!list_empty(&askers))
 		queue_delayed_work(ask_wq, &again_work, AGAIN);
 	mutex_unlock(&repath_conn_mutex);
 }

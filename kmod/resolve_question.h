@@ -38,6 +38,7 @@ struct repath_asked {
 /**
  * struct repath_question - RESOLVE of a process
  * @node: in @questions
+ * @of_proc: in repath_proc::asks, while it is wanted
  * @by_id: by @proc and @id
  * @by_token: by @token, of UD addresses
  * @proc: who asks; holds a reference
@@ -57,12 +58,13 @@ struct repath_asked {
  * @nasked: entries of @asked
  * @place: where the queue pair was found last, else the address itself
  * @asked: the places; [0] is the address itself. Freed when all have answered
- * @later: in the list of those that are to be asked again
+ * @later: in repath_proc::unknown, or empty
  * @again: jiffies, when
  * @tries: how often nobody has known it, or its process could not be told
  */
 struct repath_question {
 	struct list_head node;
+	struct list_head of_proc;
 	struct hlist_node by_id;
 	struct hlist_node by_token;
 	struct repath_proc *proc;
@@ -95,6 +97,7 @@ void repath_question_free(struct repath_question *q);
 /* resolve_ask.c */
 int repath_question_ask(struct repath_question *q, struct repath_device *dev);
 void repath_question_found(struct repath_question *q);
+void repath_question_is_asked(struct repath_question *q);
 int repath_question_init(void);
 void repath_question_exit(void);
 

@@ -94,6 +94,7 @@ struct repath_sa_way {
  * @paths: what was learnt
  * @changed: IPoIB is to be told that paths have changed
  * @moved: the same, and soon: somebody is where nobody was before
+ * @moved_ns: CLOCK_BOOTTIME: when somebody was last told to have moved
  * @told: when they were, jiffies
  */
 struct repath_sa_port {
@@ -142,6 +143,7 @@ struct repath_sa_port {
 	struct repath_learnts paths;
 	bool changed;
 	bool moved;
+	u64 moved_ns;
 	unsigned long told;
 };
 
@@ -183,7 +185,20 @@ void repath_sa_hand_on(struct repath_sa_port *sp, const void *notice);
 /* As if it were a Report; -errno. @notice: NULL: the hypervisor begins. */
 int repath_sa_relay(struct repath_sa_port *sp, const void *notice);
 
-/* sa_paths.c, for sa_heard.c. */
+/* sa_moved.c: who is at another LID: as it was told, or as an answer of all paths shows. */
+void repath_sa_heard_moved(struct repath_sa_port *sp, const struct repath_notice *notice, bool late);
+bool repath_sa_is_elsewhere(struct repath_sa_port *sp, const struct repath_learnt *path);
+bool repath_sa_find_moved(struct repath_sa_port *sp, u64 asked_ns, u64 now, bool elsewhere,
+			  bool under_way);
+
+/* sa_heard.c, for sa_moved.c. */
+void repath_sa_new_path(const struct repath_notice *notice, struct repath_new_path *path);
+void repath_sa_learn_notice(struct repath_sa_port *sp, const struct repath_notice *notice, u8 source,
+			    bool unpath);
+
+/* sa_paths.c, for sa_heard.c and sa_moved.c. */
+void repath_sa_drop(struct repath_sa_port *sp, const struct repath_learnt *path);
+bool repath_sa_is_outdated(struct repath_sa_port *sp, const struct repath_learnt *path, u64 before_ns);
 void repath_sa_want_table(struct repath_sa_port *sp, bool news);
 void repath_sa_want_path(struct repath_sa_port *sp, u16 dlid);
 bool repath_sa_learn(struct repath_sa_port *sp, const struct repath_learnt *path, bool news);

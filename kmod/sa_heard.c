@@ -16,11 +16,15 @@ REPATH_RANGE_PARAM(unpath_ms, 1000, 600000, 0644);
 MODULE_PARM_DESC(unpath_ms,
 		 "when to ask for a path that was to break, if nothing was told, in ms (30000; 1000 to 600000)");
 
-/*
+/**
+ * repath_sa_new_path - the path that a notice tells
+ * @notice: notice
+ * @path: result
+ *
  * Without the P_Key, which is that of one of the partitions that the two ports share: in which one a
  * queue pair is its owner says, and to its peer.
  */
-static void new_path(const struct repath_notice *notice, struct repath_new_path *path)
+void repath_sa_new_path(const struct repath_notice *notice, struct repath_new_path *path)
 {
 	*path = (struct repath_new_path) {
 		.dlid = notice->dlid,
@@ -39,9 +43,15 @@ static void new_path(const struct repath_notice *notice, struct repath_new_path 
 		path->has |= REPATH_PATH_RATE;
 }
 
-/* What the notice says of the path takes the place of what was known. */
-static void learn_notice(struct repath_sa_port *sp, const struct repath_notice *notice,
-			 u8 source, bool unpath)
+/**
+ * repath_sa_learn_notice - what a notice says of a path takes the place of what was known
+ * @sp: port
+ * @notice: notice
+ * @source: enum repath_path_source
+ * @unpath: the path is about to break
+ */
+void repath_sa_learn_notice(struct repath_sa_port *sp, const struct repath_notice *notice,
+			    u8 source, bool unpath)
 {
 	u16 slid = notice->slid ?: sp->lid;
 	struct repath_learnt path = { .slid = slid, .dlid = notice->dlid };
@@ -54,6 +64,9 @@ static void learn_notice(struct repath_sa_port *sp, const struct repath_notice *
 	path.epoch = notice->epoch;
 	if (notice->mask & REPATH_SM_MASK_DGID)
 		memcpy(path.dgid, notice->dgid, sizeof(path.dgid));
+	/* A VM's GID is beside those of its new host. */
+	if (notice->kind == REPATH_SM_MOVED)
+		path.shared = !notice->old_dlid;
 	/* An UnPath tells what will be, not what is. */
 	if (notice->mask & REPATH_SM_MASK_SL && !unpath)
 		path.sl = notice->sl;
@@ -79,8 +92,8 @@ static void heard_route_repath(struct repath_sa_port *sp, const struct repath_no
 	else if (late || !(notice->mask & REPATH_SM_MASK_SL))
 		repath_sa_want_path(sp, notice->dlid);
 	else if (!repath_sa_is_exception(sp, notice->slid ?: sp->lid, notice->dlid)) {
-		learn_notice(sp, notice, REPATH_PATH_REPORT, false);
-		new_path(notice, &path);
+		repath_sa_learn_notice(sp, notice, REPATH_PATH_REPORT, false);
+		repath_sa_new_path(notice, &path);
 		repath_sa_hand_over(sp, &path);
 	}
 }
@@ -93,11 +106,11 @@ static void heard_route_unpath(struct repath_sa_port *sp, const struct repath_no
 	sp->breaks_all |= !notice->dlid;
 	sp->breaks_at = jiffies + msecs_to_jiffies(unpath_ms);
 	if (notice->dlid && notice->ahead && notice->mask & REPATH_SM_MASK_SL) {
-		new_path(notice, &path);
+		repath_sa_new_path(notice, &path);
 		repath_reroute_prepare(sp->dev, sp->port, &path);
 	}
 	if (notice->dlid && !repath_sa_is_exception(sp, notice->slid ?: sp->lid, notice->dlid))
-		learn_notice(sp, notice, REPATH_PATH_REPORT, true);
+		repath_sa_learn_notice(sp, notice, REPATH_PATH_REPORT, true);
 	repath_reroute_unpath(sp->dev, sp->port, notice->dlid, REPATH_UNPATH_BREAKS, notice->wait);
 }
 
@@ -109,84 +122,17 @@ static void heard_lane(struct repath_sa_port *sp, const struct repath_notice *no
 	if (!notice->dlid)
 		return;
 	if (notice->repath || (notice->ahead && notice->mask & REPATH_SM_MASK_SL)) {
-		learn_notice(sp, notice, notice->repath ? REPATH_PATH_LANE : REPATH_PATH_REPORT,
+		repath_sa_learn_notice(sp, notice, notice->repath ? REPATH_PATH_LANE : REPATH_PATH_REPORT,
 			     false);
-		new_path(notice, &path);
+		repath_sa_new_path(notice, &path);
 		/* It belongs to no routing. */
 		path.serial = 0;
 		repath_sa_hand_over(sp, &path);
 		return;
 	}
-	learn_notice(sp, notice, REPATH_PATH_REPORT, true);
+	repath_sa_learn_notice(sp, notice, REPATH_PATH_REPORT, true);
 	repath_reroute_unpath(sp->dev, sp->port, notice->dlid, REPATH_UNPATH_LANE, notice->wait);
 	repath_sa_want_path(sp, notice->dlid);
-}
-
-struct moved {
-	const struct repath_notice *notice;
-	u16 from[REPATH_SA_DLIDS];
-	unsigned int n;
-};
-
-static int leads_there(struct repath_qp *rqp, void *arg)
-{
-	struct moved *moved = arg;
-	struct repath_path path;
-	unsigned int i;
-
-	if (!repath_shim_path(rqp, &path) || !path.dlid || path.dlid == moved->notice->dlid)
-		return 0;
-	for (i = 0; i < moved->n; i++)
-		if (moved->from[i] == path.dlid)
-			return 0;
-	if (moved->n == ARRAY_SIZE(moved->from))
-		return 1;
-	moved->from[moved->n++] = path.dlid;
-	return 0;
-}
-
-static int leads_nowhere(struct repath_qp *rqp, void *arg)
-{
-	struct repath_path path;
-
-	return repath_shim_path(rqp, &path) && !path.has_grh;
-}
-
-static void hand_over_moved(struct repath_sa_port *sp, const struct repath_notice *notice, u16 from)
-{
-	struct repath_new_path path;
-
-	new_path(notice, &path);
-	memcpy(path.dgid, notice->dgid, sizeof(path.dgid));
-	path.dlid = from;
-	path.new_dlid = notice->dlid;
-	path.serial = 0;
-	repath_sa_hand_over(sp, &path);
-}
-
-/*
- * A LID may be shared by several GIDs, of which one has moved: only queue pairs that go to that one
- * are moved. Where one does not say where it goes, it is left alone, and counted.
- */
-static void heard_moved(struct repath_sa_port *sp, const struct repath_notice *notice)
-{
-	struct moved moved = { .notice = notice };
-	unsigned int i;
-
-	learn_notice(sp, notice, REPATH_PATH_REPORT, false);
-	/* Even if this path is known, since the GID was there before: others have another one. */
-	sp->moved = true;
-	repath_qp_walk_on_path(sp->dev, sp->port, 0, (const union ib_gid *)notice->dgid,
-			       leads_there, &moved);
-	for (i = 0; i < moved.n; i++) {
-		if (repath_qp_walk_on_path(sp->dev, sp->port, moved.from[i], NULL, leads_nowhere,
-					   NULL))
-			repath_stat_inc(sp->dev, REPATH_STAT_PATH_AMBIGUOUS);
-		hand_over_moved(sp, notice, moved.from[i]);
-	}
-	/* Address handles are known by that GID, whatever LID they have. */
-	if (!moved.n && repath_shim_has_datagrams(sp->dev))
-		hand_over_moved(sp, notice, notice->dlid);
 }
 
 /**
@@ -220,7 +166,7 @@ bool repath_sa_heard(struct repath_sa_port *sp, const struct repath_notice *noti
 	else if (notice->kind == REPATH_SM_LANE)
 		heard_lane(sp, notice);
 	else if (notice->kind == REPATH_SM_MOVED)
-		heard_moved(sp, notice);
+		repath_sa_heard_moved(sp, notice, age == REPATH_NOTICE_LATE);
 	return true;
 }
 

@@ -125,19 +125,38 @@ static void ask_again(struct repath_sa_port *sp)
 	set_bit(REPATH_SA_TABLE, &sp->wants);
 }
 
+/**
+ * repath_sa_drop - a path is not there any more
+ * @sp: port
+ * @path: the path, which may be a copy
+ */
+void repath_sa_drop(struct repath_sa_port *sp, const struct repath_learnt *path)
+{
+	repath_learnt_drop(&sp->paths, path);
+	repath_event_path(sp->dev, sp->port, path, REPATH_EV_DEL);
+}
+
+/**
+ * repath_sa_is_outdated - was it not told of a path since, nor is it an exception that holds?
+ * @sp: port
+ * @path: the path, which may be a copy
+ * @before_ns: CLOCK_BOOTTIME
+ */
+bool repath_sa_is_outdated(struct repath_sa_port *sp, const struct repath_learnt *path, u64 before_ns)
+{
+	return path->ns < before_ns && !repath_sa_is_exception(sp, path->slid, path->dlid);
+}
+
 /* What the answer does not have is not there any more; or @vague: of which nothing is known. */
 static void drop(struct repath_sa_port *sp, u64 before_ns, bool vague)
 {
 	struct repath_learnt path;
 	unsigned long index;
 
-	for (index = 0; repath_learnt_next(&sp->paths, &index, &path); index++) {
-		if (path.ns >= before_ns || repath_sa_is_exception(sp, path.slid, path.dlid) ||
-		    (vague && !path.unpath && path.source != REPATH_PATH_LANE))
-			continue;
-		repath_learnt_drop(&sp->paths, &path);
-		repath_event_path(sp->dev, sp->port, &path, REPATH_EV_DEL);
-	}
+	for (index = 0; repath_learnt_next(&sp->paths, &index, &path); index++)
+		if (repath_sa_is_outdated(sp, &path, before_ns) &&
+		    (!vague || path.unpath || path.source == REPATH_PATH_LANE))
+			repath_sa_drop(sp, &path);
 }
 
 /**
@@ -187,22 +206,48 @@ struct users {
 	const struct repath_learnt *path;
 	u16 slid_mask;
 	bool differ;
+	bool left;
 };
+
+static bool is_other(const struct users *users, const struct repath_path *path)
+{
+	const struct repath_learnt *learnt = users->path;
+
+	return path->dlid == learnt->dlid && path->path_bits == (learnt->slid & users->slid_mask) &&
+	       (path->sl != learnt->sl || (learnt->mtu && path->mtu > learnt->mtu) ||
+		(learnt->rate && ib_rate_to_mbps(path->rate) > ib_rate_to_mbps(learnt->rate)));
+}
+
+static void look(const struct repath_path *path, void *arg)
+{
+	struct users *users = arg;
+
+	if (is_other(users, path))
+		*(path->has_av ? &users->differ : &users->left) = true;
+}
 
 static int differs(struct repath_qp *rqp, void *arg)
 {
 	struct users *users = arg;
-	const struct repath_learnt *learnt = users->path;
 	struct repath_path path;
 
-	if (!repath_shim_path(rqp, &path))
-		return 0;
-	if (path.dlid != learnt->dlid || path.path_bits != (learnt->slid & users->slid_mask))
-		return 0;
-	if (path.sl != learnt->sl || (learnt->mtu && path.mtu > learnt->mtu) ||
-	    (learnt->rate && ib_rate_to_mbps(path.rate) > ib_rate_to_mbps(learnt->rate)))
-		users->differ = true;
+	users->differ = repath_shim_path(rqp, &path) && is_other(users, &path);
 	return users->differ;
+}
+
+/*
+ * Has a queue pair of the path anything else? Most paths of an answer are what they were, and many queue pairs
+ * may be on them: no more is done for each than to look at it. Of those that were RESET the shims are asked.
+ */
+static bool are_other(struct repath_sa_port *sp, const struct repath_learnt *path)
+{
+	struct users users = { .path = path, .slid_mask = lid_mask(sp) };
+
+	repath_qp_look_on_path(sp->dev, sp->port, path->dlid, NULL, look, &users);
+	/* Without memory to ask: those that have not are left alone. */
+	if (!users.differ && users.left)
+		users.differ = repath_qp_walk_on_path(sp->dev, sp->port, path->dlid, NULL, differs, &users);
+	return users.differ;
 }
 
 /**
@@ -212,8 +257,12 @@ static int differs(struct repath_qp *rqp, void *arg)
  */
 void repath_sa_hand_over(struct repath_sa_port *sp, const struct repath_new_path *path)
 {
-	if (!repath_reroute_repath(sp->dev, sp->port, path))
+	int err = repath_reroute_repath(sp->dev, sp->port, path);
+
+	if (!err)
 		repath_stat_inc(sp->dev, REPATH_STAT_PATH_GIVEN);
+	else if (err == -ENOMEM)
+		repath_sa_want_table(sp, true);		/* which finds what is not on its path */
 }
 
 /**
@@ -271,7 +320,22 @@ struct answer {
 	u64 asked_ns;
 	u64 now;
 	bool news;
+	bool all;	/* paths were asked for */
+	bool elsewhere;	/* there are queue pairs that go to other LIDs than those of their GIDs */
+	bool datagrams;	/* a process with a shim has queue pairs of UD */
+	bool under_way;	/* where queue pairs are does not tell where they will be */
 };
+
+/* May the LID be that of other GIDs, too? A question for one path is answered by one of them. */
+static bool is_shared(const struct answer *answer, const struct repath_learnt *path)
+{
+	struct repath_learnt old;
+
+	if (!repath_learnt_find(&answer->sp->paths, path->slid, path->dlid, &old))
+		return false;
+	return memcmp(old.dgid, path->dgid, sizeof(old.dgid)) ||
+	       (old.shared && (!answer->all || old.ns == answer->now));
+}
 
 /* A report that came after the question may be newer than the answer. */
 static bool is_overtaken(struct answer *answer, u16 slid, u16 dlid)
@@ -307,7 +371,6 @@ static void take_record(const void *record, void *arg)
 	};
 	struct answer *answer = arg;
 	struct repath_sa_port *sp = answer->sp;
-	struct users users = { &learnt, lid_mask(sp) };
 	struct repath_new_path new = {
 		.dlid = learnt.dlid,
 		.slid = learnt.slid,
@@ -326,10 +389,16 @@ static void take_record(const void *record, void *arg)
 		return;
 	learnt.ns = answer->now;
 	memcpy(learnt.dgid, path->dgid, sizeof(learnt.dgid));
+	learnt.shared = is_shared(answer, &learnt);
 	changed = repath_sa_learn(sp, &learnt, answer->news);
-	repath_qp_walk_on_path(sp->dev, sp->port, learnt.dlid, NULL, differs, &users);
-	/* Nobody but its process knows where an address handle leads. */
-	if (users.differ || (changed && repath_shim_has_datagrams(sp->dev)))
+	answer->elsewhere |= answer->all && repath_sa_is_elsewhere(sp, &learnt);
+	/*
+	 * Nobody but its process knows where an address handle leads; and who is on the path as it is now may be on
+	 * the way to what it was before.
+	 */
+	if (changed && !answer->datagrams)
+		answer->datagrams = repath_shim_has_datagrams(sp->dev);
+	if (are_other(sp, &learnt) || (changed && (answer->under_way || answer->datagrams)))
 		repath_sa_hand_over(sp, &new);
 }
 
@@ -345,6 +414,9 @@ void repath_sa_query_answered(struct repath_sa_port *sp, struct repath_sa_ask *a
 		.asked_ns = ask->started_ns,
 		.now = ktime_get_boottime_ns(),
 		.news = ask->number || sp->table_news,
+		.all = !ask->number,
+		/* Before any is looked at. */
+		.under_way = repath_reroute_is_under_way(sp->dev),
 	};
 	int err = repath_sa_ask_status(ask);
 
@@ -364,7 +436,11 @@ void repath_sa_query_answered(struct repath_sa_port *sp, struct repath_sa_ask *a
 	if (!test_bit(REPATH_SA_TABLE, &sp->wants))
 		sp->table_news = false;
 	sp->table_at = jiffies + TABLE_GAP;
-	drop(sp, answer.asked_ns, false);
+	if (repath_sa_find_moved(sp, answer.asked_ns, answer.now, answer.elsewhere,
+				 answer.under_way))
+		drop(sp, answer.asked_ns, false);
+	else
+		repath_sa_want_table(sp, true);
 }
 
 /**

@@ -5,9 +5,11 @@
 
 #include "conn.h"
 #include "silent.h"
+#include "xprt.h"
 
-#define SILENT_MAX	64
+#define SILENT_MAX	256
 #define SILENT_AGE	(5 * HZ)
+#define SILENT_AGE_LID	HZ		/* without a GID: not all who speak say their LID */
 #define ABSENT_AGE	(10 * HZ)	/* a module is loaded anew in less; a shim asks for longer */
 
 /**
@@ -16,6 +18,7 @@
  * @addr: the port
  * @silent: nothing came back
  * @absent: the host is there, and no module
+ * @was_there: and there were connections to it that its module knew of
  * @silent_at: jiffies, the last time
  * @absent_since: jiffies, the first time
  */
@@ -24,6 +27,7 @@ struct silent {
 	struct repath_addr addr;
 	bool silent;
 	bool absent;
+	bool was_there;
 	unsigned long silent_at;
 	unsigned long absent_since;
 };
@@ -45,27 +49,61 @@ static struct silent *find(const struct repath_device *dev, const struct repath_
 }
 
 /**
+ * repath_silent_was - did a port not answer, the last time that something was said to it?
+ * @dev: own device
+ * @addr: the port
+ * @age: jiffies: and was that no longer ago?
+ */
+bool repath_silent_was(const struct repath_device *dev, const struct repath_addr *addr, unsigned long age)
+{
+	struct silent *s = find(dev, addr);
+
+	return s && s->silent && time_before(jiffies, s->silent_at + age);
+}
+
+/**
  * repath_silent_is - did a port not answer a moment ago?
  * @dev: own device
  * @addr: the port
  */
 bool repath_silent_is(const struct repath_device *dev, const struct repath_addr *addr)
 {
-	struct silent *s = find(dev, addr);
+	return repath_silent_was(dev, addr, repath_addr_has_gid(addr) ? SILENT_AGE : SILENT_AGE_LID);
+}
 
-	return s && s->silent && time_before(jiffies, s->silent_at + SILENT_AGE);
+struct place {
+	const struct repath_device *dev;
+	const struct repath_addr *addr;
+};
+
+static int leads_to(struct repath_conn *conn, void *arg)
+{
+	const struct place *place = arg;
+
+	return conn->state == REPATH_CONN_READY && conn->dev == place->dev &&
+	       repath_addr_is_same_place(&conn->addr, place->addr);
+}
+
+static bool has_conns(const struct repath_device *dev, const struct repath_addr *addr)
+{
+	struct place place = { dev, addr };
+
+	return repath_conn_for_each(leads_to, &place);
 }
 
 /**
- * repath_silent_is_absent - has no module been at a port for longer than it takes to load it anew?
+ * repath_silent_is_loaded_anew - has a module been at a port, and has not for no longer than it takes to load it anew?
  * @dev: own device
- * @addr: the port
+ * @addr: the port, of which repath_silent_add() was told
  */
-bool repath_silent_is_absent(const struct repath_device *dev, const struct repath_addr *addr)
+bool repath_silent_is_loaded_anew(const struct repath_device *dev, const struct repath_addr *addr)
 {
 	struct silent *s = find(dev, addr);
 
-	return s && s->absent && time_after_eq(jiffies, s->absent_since + ABSENT_AGE);
+	/* Too many were added since. */
+	if (!s || !s->absent)
+		return has_conns(dev, addr);
+	return s->was_there && time_before(jiffies, s->absent_since + ABSENT_AGE);
 }
 
 /**
@@ -76,7 +114,7 @@ bool repath_silent_is_absent(const struct repath_device *dev, const struct repat
  */
 void repath_silent_add(const struct repath_device *dev, const struct repath_addr *addr, int err)
 {
-	bool silent = (err == -ETIMEDOUT || err == -EHOSTUNREACH) && repath_addr_has_gid(addr);
+	bool silent = err == -ETIMEDOUT || err == -EHOSTUNREACH;
 	struct silent *s = find(dev, addr);
 
 	if (!silent && err != -ENOPROTOOPT)
@@ -90,6 +128,7 @@ void repath_silent_add(const struct repath_device *dev, const struct repath_addr
 		s->silent_at = jiffies;
 	} else if (!s->absent) {
 		s->absent = true;
+		s->was_there = has_conns(dev, addr);
 		s->absent_since = jiffies;
 	}
 }
@@ -110,14 +149,16 @@ void repath_silent_answered(const struct repath_device *dev, const struct repath
 /**
  * repath_silent_forget - a port has spoken
  * @gid: its GID, as it says itself
+ * @lid: its LID, likewise; 0: it does not say
  */
-void repath_silent_forget(const u8 gid[16])
+void repath_silent_forget(const u8 gid[16], u32 lid)
 {
 	struct silent *s;
 
 	lockdep_assert_held(&repath_conn_mutex);
 	for (s = silents; s < silents + SILENT_MAX; s++)
-		if (!memcmp(&s->addr.dgid, gid, sizeof(s->addr.dgid)))
+		if (repath_addr_has_gid(&s->addr) ? !memcmp(&s->addr.dgid, gid, sizeof(s->addr.dgid)) :
+						    lid && s->addr.dlid == lid)
 			s->dev = NULL;
 }
 

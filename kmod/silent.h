@@ -13,10 +13,11 @@ struct repath_device;
 
 /* All under repath_conn_mutex. */
 bool repath_silent_is(const struct repath_device *dev, const struct repath_addr *addr);
-bool repath_silent_is_absent(const struct repath_device *dev, const struct repath_addr *addr);
+bool repath_silent_was(const struct repath_device *dev, const struct repath_addr *addr, unsigned long age);
+bool repath_silent_is_loaded_anew(const struct repath_device *dev, const struct repath_addr *addr);
 void repath_silent_add(const struct repath_device *dev, const struct repath_addr *addr, int err);
 void repath_silent_answered(const struct repath_device *dev, const struct repath_addr *addr);
-void repath_silent_forget(const u8 gid[16]);		/* it has spoken */
+void repath_silent_forget(const u8 gid[16], u32 lid);		/* it has spoken */
 void repath_silent_device_removed(const struct repath_device *dev);
 
 #endif /* REPATH_SILENT_H */

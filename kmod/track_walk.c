@@ -373,6 +373,40 @@ int repath_qp_walk_on_path(struct repath_device *dev, u32 port, u32 dlid,
 	return tell_qps(&sel, fn, arg);
 }
 
+struct look {
+	void (*fn)(const struct repath_path *path, void *arg);
+	void *arg;
+};
+
+static void look_at(struct repath_qp *rqp, void *arg)
+{
+	const struct look *look = arg;
+
+	look->fn(&rqp->path, look->arg);
+}
+
+/**
+ * repath_qp_look_on_path - look at queue pairs as repath_qp_walk_on_path() finds them, and take hold of none
+ * @dev: device
+ * @port: own port
+ * @dlid: by DLID, of the path in use or the alternate one; 0: by @dgid
+ * @dgid: see @dlid
+ * @fn: told the path of each that is in use, or that it was RESET on; under a spinlock, with interrupts off
+ * @arg: for @fn
+ *
+ * Context: any.
+ */
+void repath_qp_look_on_path(struct repath_device *dev, u32 port, u32 dlid, const union ib_gid *dgid,
+			    void (*fn)(const struct repath_path *path, void *arg), void *arg)
+{
+	struct look look = { fn, arg };
+	unsigned long flags;
+
+	spin_lock_irqsave(&repath_track_lock, flags);
+	repath_qp_on_path_locked(dev, port, dlid, dgid, look_at, &look);
+	spin_unlock_irqrestore(&repath_track_lock, flags);
+}
+
 /**
  * repath_user_for_each - walk the processes that use a device
  * @dev: device; NULL, with @tgid: all

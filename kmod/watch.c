@@ -51,6 +51,7 @@ struct source {
 /**
  * struct watch - a sender that uses a UD queue pair
  * @node: in @watches
+ * @of_proc: in repath_proc::watches of @proc
  * @unsure: in @unsure, while not @confirmed
  * @source_node: in @source's, while not @confirmed
  * @source: where it asked from; it may be elsewhere now
@@ -79,6 +80,7 @@ struct source {
  */
 struct watch {
 	struct list_head node;
+	struct list_head of_proc;
 	struct list_head unsure;
 	struct list_head source_node;
 	struct source *source;
@@ -110,8 +112,8 @@ struct watch {
 static LIST_HEAD(watches);
 static LIST_HEAD(unsure);	/* who asked longest ago first */
 static DEFINE_HASHTABLE(sources, 10);
-static DEFINE_HASHTABLE(by_qp, 8);
-static DEFINE_HASHTABLE(by_token, 10);
+static DEFINE_HASHTABLE(by_qp, 12);
+static DEFINE_HASHTABLE(by_token, 12);
 static u32 count;
 static u32 nconfirmed;
 static u32 seed;		/* GIDs and tokens are strangers' words */
@@ -205,6 +207,7 @@ static void drop(struct watch *w)
 {
 	leave_source(w);
 	list_del(&w->node);
+	list_del(&w->of_proc);
 	hash_del(&w->by_qp);
 	hash_del(&w->by_token);
 	if (w->dev)
@@ -314,6 +317,7 @@ void repath_watch_add(struct repath_device *dev, struct repath_qp *rqp,
 	if (has_answered || repath_proc_is_local(w->cookie))
 		confirm(w);
 	list_add_tail(&w->node, &watches);
+	list_add_tail(&w->of_proc, &proc->watches);
 	hash_add(by_qp, &w->by_qp, qp_hash(proc, w->known_as));
 	hash_add(by_token, &w->by_token, token_hash(token));
 	count++;
@@ -380,8 +384,10 @@ static int send(struct watch *w, struct repath_moved *moved)
 	}
 	t->token = w->token;
 	t->round = w->round = ++rounds;
-	err = repath_xprt_send(w->dev, &w->back, 0, REPATH_MSG_MOVED, moved, sizeof(*moved), told,
-			       t);
+	err = repath_xprt_send(w->dev, &(struct repath_xprt_send){
+		.to = &w->back, .type = REPATH_MSG_MOVED, .data = moved, .len = sizeof(*moved),
+		.done = told, .arg = t,
+	});
 	if (err)
 		kfree_sensitive(t);
 	return err;
@@ -581,8 +587,8 @@ void repath_watch_sender_moved(const struct repath_proc *proc, u64 cookie,
 	struct watch *w, *next;
 
 	lockdep_assert_held(&repath_conn_mutex);
-	list_for_each_entry_safe(w, next, &watches, node) {
-		if (w->proc != proc || w->cookie != cookie || !is_back_to(w, from))
+	list_for_each_entry_safe(w, next, &proc->watches, of_proc) {
+		if (w->cookie != cookie || !is_back_to(w, from))
 			continue;
 		/* Another connection of the two has told. */
 		if (w->back.dlid == to->dlid && !memcmp(&w->back.dgid, &to->dgid, sizeof(to->dgid)))
@@ -635,9 +641,8 @@ void repath_watch_proc_left(struct repath_proc *proc)
 	struct watch *w, *next;
 
 	lockdep_assert_held(&repath_conn_mutex);
-	list_for_each_entry_safe(w, next, &watches, node)
-		if (w->proc == proc)
-			drop(w);
+	list_for_each_entry_safe(w, next, &proc->watches, of_proc)
+		drop(w);
 }
 
 /**

@@ -4,6 +4,8 @@
  * in fragments (xprt_frag.c), a few at a time; what comes in is put together by xprt_receive.c.
  * docs/peer-channel.md says why it is this one.
  */
+#include <linux/hash.h>
+#include <linux/math.h>
 #include <linux/module.h>
 #include <linux/random.h>
 #include <linux/slab.h>
@@ -18,8 +20,18 @@
 
 #define MSG_WINDOW	16	/* fragments of one message under way */
 #define DEV_WINDOW	64	/* of all messages of a device: QP1's queues are everybody's */
-#define OWN_WINDOW	48	/* of these, at most, of what the module itself says */
-#define IDLE_WINDOW	32	/* and of what can wait */
+
+/*
+ * Of each kind. To a host that is down a fragment is under way for seconds. Who connects to a thousand of them, or has lost
+ * them, keeps neither those waiting who are on a move, nor those who look for somebody else.
+ */
+static const unsigned int windows[REPATH_XPRT_KINDS] = {
+	[REPATH_XPRT_SHIM]	= DEV_WINDOW,
+	[REPATH_XPRT_HELLO]	= 16,
+	[REPATH_XPRT_ASK]	= 16,
+	[REPATH_XPRT_GONE]	= 8,
+	[REPATH_XPRT_MOVED]	= 8,
+};
 
 static struct workqueue_struct *xprt_wq;
 
@@ -68,13 +80,13 @@ int repath_xprt_status_errno(u8 status)
 
 static bool is_finished(const struct out_msg *msg)
 {
-	return !msg->inflight && (msg->err || msg->status || msg->next >= msg->len);
+	return !msg->inflight && (msg->err || msg->status || msg->next >= msg->m.len);
 }
 
 static int compare_way(const struct out_msg *a, const struct out_msg *b)
 {
-	if (a->order != b->order)
-		return a->order < b->order ? -1 : 1;
+	if (a->m.order != b->m.order)
+		return a->m.order < b->m.order ? -1 : 1;
 	if (a->route.addr.dlid != b->route.addr.dlid)
 		return a->route.addr.dlid < b->route.addr.dlid ? -1 : 1;
 	return memcmp(&a->route.addr.dgid, &b->route.addr.dgid, sizeof(a->route.addr.dgid));
@@ -87,26 +99,42 @@ static int compare_fronts(struct rb_node *a, const struct rb_node *b)
 
 static bool is_before(struct rb_node *a, const struct rb_node *b)
 {
-	return rb_entry(a, struct out_msg, turn)->number < rb_entry(b, struct out_msg, turn)->number;
+	const struct out_msg *x = rb_entry(a, struct out_msg, turn), *y = rb_entry(b, struct out_msg, turn);
+
+	return x->tag != y->tag ? x->tag < y->tag : x->number < y->number;
 }
 
-static struct rb_root_cached *turns_of(struct repath_xprt *xprt, const struct out_msg *msg)
+static struct repath_xprt_turns *turns_of(const struct out_msg *msg)
 {
-	return &xprt->turns[repath_xprt_is_own(msg) + 2 * repath_xprt_is_idle_talk(msg)];
+	return &msg->xprt->kinds[repath_xprt_kind_of(msg)];
+}
+
+/* As many turns later as its payer has fragments that were sent before. */
+static void set_tag(struct out_msg *msg)
+{
+	const struct repath_addr *to = &msg->route.addr;
+	struct repath_xprt_turns *turns = turns_of(msg);
+	u64 payer = msg->m.payer ? (unsigned long)msg->m.payer :
+		    be64_to_cpu(to->dgid.global.subnet_prefix) ^ be64_to_cpu(to->dgid.global.interface_id) ^
+		    to->dlid;
+	u64 *next = &turns->next[hash_64(payer ^ msg->xprt->salt, REPATH_XPRT_PAYERS_BITS)];
+
+	msg->tag = max(turns->now, *next);
+	*next = msg->tag + DIV_ROUND_UP(msg->m.len, REPATH_FRAG_DATA);
 }
 
 /* Would a fragment of it be sent, if the windows of the device had room? */
 static bool can_go_on(const struct out_msg *msg)
 {
 	return !msg->err && !msg->status && !msg->waits && !msg->finding && !msg->xprt->dead &&
-	       msg->next < msg->len && msg->inflight < MSG_WINDOW;
+	       msg->next < msg->m.len && msg->inflight < MSG_WINDOW;
 }
 
 static void no_turn(struct out_msg *msg)
 {
 	if (RB_EMPTY_NODE(&msg->turn))
 		return;
-	rb_erase_cached(&msg->turn, turns_of(msg->xprt, msg));
+	rb_erase_cached(&msg->turn, &turns_of(msg)->turns);
 	RB_CLEAR_NODE(&msg->turn);
 }
 
@@ -116,7 +144,7 @@ static void set_turn(struct out_msg *msg)
 	if (!can_go_on(msg))
 		no_turn(msg);
 	else if (RB_EMPTY_NODE(&msg->turn))
-		rb_add_cached(&msg->turn, turns_of(msg->xprt, msg), is_before);
+		rb_add_cached(&msg->turn, &turns_of(msg)->turns, is_before);
 }
 
 /*
@@ -127,7 +155,7 @@ static void line_up(struct out_msg *msg)
 {
 	struct rb_node *front;
 
-	if (!msg->order)
+	if (!msg->m.order)
 		return;
 	front = rb_find_add(&msg->front, &msg->xprt->fronts, compare_fronts);
 	if (!front)
@@ -141,7 +169,7 @@ static void leave_line(struct out_msg *msg)
 {
 	struct out_msg *next;
 
-	if (msg->waits || !msg->order) {
+	if (msg->waits || !msg->m.order) {
 		list_del_init(&msg->behind);
 		return;
 	}
@@ -163,7 +191,7 @@ static void leave_line(struct out_msg *msg)
  */
 static bool is_waited_for(const struct out_msg *msg)
 {
-	return !msg->answer && msg->type != REPATH_MSG_MOVED;
+	return !msg->m.answer && msg->m.type != REPATH_MSG_MOVED;
 }
 
 /**
@@ -209,6 +237,7 @@ static void count_end(const struct out_msg *msg)
 		repath_stat_inc(dev, repath_stat_of_status(msg->status, false));
 		break;
 	case -ETIMEDOUT:
+	case -EHOSTDOWN:	/* it has been so for others a moment ago */
 		repath_stat_inc(dev, REPATH_STAT_TX_TIMEOUT);
 		break;
 	case -EHOSTUNREACH:
@@ -226,49 +255,42 @@ static void count_end(const struct out_msg *msg)
 static void msg_end(struct out_msg *msg)
 {
 	count_end(msg);
-	trace_peer_tx(msg->xprt->dev->index, msg->type, msg->len, msg->err, msg->status);
+	trace_peer_tx(msg->xprt->dev->index, msg->m.type, msg->m.len, msg->err, msg->status);
 	repath_route_end(&msg->route);
-	msg->done(msg->arg, msg->err, msg->status);
-	kvfree(msg->data);
+	msg->m.done(msg->m.arg, msg->err, msg->status);
+	kvfree(msg->m.data);
 	kfree(msg);
 }
 
-/*
- * To a host that is down a fragment is under way for seconds. Who connects to a thousand of them, asks for them, or
- * has lost them, does not keep those waiting who are on a move.
- */
-static bool has_room(const struct repath_xprt *xprt, const struct out_msg *msg)
+static bool has_room(const struct repath_xprt *xprt, enum repath_xprt_kind kind)
 {
 	lockdep_assert_held(&xprt->lock);
-	if (xprt->inflight >= DEV_WINDOW)
-		return false;
-	if (repath_xprt_is_own(msg) && xprt->own >= OWN_WINDOW)
-		return false;
-	return !repath_xprt_is_idle_talk(msg) || xprt->idle_talk < IDLE_WINDOW;
+	return xprt->inflight < DEV_WINDOW && xprt->kinds[kind].inflight < windows[kind];
 }
 
-/* The one that was sent first, of those of which a fragment may be sent now. */
+/* Of which a fragment may be sent now. Kinds take turns, and in each of them those who pay. */
 static struct out_msg *next_turn(struct repath_xprt *xprt)
 {
-	struct out_msg *msg, *first = NULL;
 	struct rb_node *node;
-	unsigned int kind;
+	unsigned int i, kind;
 
 	lockdep_assert_held(&xprt->lock);
-	for (kind = 0; kind < REPATH_XPRT_KINDS; kind++) {
-		node = rb_first_cached(&xprt->turns[kind]);
-		msg = node ? rb_entry(node, struct out_msg, turn) : NULL;
-		if (msg && has_room(xprt, msg) && (!first || msg->number < first->number))
-			first = msg;
+	for (i = 0; i < REPATH_XPRT_KINDS; i++) {
+		kind = (xprt->kind + i) % REPATH_XPRT_KINDS;
+		node = rb_first_cached(&xprt->kinds[kind].turns);
+		if (!node || !has_room(xprt, kind))
+			continue;
+		xprt->kind = kind + 1;
+		return rb_entry(node, struct out_msg, turn);
 	}
-	return first;
+	return NULL;
 }
 
 /* Sends what the windows allow. */
 static void msg_push(struct repath_xprt *xprt, struct out_msg *msg)
 {
 	lockdep_assert_held(&xprt->lock);
-	while (can_go_on(msg) && has_room(xprt, msg)) {
+	while (can_go_on(msg) && has_room(xprt, repath_xprt_kind_of(msg))) {
 		u32 offset = msg->next;
 		int err;
 
@@ -285,20 +307,26 @@ static void msg_push(struct repath_xprt *xprt, struct out_msg *msg)
 	}
 }
 
+/* Return: 0; -EINPROGRESS: route_ready() is called; or why it is not sent. */
+static int get_ready(struct out_msg *msg, bool first)
+{
+	int err = first && msg->m.check ? msg->m.check(msg->m.arg) : 0;
+
+	return err ?: repath_route_find(&msg->route, msg->xprt->dev->ibdev, route_ready, msg);
+}
+
 static void take_turn(struct repath_xprt *xprt, struct out_msg *msg)
 {
+	struct repath_xprt_turns *turns = turns_of(msg);
+	bool first = !msg->next;
 	int state;
 
-	if (msg->forgotten && !msg->next && READ_ONCE(*msg->forgotten)) {
-		msg->err = -ECANCELED;
-		repath_xprt_settle(msg);
-		return;
-	}
+	turns->now = max(turns->now, msg->tag);
 	/* It may be found, and its turn come again, before the search for it returns. */
 	msg->finding = true;
 	no_turn(msg);
 	spin_unlock(&xprt->lock);
-	state = repath_route_find(&msg->route, xprt->dev->ibdev, route_ready, msg);
+	state = get_ready(msg, first);
 	spin_lock(&xprt->lock);
 	if (state == -EINPROGRESS)
 		return;
@@ -351,6 +379,7 @@ static void msg_add(struct repath_xprt *xprt, struct out_msg *msg)
 {
 	lockdep_assert_held(&xprt->lock);
 	msg->number = xprt->sent_count++;
+	set_tag(msg);
 	INIT_LIST_HEAD(&msg->behind);
 	RB_CLEAR_NODE(&msg->turn);
 	list_add_tail(&msg->node, &xprt->msgs);
@@ -359,21 +388,25 @@ static void msg_add(struct repath_xprt *xprt, struct out_msg *msg)
 	set_turn(msg);
 }
 
-static int msg_send(struct repath_device *dev, const struct repath_addr *to, struct out_msg msg)
+int repath_xprt_send(struct repath_device *dev, const struct repath_xprt_send *what)
 {
 	struct repath_xprt *xprt;
-	struct out_msg *m;
+	struct out_msg *msg;
 	int err = -EMSGSIZE;
 
-	if (!msg.len || msg.len > REPATH_WIRE_MAX)
+	if (!what->len || what->len > REPATH_WIRE_MAX)
 		goto err_data;
 	err = -ENOMEM;
-	m = kmemdup(&msg, sizeof(msg), GFP_KERNEL_ACCOUNT);
-	if (!m)
+	msg = kzalloc(sizeof(*msg), GFP_KERNEL_ACCOUNT);
+	if (!msg)
 		goto err_data;
-	repath_route_begin(&m->route, to);
+	msg->m = *what;
+	msg->m.to = NULL;
+	msg->m.answer_len = min_t(u32, what->answer_len, IB_CM_SIDR_REP_PRIVATE_DATA_SIZE -
+							 sizeof(struct repath_frag_reply));
+	repath_route_begin(&msg->route, what->to);
 	/* Random, so that who gets messages from here can not guess those that others get. */
-	m->id = get_random_u64();
+	msg->id = get_random_u64();
 
 	/* Either this, or repath_xprt_remove_device(), has the device's xprt first. */
 	rcu_read_lock();
@@ -382,8 +415,8 @@ static int msg_send(struct repath_device *dev, const struct repath_addr *to, str
 	if (xprt) {
 		spin_lock(&xprt->lock);
 		if (!xprt->dead) {
-			m->xprt = xprt;
-			msg_add(xprt, m);
+			msg->xprt = xprt;
+			msg_add(xprt, msg);
 			repath_xprt_pump(xprt);
 			err = 0;
 		}
@@ -394,39 +427,10 @@ static int msg_send(struct repath_device *dev, const struct repath_addr *to, str
 		repath_stat_inc(dev, REPATH_STAT_TX_MSG);
 		return 0;
 	}
-	kfree(m);
+	kfree(msg);
 err_data:
-	kvfree(msg.data);
+	kvfree(what->data);
 	return err;
-}
-
-int repath_xprt_send(struct repath_device *dev, const struct repath_addr *to, u64 order, u8 type,
-		     void *data, u32 len, repath_xprt_done_fn done, void *arg)
-{
-	return msg_send(dev, to, (struct out_msg){
-		.order = order, .type = type, .data = data, .len = len, .done = done, .arg = arg,
-	});
-}
-
-int repath_xprt_send_unless(struct repath_device *dev, const struct repath_addr *to, u8 type,
-			    void *data, u32 len, const bool *forgotten, repath_xprt_done_fn done,
-			    void *arg)
-{
-	return msg_send(dev, to, (struct out_msg){
-		.type = type, .data = data, .len = len, .done = done, .arg = arg,
-		.forgotten = forgotten,
-	});
-}
-
-int repath_xprt_ask(struct repath_device *dev, const struct repath_addr *to, u8 type, void *data,
-		    u32 len, void *answer, u32 answer_len, repath_xprt_done_fn done, void *arg)
-{
-	return msg_send(dev, to, (struct out_msg){
-		.type = type, .data = data, .len = len, .done = done, .arg = arg,
-		.answer = answer,
-		.answer_len = min_t(u32, answer_len, IB_CM_SIDR_REP_PRIVATE_DATA_SIZE -
-						     sizeof(struct repath_frag_reply)),
-	});
 }
 
 /**
@@ -472,7 +476,8 @@ struct repath_xprt *repath_xprt_new(struct repath_device *dev)
 	INIT_LIST_HEAD(&xprt->finished);
 	xprt->fronts = RB_ROOT;
 	for (kind = 0; kind < REPATH_XPRT_KINDS; kind++)
-		xprt->turns[kind] = RB_ROOT_CACHED;
+		xprt->kinds[kind].turns = RB_ROOT_CACHED;
+	xprt->salt = get_random_u64();
 	INIT_LIST_HEAD(&xprt->sent);
 	INIT_LIST_HEAD(&xprt->answered);
 	INIT_WORK(&xprt->pump, pump);

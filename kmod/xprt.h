@@ -56,7 +56,7 @@ static inline bool repath_addr_is_same_place(const struct repath_addr *a,
  * typedef repath_xprt_done_fn - a message has been answered, or has failed
  * @arg: as given to repath_xprt_send()
  * @err: 0: the other module answered; else -ETIMEDOUT, -EHOSTUNREACH, -ENOPROTOOPT (no module
- *	listens there), -ESHUTDOWN (device went away), -ECANCELED (it was forgotten), -ENOMEM
+ *	listens there), -ESHUTDOWN (device went away), -ENOMEM, or what repath_xprt_check_fn said
  * @status: the answer, enum repath_peer_status; valid if @err is 0
  *
  * Called once for every message that repath_xprt_send() took, in process context, no lock held.
@@ -71,36 +71,55 @@ int repath_xprt_add_device(struct repath_device *dev);
 void repath_xprt_remove_device(struct repath_device *dev);
 
 /**
- * repath_xprt_send - send a message
- * @dev: the device to send from
+ * typedef repath_xprt_check_fn - is a message still of use?
+ * @arg: as given to repath_xprt_send()
+ *
+ * Asked before any of the message is sent, in process context, no lock held.
+ *
+ * Return: 0, or a negative errno: nothing is sent, and @done is told that.
+ */
+typedef int (*repath_xprt_check_fn)(void *arg);
+
+/**
+ * struct repath_xprt_send - what repath_xprt_send() is given
  * @to: the port to send to
- * @order: messages with the same non-zero number to the same port arrive in the order of sending
+ * @order: of what a shim says: messages with the same non-zero number to the same port arrive in the order of
+ *	sending; 0: what the module itself says, in no order
+ * @payer: with whom others of the same kind take turns, however much he has to say: a process, compared only;
+ *	NULL: with each port
  * @type: enum repath_msg
  * @data: the message, allocated with kvmalloc; taken over in every case
  * @len: its length, at most REPATH_WIRE_MAX
+ * @answer: of a question, of one fragment: takes the bytes that come back with REPATH_PEER_OK, and is valid until
+ *	@done has returned; else NULL
+ * @answer_len: bytes there
+ * @check: or NULL
  * @done: called when it was answered or has failed, unless an error is returned
- * @arg: for @done
+ * @arg: for @check and @done; valid until @done is called
+ */
+struct repath_xprt_send {
+	const struct repath_addr *to;
+	u64 order;
+	const void *payer;
+	u8 type;
+	void *data;
+	u32 len;
+	void *answer;
+	u32 answer_len;
+	repath_xprt_check_fn check;
+	repath_xprt_done_fn done;
+	void *arg;
+};
+
+/**
+ * repath_xprt_send - send a message
+ * @dev: the device to send from
+ * @msg: the message
  *
  * Context: may sleep for memory, not for the network; conn mutex may be held.
  * Return: 0, -ENODEV (the device is going or has no CM), -ENOMEM, -EMSGSIZE.
  */
-int repath_xprt_send(struct repath_device *dev, const struct repath_addr *to, u64 order, u8 type,
-		     void *data, u32 len, repath_xprt_done_fn done, void *arg);
-
-/*
- * The same, without an order, for what is of no use when *@forgotten is true before any of it is sent: then it is not sent,
- * and @done is told -ECANCELED. @forgotten is valid until @done is called.
- */
-int repath_xprt_send_unless(struct repath_device *dev, const struct repath_addr *to, u8 type,
-			    void *data, u32 len, const bool *forgotten, repath_xprt_done_fn done,
-			    void *arg);
-
-/*
- * The same for a question of one fragment: @answer takes the @answer_len bytes that come back with
- * REPATH_PEER_OK, and is valid until @done has returned.
- */
-int repath_xprt_ask(struct repath_device *dev, const struct repath_addr *to, u8 type, void *data,
-		    u32 len, void *answer, u32 answer_len, repath_xprt_done_fn done, void *arg);
+int repath_xprt_send(struct repath_device *dev, const struct repath_xprt_send *msg);
 
 /* Messages of the device that are not answered yet: who releases it waits for none to be left. */
 bool repath_xprt_busy(struct repath_device *dev);

@@ -66,8 +66,8 @@ static int frag_event(struct ib_cm_id *id, const struct ib_cm_event *event)
 			msg->err = err;
 		if (status)
 			msg->status = status;
-		if (!err && !status && msg->answer)
-			memcpy(msg->answer, reply + 1, msg->answer_len);
+		if (!err && !status && msg->m.answer)
+			memcpy(msg->m.answer, reply + 1, msg->m.answer_len);
 		list_move_tail(&frag->node, &xprt->answered);
 		repath_xprt_pump(xprt);
 	}
@@ -86,7 +86,7 @@ static int frag_event(struct ib_cm_id *id, const struct ib_cm_event *event)
  */
 int repath_xprt_frag_send(struct repath_xprt *xprt, struct out_msg *msg, u32 offset)
 {
-	u32 bytes = min_t(u32, REPATH_FRAG_DATA, msg->len - offset);
+	u32 bytes = min_t(u32, REPATH_FRAG_DATA, msg->m.len - offset);
 	struct ib_cm_sidr_req_param param = {
 		.sgid_attr		= msg->route.sgid_attr,
 		.service_id		= cpu_to_be64(REPATH_SERVICE_ID),
@@ -96,8 +96,8 @@ int repath_xprt_frag_send(struct repath_xprt *xprt, struct out_msg *msg, u32 off
 	struct sa_path_rec path;
 	struct repath_frag pdata = {
 		.version	= REPATH_PEER_VERSION,
-		.type		= msg->type,
-		.total		= cpu_to_be32(msg->len),
+		.type		= msg->m.type,
+		.total		= cpu_to_be32(msg->m.len),
 		.msg_id		= cpu_to_be64(msg->id),
 		.offset		= cpu_to_be32(offset),
 	};
@@ -110,7 +110,7 @@ int repath_xprt_frag_send(struct repath_xprt *xprt, struct out_msg *msg, u32 off
 		return -ENOMEM;
 	frag->msg = msg;
 	frag->offset = offset;
-	memcpy(pdata.data, msg->data + offset, bytes);
+	memcpy(pdata.data, msg->m.data + offset, bytes);
 	repath_route_path(&msg->route, repath_lid(xprt->dev, msg->route.addr.port), &path);
 	param.path = &path;
 	param.private_data = &pdata;

@@ -19,8 +19,42 @@ struct ib_cm_event;
 struct ib_cm_id;
 struct repath_device;
 
-/* Of what kinds messages are: each has its window. */
-#define REPATH_XPRT_KINDS	4
+/**
+ * enum repath_xprt_kind - of what kinds messages are: each has its window
+ * @REPATH_XPRT_SHIM: what shims say to each other: of who is on a move
+ * @REPATH_XPRT_HELLO: of connections that are made
+ * @REPATH_XPRT_ASK: RESOLVE, whoever connects waits for it
+ * @REPATH_XPRT_GONE: of connections that are no more
+ * @REPATH_XPRT_MOVED: to who sends datagrams
+ * @REPATH_XPRT_KINDS: how many there are
+ */
+enum repath_xprt_kind {
+	REPATH_XPRT_SHIM,
+	REPATH_XPRT_HELLO,
+	REPATH_XPRT_ASK,
+	REPATH_XPRT_GONE,
+	REPATH_XPRT_MOVED,
+	REPATH_XPRT_KINDS
+};
+
+#define REPATH_XPRT_PAYERS_BITS	6
+
+/**
+ * struct repath_xprt_turns - the messages of one kind
+ * @turns: those of which a fragment can be sent as soon as there is room, by struct out_msg::tag and number
+ * @inflight: fragments under way
+ * @now: the tag of the one that had its turn last
+ * @next: the tags that the next messages of the payers get, if @now is not beyond; by a hash of the payer
+ *
+ * Start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996), with a hash in the place of flows (McKenney's
+ * stochastic fairness queueing, INFOCOM 1990): two payers of one place share a turn.
+ */
+struct repath_xprt_turns {
+	struct rb_root_cached turns;
+	unsigned int inflight;
+	u64 now;
+	u64 next[1 << REPATH_XPRT_PAYERS_BITS];
+};
 
 /**
  * struct repath_xprt - a device's end of the peer channel
@@ -29,15 +63,15 @@ struct repath_device;
  * @lock: protects all of these but @listener, @rx_lock and @reasm, and the messages but what is @pump's alone
  * @msgs: struct out_msg in the order of sending; entries are removed by @pump alone
  * @fronts: of these, by order and port, those that wait for none of the same order to the same port
- * @turns: and of each kind, in the order of sending, those of which a fragment can be sent as soon as a window has room
+ * @kinds: and of each kind, whose turn it is
+ * @kind: which of these comes next
+ * @salt: of the hash of payers: who shares a turn with whom is not known
  * @finished: out of @msgs; @pump tells who has sent them
  * @sent_count: messages there have been
  * @unanswered: of @msgs, those that a release of the device waits for
  * @sent: struct out_frag under way
  * @answered: struct out_frag whose CM ID is to be destroyed
  * @inflight: fragments under way
- * @own: of these, of messages of the module itself
- * @idle_talk: of these, of what nobody waits for who is on a move
  * @dead: the device goes away
  * @pump: sends, and reaps
  * @rx_lock: serialises incoming fragments, protects @reasm
@@ -50,15 +84,15 @@ struct repath_xprt {
 	spinlock_t lock;
 	struct list_head msgs;
 	struct rb_root fronts;
-	struct rb_root_cached turns[REPATH_XPRT_KINDS];
+	struct repath_xprt_turns kinds[REPATH_XPRT_KINDS];
+	unsigned int kind;
+	u64 salt;
 	struct list_head finished;
 	u64 sent_count;
 	unsigned int unanswered;
 	struct list_head sent;
 	struct list_head answered;
 	unsigned int inflight;
-	unsigned int own;
-	unsigned int idle_talk;
 	bool dead;
 	struct work_struct pump;
 	struct mutex rx_lock;
@@ -71,26 +105,19 @@ struct repath_xprt {
  * @node: in repath_xprt::msgs, or repath_xprt::finished
  * @front: in repath_xprt::fronts, unless it waits or has no order
  * @behind: those that wait for it, in the order of sending; of one that waits, its place there
- * @turn: in repath_xprt::turns, or empty
+ * @turn: in repath_xprt_turns::turns, or empty
  * @number: in the order of sending
+ * @tag: when it is its turn, beside others of its kind
  * @waits: for one before it
  * @finding: its route is looked for
  * @xprt: where
  * @route: how
- * @order: see repath_xprt_send()
  * @id: number
- * @len: bytes
  * @next: offset of the fragment to send next
  * @inflight: fragments under way
  * @err: the first failure
- * @type: enum repath_msg
  * @status: the worst answer
- * @data: the message
- * @forgotten: see repath_xprt_send_unless(), or NULL
- * @answer: where to put what comes back beside @status, or NULL
- * @answer_len: room there
- * @done: whom to tell
- * @arg: for @done
+ * @m: what it is; but @m.to is in @route
  */
 struct out_msg {
 	struct list_head node;
@@ -98,24 +125,17 @@ struct out_msg {
 	struct list_head behind;
 	struct rb_node turn;
 	u64 number;
+	u64 tag;
 	bool waits;
 	bool finding;
 	struct repath_xprt *xprt;
 	struct repath_route route;
-	u64 order;
 	u64 id;
-	u32 len;
 	u32 next;
 	unsigned int inflight;
 	int err;
-	u8 type;
 	u8 status;
-	void *data;
-	const bool *forgotten;
-	void *answer;
-	u32 answer_len;
-	repath_xprt_done_fn done;
-	void *arg;
+	struct repath_xprt_send m;
 };
 
 /**
@@ -136,16 +156,20 @@ struct out_frag {
 	u32 offset;
 };
 
-/* What a shim says has an order; all else the module says. */
-static inline bool repath_xprt_is_own(const struct out_msg *msg)
+static inline enum repath_xprt_kind repath_xprt_kind_of(const struct out_msg *msg)
 {
-	return !msg->order;
-}
-
-/* Where others are or this end is, and that somebody is gone, who may be so for the same reason as all of his host. */
-static inline bool repath_xprt_is_idle_talk(const struct out_msg *msg)
-{
-	return msg->answer || msg->type == REPATH_MSG_GONE || msg->type == REPATH_MSG_MOVED;
+	if (msg->m.order)
+		return REPATH_XPRT_SHIM;
+	if (msg->m.answer)
+		return REPATH_XPRT_ASK;
+	switch (msg->m.type) {
+	case REPATH_MSG_GONE:
+		return REPATH_XPRT_GONE;
+	case REPATH_MSG_MOVED:
+		return REPATH_XPRT_MOVED;
+	default:
+		return REPATH_XPRT_HELLO;
+	}
 }
 
 /* A fragment is under way (@by: 1), or not any more (-1: repath_xprt_settle() comes next). The lock is held. */
@@ -156,10 +180,7 @@ static inline void repath_xprt_count(struct out_msg *msg, int by)
 	lockdep_assert_held(&xprt->lock);
 	msg->inflight += by;
 	xprt->inflight += by;
-	if (repath_xprt_is_own(msg))
-		xprt->own += by;
-	if (repath_xprt_is_idle_talk(msg))
-		xprt->idle_talk += by;
+	xprt->kinds[repath_xprt_kind_of(msg)].inflight += by;
 	if (!xprt->inflight)
 		wake_up_all(&xprt->idle);
 }

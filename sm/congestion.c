@@ -225,7 +225,7 @@ static uint64_t congestion_tick(struct rsm *rsm, uint64_t now)
 	pthread_mutex_unlock(&congestion->mutex);
 	if (!rewired && !over)
 		return next;
-	rsm_signal_refresh(rsm, false);
+	rsm_signal_refresh(rsm, RSM_UNLOCKED);
 	if (rewired && !rewire(rsm)) {
 		pthread_mutex_lock(&congestion->mutex);
 		congestion->rewired = true;

@@ -11,6 +11,7 @@
 #include "congestion.h"
 #include "distribute.h"
 #include "engine.h"
+#include "levels.h"
 #include "over.h"
 #include "plan.h"
 #include "plugin.h"
@@ -28,7 +29,8 @@ struct hook {
 	struct rsm_engine_cpu cpu;
 	void (*lanes)(void *context, osm_physp_t *port, uint8_t in, uint8_t out,
 		      ib_slvl_table_t *table);
-	uint8_t (*path_sl)(void *context, uint8_t hint, ib_net16_t slid, ib_net16_t dlid);
+	rsm_path_sl path_sl;
+	struct rsm_levels levels;
 };
 
 static struct hook hooks[MOST_ENGINES];
@@ -79,6 +81,29 @@ static void choose_as_before(void)
 		srand(1);
 }
 
+/* Some look up where a LID is now, and give the level of the way between the switches. */
+static bool goes_by_lid(const struct osm_routing_engine *engine)
+{
+	return engine->path_sl && engine->type != OSM_ROUTING_ENGINE_TYPE_LASH &&
+	       engine->type != OSM_ROUTING_ENGINE_TYPE_TORUS_2QOS;
+}
+
+/* OpenSM's own of those that go by LID: with others' levels nothing is wrong. */
+static bool is_asked_once(const struct osm_routing_engine *engine)
+{
+	return engine->path_sl && engine->type == OSM_ROUTING_ENGINE_TYPE_DFSSSP &&
+	       (plugin->opt.steady || plugin->opt.vswitch != RSM_VSWITCH_OFF);
+}
+
+/* Before LIDs are where they are: an engine has seen them at the slots that they are of. */
+static void ask_levels(struct hook *hook)
+{
+	if (hook->path_sl && is_asked_once(hook->engine) &&
+	    rsm_levels_ask(&hook->levels, &plugin->osm->subn, hook->path_sl, hook->engine->context, plugin->opt.steady))
+		rsm_log(plugin, OSM_LOG_ERROR, "no memory: service levels are what %s says each time",
+			hook->engine->name);
+}
+
 static int build(int number, void *context)
 {
 	struct hook *hook = &hooks[number];
@@ -95,6 +120,8 @@ static int build(int number, void *context)
 		rsm_slots_failed(plugin);
 	if (rc)
 		return rc;
+	if (!known)
+		ask_levels(hook);
 	if (slots)
 		rsm_slots_end(plugin, !known);
 	hook->cpu.tables_us = rsm_cpu_microseconds() - cpu;
@@ -161,19 +188,38 @@ static bool is_managements(ib_net16_t slid, ib_net16_t dlid)
 	return plugin->opt.sm_sl && (slid == sm || dlid == sm);
 }
 
-/* What the engine knows of a LID is what it knows of the slot that it is in. */
+static uint16_t known_as(const struct osm_routing_engine *engine, uint16_t lid)
+{
+	return rsm_router_by_partition(engine) ? rsm_slots_known(lid) : rsm_slots_lid(lid);
+}
+
+/*
+ * What an engine knows of a LID that it does not look up itself is what it knows of the slot that it is in. OpenSM's
+ * lock is held, by several threads perhaps.
+ */
 static uint8_t path_sl(int number, void *context, uint8_t hint, ib_net16_t slid, ib_net16_t dlid)
 {
+	const struct hook *hook = &hooks[number];
+	const osm_subn_t *subn = &plugin->osm->subn;
+	uint16_t from, to;
 	uint8_t sl;
 
 	if (is_managements(slid, dlid))
 		return plugin->osm->subn.opt.sm_sl;
-	if (rsm_over_sl(hooks[number].engine, cl_ntoh16(slid), cl_ntoh16(dlid), &sl))
+	if (rsm_over_sl(hook->engine, cl_ntoh16(slid), cl_ntoh16(dlid), &sl))
 		return sl;
-	if (!hooks[number].path_sl)
+	if (!hook->path_sl)
 		return hint;
-	return hooks[number].path_sl(context, hint, cl_hton16(rsm_slots_lid(cl_ntoh16(slid))),
-				     cl_hton16(rsm_slots_lid(cl_ntoh16(dlid))));
+	if (!goes_by_lid(hook->engine))
+		return hook->path_sl(context, hint, slid, dlid);
+	from = known_as(hook->engine, cl_ntoh16(slid));
+	to = known_as(hook->engine, cl_ntoh16(dlid));
+	if (!hook->levels.sl)
+		return hook->path_sl(context, hint, cl_hton16(from), cl_hton16(to));
+	if (!osm_get_port_by_lid(subn, slid) || !osm_get_port_by_lid(subn, dlid) ||
+	    !rsm_levels_find(&hook->levels, from, to, &sl))
+		return hint;
+	return sl;
 }
 
 static void weigh_equally(void *context, osm_physp_t *port, uint8_t number, ib_vl_arb_table_t *block,
@@ -200,13 +246,6 @@ static int compute(int (*how)(int number, void *context), int number, void *cont
 bool rsm_engine_computes(void)
 {
 	return __atomic_load_n(&computing, __ATOMIC_ACQUIRE);
-}
-
-/* Some look up where a LID is now, and give the level of the way between the switches. */
-static bool goes_by_lid(const struct osm_routing_engine *engine)
-{
-	return engine->path_sl && engine->type != OSM_ROUTING_ENGINE_TYPE_LASH &&
-	       engine->type != OSM_ROUTING_ENGINE_TYPE_TORUS_2QOS;
 }
 
 #define BUILD(number)                                                                              \
@@ -285,6 +324,8 @@ static void hook_one(struct osm_routing_engine *engine)
 			engine->update_sl2vl = ours[i].lanes;
 		if (plugin->opt.vswitch != RSM_VSWITCH_OFF && goes_by_lid(engine))
 			engine->path_sl = ours[i].path_sl;
+		if (is_asked_once(engine))
+			engine->path_sl = ours[i].path_sl;
 		if (plugin->opt.sm_sl && engine->path_sl)
 			engine->path_sl = ours[i].path_sl;
 		if (rsm_over_wanted(plugin, engine)) {
@@ -321,4 +362,11 @@ void rsm_engines_hook(struct rsm *rsm, rsm_computed computed)
 		hook_one(i);
 	if (rsm->osm->default_routing_engine)
 		hook_one(rsm->osm->default_routing_engine);
+}
+
+/** rsm_engines_free - when OpenSM has ended */
+void rsm_engines_free(void)
+{
+	for (int i = 0; i < MOST_ENGINES; i++)
+		rsm_levels_free(&hooks[i].levels);
 }

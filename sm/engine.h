@@ -32,6 +32,7 @@ struct rsm_engine_cpu {
 };
 
 void rsm_engines_hook(struct rsm *rsm, rsm_computed computed);
+void rsm_engines_free(void);
 struct rsm_engine_cpu rsm_engine_cpu(const struct osm_routing_engine *engine);
 bool rsm_engine_computes(void);
 uint64_t rsm_microseconds(void);

@@ -91,7 +91,7 @@ static void tell(void *context, uint64_t guid, uint16_t old, uint16_t lid)
 	unsigned int told = 0;
 	size_t n;
 
-	all = rsm_subscribers(rsm, false, &n);
+	all = rsm_subscribers(rsm, RSM_UNLOCKED, &n);
 	for (size_t i = 0; i < n; i++) {
 		struct rsm_notice notice = {
 			.trap = REPATH_SM_REPATH,
@@ -133,7 +133,7 @@ static uint64_t guids_tick(struct rsm *rsm, uint64_t now)
 	if (!all)
 		return guids->next;
 	if (n)
-		rsm_signal_refresh(rsm, false);
+		rsm_signal_refresh(rsm, RSM_UNLOCKED);
 	for (size_t i = 0; i < n; i++)
 		moves_set(guids->moves, all[i].guid, all[i].lid, now * 1000000, tell, rsm);
 	moves_all_set(guids->moves, now * 1000000);

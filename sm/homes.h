@@ -15,12 +15,13 @@
  * @place: the place
  * @home: the LID that its paths are computed for; 0: it follows its hypervisor's
  * @routed: the home that the engine's tables have; 0: nobody was there then
+ * @seen: the LID that was there, to the engine, when it computed its tables; 0: none
  * @now: the LID that is there; 0: none
  * @who: the port, while tables are computed
  */
 struct rsm_slot {
 	struct rsm_place place;
-	uint16_t home, routed, now;
+	uint16_t home, routed, seen, now;
 	struct osm_port *who;
 };
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <string.h>
+
 #include "method.h"
 #include "plugin.h"
 #include "queue.h"
@@ -24,12 +26,23 @@ uint32_t rsm_method_keeps(const struct rsm *rsm)
 {
 	switch (rsm->opt.method) {
 	case RSM_REPATH_ONLY:
-		return RSM_QUEUE_MOST + 1;
+		return RSM_QUEUE_MOST;
 	case RSM_AUTO:
 		return rsm->opt.auto_records;
 	default:
 		return 0;
 	}
+}
+
+/* Who has another LID than before, and where that was: there is nobody now, or it is not said. */
+static void add_moved(const struct rsm *rsm, const struct rsm_change *change, struct rsm_notice *notice)
+{
+	ib_gid_t gid = { .unicast = { rsm->osm->subn.opt.subnet_prefix, change->guid } };
+
+	notice->flags = REPATH_SM_MOVED;
+	notice->mask |= REPATH_SM_MASK_DGID;
+	memcpy(notice->path.dgid, &gid, sizeof(notice->path.dgid));
+	notice->old_dlid = change->taken ? 0 : change->was;
 }
 
 static struct rsm_notice wildcard(const struct rsm *rsm, uint16_t trap)
@@ -66,6 +79,8 @@ static struct rsm_notice record(const struct rsm *rsm, uint16_t trap,
 	notice.path.mtu = REPATH_SM_EXACTLY | RSM_ATTR_MTU(change->attr);
 	notice.path.rate = REPATH_SM_EXACTLY | rsm_place_rate(RSM_ATTR_PLACE(change->attr));
 	notice.path.pkt_life = REPATH_SM_EXACTLY | rsm->osm->subn.opt.subnet_timeout;
+	if (change->was)
+		add_moved(rsm, change, &notice);
 	return notice;
 }
 
@@ -77,6 +92,9 @@ static bool tell_records(struct rsm *rsm, uint16_t trap, const struct rsm_change
 	for (uint32_t i = 0; i < end->n_kept; i++) {
 		struct rsm_notice notice = record(rsm, trap, end, &end->changes[i]);
 
+		/* A port has its LID before tables change: nothing is there any more that could break. */
+		if (trap == REPATH_SM_UNPATH && end->changes[i].was)
+			continue;
 		/* No path any more: that was said by UnPath, or is said by it now. */
 		if (trap == REPATH_SM_REPATH && end->changes[i].attr == RSM_NO_PATH) {
 			if (rsm_method_unpaths(rsm))
@@ -104,10 +122,11 @@ static bool by_records(const struct rsm *rsm, const struct rsm_changes *changes,
 	/* What a record without SLID says is not so from each of its LIDs. */
 	if (end->own_sl)
 		return false;
-	if (rsm->opt.method == RSM_REPATH_ONLY)
-		return true;
-	return rsm->opt.method == RSM_AUTO && end->n == end->n_kept &&
-	       end->n <= cost_of_all(changes->n_paths);
+	/* The queue has no room for all: what it leaves out of other LIDs is not made good for by those after it. */
+	if (end->n != end->n_kept)
+		return false;
+	return rsm->opt.method == RSM_REPATH_ONLY ||
+	       (rsm->opt.method == RSM_AUTO && end->n <= cost_of_all(changes->n_paths));
 }
 
 /** rsm_method_tell_all - say that any path may be another, whatever the method: nobody knows which */

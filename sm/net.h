@@ -3,6 +3,7 @@
 #ifndef RSM_NET_H
 #define RSM_NET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -60,6 +61,7 @@ struct rsm_net_switch {
  * @guid: of the port
  * @lid: its first
  * @n_lids: a power of two
+ * @lends: its LID is that of the VM that has it, and goes where that goes
  * @leaf: index of the switch that it is cabled to
  * @attr: the least of the port, and of the switch's port behind it
  */
@@ -67,6 +69,7 @@ struct rsm_net_end {
 	uint64_t guid;
 	uint16_t lid;
 	uint8_t n_lids;
+	bool lends;
 	int32_t leaf;
 	uint8_t attr;
 };
@@ -95,6 +98,8 @@ enum rsm_lanes {
  * @context: for @sl
  * @sm_lid: the first of a port whose paths, both ways, have @sm_sl whatever @lanes is; 0: none
  * @sm_sl: see there
+ * @moved: LIDs of VMs that have changed places, since which nothing else has to be looked at
+ * @n_moved: of them; 0: anything may be other than it was
  */
 struct rsm_net {
 	struct rsm_net_switch *switches;
@@ -107,6 +112,8 @@ struct rsm_net {
 	void *context;
 	uint16_t sm_lid;
 	uint8_t sm_sl;
+	uint16_t moved[2];
+	uint32_t n_moved;
 };
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * From routing to notices: when tables are computed, compare and say UnPath; when they are set, say
- * RePath. All in OpenSM's thread that sweeps.
+ * RePath; and when a VM has moved. Routing is in OpenSM's thread that sweeps, moves are in the plugin's:
+ * who compares or tells has OpenSM's lock exclusively.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -10,9 +11,11 @@
 
 #include "engine.h"
 #include "method.h"
+#include "paths.h"
 #include "plugin.h"
 #include "prd.h"
 #include "signal.h"
+#include "slots.h"
 #include "view.h"
 
 /**
@@ -30,11 +33,15 @@
  * @update_us: to follow paths
  * @compare_us: to compare
  * @tell_us: to queue notices
+ * @moves: VMs' that were compared
+ * @moved_paths: that were others then
+ * @moved_us: the last of these comparisons
  * @cpu: the engine's processor time
  */
 struct counts {
 	unsigned long long routings, told, changed, paths, last_paths, last_hosts, walked, memory;
 	unsigned long long routing_us, view_us, update_us, compare_us, tell_us;
+	unsigned long long moves, moved_paths, moved_us;
 	struct rsm_engine_cpu cpu;
 };
 
@@ -45,9 +52,10 @@ struct counts {
  * @computed: tables were computed that are not set yet
  * @failed: the last routing could not be compared
  * @blind: nor was the one that hosts were last told of: nobody knows what differs from that
+ * @forgotten: another SM has had the subnet since: set in any thread
  * @shares: that other paths have the subnet manager's level is logged
  * @mutex: for @shown
- * @counts: of the thread that sweeps
+ * @counts: of who has OpenSM's lock
  * @shown: a copy for the status
  */
 struct rsm_paths {
@@ -56,6 +64,7 @@ struct rsm_paths {
 	bool computed;
 	bool failed;
 	bool blind;
+	bool forgotten;
 	bool shares;
 	pthread_mutex_t mutex;
 	struct counts counts;
@@ -89,11 +98,44 @@ static void tell_sharing(struct rsm *rsm)
 	rsm->paths->shares = shares;
 }
 
+/* Another SM has the subnet: when it comes back, all that hosts were told is of that other one. */
+static void forget(struct rsm *rsm)
+{
+	__atomic_store_n(&rsm->paths->forgotten, true, __ATOMIC_RELEASE);
+}
+
+/* LIDs of VMs that have changed places. */
+struct moved {
+	uint16_t lids[2];
+	uint32_t n;
+};
+
+static void see_whether_forgotten(struct rsm *rsm)
+{
+	struct rsm_paths *paths = rsm->paths;
+
+	if (!__atomic_exchange_n(&paths->forgotten, false, __ATOMIC_ACQUIRE))
+		return;
+	rsm_changes_free(&paths->changes);
+	rsm_prd_reset(paths->prd);
+	paths->computed = false;
+	paths->blind = false;
+}
+
+/* VMs whose ports go along, and are nowhere, or not yet where they are to be. */
+static void hold_expected(struct rsm *rsm)
+{
+	uint16_t lids[RSM_MOST_EXPECTED];
+
+	_Static_assert(RSM_MOST_EXPECTED <= RSM_PRD_MOST_HELD, "none is left out");
+	rsm_prd_hold(rsm->paths->prd, lids, rsm_slots_expected(lids));
+}
+
 /*
- * OpenSM's lock is held. When memory runs out every host is told that anything may have changed, and
+ * When memory runs out every host is told that anything may have changed, and
  * once more when there is some again: what is new is not compared with what it was told then.
  */
-static void compare(struct rsm *rsm, struct osm_routing_engine *engine, bool computed)
+static void compare(struct rsm *rsm, struct osm_routing_engine *engine, bool computed, const struct moved *moved)
 {
 	struct rsm_paths *paths = rsm->paths;
 	struct counts *counts = &paths->counts;
@@ -105,6 +147,9 @@ static void compare(struct rsm *rsm, struct osm_routing_engine *engine, bool com
 	rc = rsm_view_make(rsm, engine, computed, &net);
 	counts->view_us = lap(&clock);
 	if (!rc) {
+		memcpy(net.moved, moved->lids, sizeof(net.moved));
+		net.n_moved = moved->n;
+		hold_expected(rsm);
 		rc = rsm_prd_update(paths->prd, &net);
 		rsm_view_free(&net);
 	}
@@ -139,20 +184,23 @@ static bool tell(struct rsm *rsm, uint16_t trap)
 	return ahead;
 }
 
+static const struct moved nobody;
+
 static void tables_computed(struct rsm *rsm, struct osm_routing_engine *engine,
 			    uint64_t microseconds)
 {
 	struct rsm_paths *paths = rsm->paths;
 
+	see_whether_forgotten(rsm);
 	rsm->serial++;
 	paths->computed = true;
 	paths->counts.routings++;
 	paths->counts.routing_us = microseconds;
 	paths->counts.cpu = rsm_engine_cpu(engine);
 	if (rsm_method_compares(rsm))
-		compare(rsm, engine, true);
+		compare(rsm, engine, true, &nobody);
 	if (rsm_method_unpaths(rsm) && (paths->changes.n || !rsm_method_compares(rsm))) {
-		rsm_signal_refresh(rsm, true);
+		rsm_signal_refresh(rsm, RSM_COMPUTING);
 		/* Who hears only that something will change can do nothing about it before it has. */
 		if (tell(rsm, REPATH_SM_UNPATH))
 			rsm_signal_await(rsm, rsm->opt.unpath_wait);
@@ -169,9 +217,26 @@ static void compare_cached(struct rsm *rsm)
 	rsm->paths->counts.cpu = (struct rsm_engine_cpu) { 0 };
 	if (!rsm_method_compares(rsm))
 		return;
-	CL_PLOCK_ACQUIRE(&rsm->osm->lock);
-	compare(rsm, rsm->osm->routing_engine_used, false);
-	CL_PLOCK_RELEASE(&rsm->osm->lock);
+	compare(rsm, rsm->osm->routing_engine_used, false, &nobody);
+}
+
+static bool has_news(const struct rsm *rsm)
+{
+	return rsm->paths->changes.n || rsm->paths->blind || !rsm_method_compares(rsm);
+}
+
+/* RePath, if there is something to say. Hosts know then what was compared. */
+static void tell_news(struct rsm *rsm)
+{
+	struct rsm_paths *paths = rsm->paths;
+
+	if (has_news(rsm)) {
+		rsm_signal_refresh(rsm, RSM_LOCKED);
+		tell(rsm, REPATH_SM_REPATH);
+	}
+	rsm_changes_free(&paths->changes);
+	rsm_prd_told(paths->prd);
+	paths->blind = paths->failed;
 }
 
 static void tables_set(struct rsm *rsm)
@@ -179,6 +244,8 @@ static void tables_set(struct rsm *rsm)
 	struct rsm_paths *paths = rsm->paths;
 	struct counts *counts = &paths->counts;
 
+	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
+	see_whether_forgotten(rsm);
 	if (!paths->computed)
 		compare_cached(rsm);
 	paths->computed = false;
@@ -189,24 +256,56 @@ static void tables_set(struct rsm *rsm)
 	if (paths->changes.n)
 		rsm_log(rsm, OSM_LOG_INFO, "routing %u: %llu paths of %llu hosts changed",
 			rsm->serial, counts->last_paths, counts->last_hosts);
-	if (paths->changes.n || paths->blind || !rsm_method_compares(rsm)) {
-		rsm_signal_refresh(rsm, false);
-		tell(rsm, REPATH_SM_REPATH);
-	}
-	rsm_changes_free(&paths->changes);
-	rsm_prd_told(paths->prd);
-	paths->blind = paths->failed;
+	tell_news(rsm);
 	counts->told = counts->routings;
 	show(paths);
+	CL_PLOCK_RELEASE(&rsm->osm->lock);
 }
 
-/* Another SM has the subnet: when it comes back, all that hosts were told is of that other one. */
-static void forget(struct rsm *rsm)
+/**
+ * rsm_paths_take_along - a VM has another port
+ * @rsm: the plugin
+ * @lid: of the VM
+ * @guid: of the port
+ *
+ * What hosts were told of the LID holds for it. Before rsm_paths_moved(), or what is computed meanwhile.
+ */
+void rsm_paths_take_along(struct rsm *rsm, uint16_t lid, ib_net64_t guid)
 {
-	rsm_changes_free(&rsm->paths->changes);
-	rsm_prd_reset(rsm->paths->prd);
-	rsm->paths->computed = false;
-	rsm->paths->blind = false;
+	rsm_prd_take_along(rsm->paths->prd, lid, guid);
+}
+
+/**
+ * rsm_paths_moved - a VM's move has been made: tell hosts what is another path now
+ * @rsm: the plugin
+ * @lid: of the VM
+ * @other: the LID that has taken its place; 0: none
+ */
+void rsm_paths_moved(struct rsm *rsm, uint16_t lid, uint16_t other)
+{
+	struct rsm_paths *paths = rsm->paths;
+	const struct moved moved = { { lid, other }, other ? 2 : 1 };
+	struct counts routing = paths->counts;
+	uint64_t clock = rsm_microseconds();
+
+	see_whether_forgotten(rsm);
+	/* What was computed meanwhile was with the VM where it is, and is told when it is set. */
+	if (paths->computed)
+		return;
+	/* Who does not know what there was compares when it is routed. */
+	if (rsm_method_compares(rsm) && !paths->blind) {
+		compare(rsm, rsm->osm->routing_engine_used, false, &moved);
+		routing.moves++;
+		routing.moved_paths += paths->changes.n;
+		routing.moved_us = lap(&clock);
+		routing.memory = paths->counts.memory;
+	}
+	if (has_news(rsm))
+		rsm->serial++;
+	tell_news(rsm);
+	/* The others are of the last routing. */
+	paths->counts = routing;
+	show(paths);
 }
 
 static void paths_event(struct rsm *rsm, osm_epi_event_id_t id, void *data)
@@ -267,10 +366,12 @@ static void paths_status(struct rsm *rsm, FILE *out)
 		"{\"routings\":%llu,\"told\":%llu,\"changed\":%llu,\"paths\":%llu,\"last_paths\":%llu,"
 		"\"last_hosts\":%llu,\"walked\":%llu,\"memory\":%llu,\"routing_us\":%llu,"
 		"\"view_us\":%llu,\"update_us\":%llu,\"compare_us\":%llu,\"tell_us\":%llu,"
+		"\"moves\":%llu,\"moved_paths\":%llu,\"moved_us\":%llu,"
 		"\"cpu\":{\"hops_us\":%llu,\"tables_us\":%llu,\"keep_us\":%llu,\"kept\":%llu}}",
 		counts.routings, counts.told, counts.changed, counts.paths, counts.last_paths,
 		counts.last_hosts, counts.walked, counts.memory, counts.routing_us, counts.view_us,
 		counts.update_us, counts.compare_us, counts.tell_us,
+		counts.moves, counts.moved_paths, counts.moved_us,
 		(unsigned long long)counts.cpu.hops_us, (unsigned long long)counts.cpu.tables_us,
 		(unsigned long long)counts.cpu.keep_us, (unsigned long long)counts.cpu.kept);
 }

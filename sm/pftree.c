@@ -235,6 +235,7 @@ static int pftree_route(const struct rsm_topo *topo, const struct rsm_options *o
 
 const struct rsm_router rsm_pftree_router = {
 	.name = "pftree",
+	.by_partition = true,
 	.by_more = true,
 	.route = pftree_route,
 };

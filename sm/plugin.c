@@ -12,6 +12,7 @@
 
 #include <opensm/osm_version.h>
 
+#include "engine.h"
 #include "over.h"
 #include "plugin.h"
 #include "router.h"
@@ -179,6 +180,7 @@ static void destroy(void *arg)
 	pthread_mutex_unlock(&rsm->mutex);
 	pthread_join(rsm->thread, NULL);
 	stop_parts(rsm, N_PARTS);
+	rsm_engines_free();
 	rsm_over_free();
 	rsm_routers_free();
 	free(rsm);

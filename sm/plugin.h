@@ -61,7 +61,7 @@ extern const struct rsm_part rsm_vm_part;
  * @osm: OpenSM
  * @opt: the options, which never change
  * @epoch: random, for struct repath_sm_details
- * @serial: of the routing that was computed last
+ * @serial: of the routing that was computed last, or of the move that hosts were told of since
  */
 struct rsm {
 	osm_opensm_t *osm;

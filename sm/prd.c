@@ -19,7 +19,7 @@ struct rsm_prd *rsm_prd_new(void)
 	return calloc(1, sizeof(struct rsm_prd));
 }
 
-static void free_slot(struct prd_slot *slot)
+void prd_free_slot(struct prd_slot *slot)
 {
 	free(slot->lft);
 	free(slot->links);
@@ -41,13 +41,15 @@ static void free_port_sl(uint8_t **rows, uint32_t n)
 void rsm_prd_reset(struct rsm_prd *prd)
 {
 	for (uint32_t i = 0; i < prd->n_slots; i++)
-		free_slot(&prd->slots[i]);
+		prd_free_slot(&prd->slots[i]);
 	free_port_sl(prd->port_sl_now, prd->n_lids);
 	free_port_sl(prd->port_sl_told, prd->n_lids);
 	free(prd->slots);
 	free(prd->now);
 	free(prd->told);
 	free(prd->dirty);
+	free(prd->marks);
+	free(prd->gone);
 	*prd = (struct rsm_prd) { 0 };
 }
 
@@ -91,6 +93,8 @@ static int grow_lids(struct rsm_prd *prd, uint32_t wanted)
 	rc = grow(&prd->now, sizeof(*prd->now), from, to, 0) ?:
 	     grow(&prd->told, sizeof(*prd->told), from, to, 0) ?:
 	     grow(&prd->dirty, sizeof(*prd->dirty), from, to, 0) ?:
+	     grow(&prd->marks, sizeof(*prd->marks), from, to, 0) ?:
+	     grow(&prd->gone, sizeof(*prd->gone), from, to, 0) ?:
 	     grow_rows(prd->port_sl_now, from, from, to) ?:
 	     grow_rows(prd->port_sl_told, from, from, to) ?:
 	     grow(&prd->port_sl_now, sizeof(*prd->port_sl_now), from, to, 0) ?:
@@ -135,7 +139,7 @@ static int new_slot(struct rsm_prd *prd, const struct rsm_net_switch *sw)
 	slot->lft = malloc(prd->n_lids);
 	slot->links = calloc(sw->n_ports, sizeof(*slot->links));
 	if (!slot->lft || !slot->links) {
-		free_slot(slot);
+		prd_free_slot(slot);
 		return -ENOMEM;
 	}
 	memset(slot->lft, NO_PORT, prd->n_lids);
@@ -163,32 +167,41 @@ static int by_guid(const void *a, const void *b)
 	return one->guid < other->guid ? -1 : one->guid > other->guid;
 }
 
-/* Slots of the network's switches, by their indices there. */
-static int place_switches(struct rsm_prd *prd, const struct rsm_net *net, int32_t *slots)
+/* Slots of the network's switches that are known, by their indices there; of others NO_SLOT. */
+static int place_known(const struct rsm_prd *prd, const struct rsm_net *net, int32_t *slots)
 {
 	struct place *known = malloc((prd->n_slots + 1) * sizeof(*known));
 	uint32_t n = 0;
-	int rc = 0;
 
 	if (!known)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < prd->n_slots; i++) {
-		prd->slots[i].alive = false;
+	for (uint32_t i = 0; i < prd->n_slots; i++)
 		if (prd->slots[i].guid)
 			known[n++] = (struct place) { prd->slots[i].guid, i };
-	}
 	qsort(known, n, sizeof(*known), by_guid);
-	for (uint32_t i = 0; i < net->n_switches && rc >= 0; i++) {
+	for (uint32_t i = 0; i < net->n_switches; i++) {
 		struct place wanted = { .guid = net->switches[i].guid };
 		struct place *found = bsearch(&wanted, known, n, sizeof(*known), by_guid);
 
-		rc = found ? found->slot : new_slot(prd, &net->switches[i]);
+		slots[i] = found ? found->slot : NO_SLOT;
+	}
+	free(known);
+	return 0;
+}
+
+static int place_switches(struct rsm_prd *prd, const struct rsm_net *net, int32_t *slots)
+{
+	int rc = place_known(prd, net, slots);
+
+	for (uint32_t i = 0; i < prd->n_slots && !rc; i++)
+		prd->slots[i].alive = false;
+	for (uint32_t i = 0; i < net->n_switches && rc >= 0; i++) {
+		rc = slots[i] != NO_SLOT ? slots[i] : new_slot(prd, &net->switches[i]);
 		if (rc < 0)
 			break;
 		slots[i] = rc;
 		prd->slots[rc].alive = true;
 	}
-	free(known);
 	return rc < 0 ? rc : 0;
 }
 
@@ -260,6 +273,13 @@ static int make_leaf(struct rsm_prd *prd, struct prd_slot *slot, bool *fresh)
 	return slot->now && slot->told && slot->sl_now && slot->sl_told ? 0 : -ENOMEM;
 }
 
+static struct prd_owner owner_of(const struct rsm_net_end *end, const int32_t *slots)
+{
+	return (struct prd_owner) {
+		end->guid, slots[end->leaf], end->lid, end->n_lids, end->attr, end->lends,
+	};
+}
+
 /* Who has which LID, and which switches are leaves. */
 static int take_ends(struct rsm_prd *prd, const struct rsm_net *net, const int32_t *slots)
 {
@@ -272,8 +292,7 @@ static int take_ends(struct rsm_prd *prd, const struct rsm_net *net, const int32
 		const struct rsm_net_end *end = &net->ends[i];
 
 		for (uint32_t lid = end->lid; lid < end->lid + end->n_lids; lid++)
-			now[lid] = (struct prd_owner) { end->guid, slots[end->leaf], end->lid,
-							end->n_lids, end->attr };
+			now[lid] = owner_of(end, slots);
 		was_leaf[slots[end->leaf]] = true;
 		rc = make_leaf(prd, &prd->slots[slots[end->leaf]], &fresh);
 	}
@@ -322,26 +341,53 @@ static int take_switch_lanes(struct rsm_prd *prd, const struct rsm_net *net, con
 	return 0;
 }
 
-static int take_port_lanes(struct rsm_prd *prd, const struct rsm_net *net)
+static void take_port_lane(struct rsm_prd *prd, const struct rsm_net *net, uint32_t from, uint32_t lid)
+{
+	if (!prd->now[lid].guid || prd->now[lid].lid == from)
+		return;
+	prd->port_sl_now[from][lid] = net->sl(net->context, from, lid);
+	if (from != net->sm_lid && prd->now[lid].lid != net->sm_lid)
+		note_sharing(prd, prd->now[from].leaf, prd->now[lid].leaf, prd->port_sl_now[from][lid]);
+}
+
+static bool has_moved(const struct rsm_net *net, uint16_t lid)
+{
+	for (uint32_t i = 0; i < net->n_moved; i++)
+		if (net->moved[i] == lid)
+			return true;
+	return false;
+}
+
+/* Of all, or those from and to who has moved. */
+static int take_port_lanes(struct rsm_prd *prd, const struct rsm_net *net, bool all)
 {
 	for (uint32_t i = 0; i < net->n_ends; i++) {
 		uint16_t from = net->ends[i].lid;
 
+		if (from >= prd->n_lids || prd->now[from].lid != from)
+			continue;
 		if (!prd->port_sl_now[from])
 			prd->port_sl_now[from] = calloc(1, prd->n_lids);
 		if (!prd->port_sl_told[from])
 			prd->port_sl_told[from] = calloc(1, prd->n_lids);
 		if (!prd->port_sl_now[from] || !prd->port_sl_told[from])
 			return -ENOMEM;
-		for (uint32_t lid = 1; lid < prd->n_lids; lid++)
-			if (prd->now[lid].guid && prd->now[lid].lid != from) {
-				prd->port_sl_now[from][lid] = net->sl(net->context, from, lid);
-				if (from != net->sm_lid && prd->now[lid].lid != net->sm_lid)
-					note_sharing(prd, prd->now[from].leaf, prd->now[lid].leaf,
-						     prd->port_sl_now[from][lid]);
-			}
+		if (all || has_moved(net, from)) {
+			for (uint32_t lid = 1; lid < prd->n_lids; lid++)
+				take_port_lane(prd, net, from, lid);
+			continue;
+		}
+		for (uint32_t j = 0; j < net->n_moved; j++)
+			take_port_lane(prd, net, from, net->moved[j]);
 	}
 	return 0;
+}
+
+static int take_lanes(struct rsm_prd *prd, const struct rsm_net *net, const int32_t *slots, bool all)
+{
+	if (net->lanes == RSM_LANES_SWITCH)
+		return take_switch_lanes(prd, net, slots);
+	return net->lanes == RSM_LANES_PORT ? take_port_lanes(prd, net, all) : 0;
 }
 
 static int update(struct rsm_prd *prd, const struct rsm_net *net, int32_t *slots)
@@ -357,13 +403,81 @@ static int update(struct rsm_prd *prd, const struct rsm_net *net, int32_t *slots
 	rc = rc ?: take_ends(prd, net, slots) ?: prd_walk(prd);
 	if (rc)
 		return rc;
+	for (uint32_t lid = 0; lid < prd->n_lids; lid++)
+		prd->marks[lid] &= ~PRD_ALONG;
 	prd->lanes = net->lanes;
 	prd->sm_lid = net->sm_lid;
 	prd->sm_sl = net->sm_sl;
 	prd->sm_shares = false;
-	if (net->lanes == RSM_LANES_SWITCH)
-		return take_switch_lanes(prd, net, slots);
-	return net->lanes == RSM_LANES_PORT ? take_port_lanes(prd, net) : 0;
+	prd->whole = prd->anew = true;
+	return take_lanes(prd, net, slots, true);
+}
+
+/* Slots of the switches; false: they are not those that there were, or what is said of them is another kind of thing. */
+static bool is_as_it_was(struct rsm_prd *prd, const struct rsm_net *net, int32_t *slots)
+{
+	uint32_t alive = 0;
+	int rc;
+
+	if (!prd->whole || net->max_lid >= prd->n_lids || net->lanes != prd->lanes || net->sm_lid != prd->sm_lid ||
+	    net->sm_sl != prd->sm_sl)
+		return false;
+	for (uint32_t i = 0; i < net->n_moved; i++)
+		if (net->moved[i] >= prd->n_lids)
+			return false;
+	for (uint32_t i = 0; i < prd->n_slots; i++)
+		alive += prd->slots[i].alive;
+	if (alive != net->n_switches)
+		return false;
+	rc = place_known(prd, net, slots);
+	for (uint32_t i = 0; i < net->n_switches && !rc; i++)
+		if (slots[i] == NO_SLOT || !prd->slots[slots[i]].alive || prd->slots[slots[i]].n_ports < net->switches[i].n_ports)
+			rc = -ENOENT;
+	for (uint32_t i = 0; i < net->n_ends && !rc; i++)
+		if (!prd->slots[slots[net->ends[i].leaf]].is_leaf)
+			rc = -ENOENT;
+	return !rc;
+}
+
+/* Behind a port is who has one of these LIDs, or had it. */
+static void take_moved_links(const struct rsm_net *net, const struct rsm_net_switch *sw, struct prd_slot *slot)
+{
+	for (int port = 0; port < sw->n_ports; port++) {
+		struct rsm_link *then = &slot->links[port];
+
+		if (sw->links[port].peer == RSM_LINK_END && has_moved(net, sw->links[port].lid))
+			*then = sw->links[port];
+		else if (then->peer == RSM_LINK_END && has_moved(net, then->lid))
+			*then = (struct rsm_link) { .peer = RSM_LINK_NONE };
+	}
+}
+
+/* Nothing is taken over of other VMs, which may be on their way meanwhile. */
+static int update_moved(struct rsm_prd *prd, const struct rsm_net *net, int32_t *slots)
+{
+	int rc;
+
+	for (uint32_t i = 0; i < net->n_switches; i++) {
+		const struct rsm_net_switch *sw = &net->switches[i];
+		struct prd_slot *slot = &prd->slots[slots[i]];
+
+		take_moved_links(net, sw, slot);
+		for (uint32_t j = 0; j < net->n_moved; j++)
+			slot->lft[net->moved[j]] = net->moved[j] < sw->n_lft ? sw->lft[net->moved[j]] : NO_PORT;
+	}
+	for (uint32_t j = 0; j < net->n_moved; j++) {
+		prd->now[net->moved[j]] = (struct prd_owner) { 0 };
+		prd->dirty[net->moved[j]] = true;
+		prd->marks[net->moved[j]] = (prd->marks[net->moved[j]] & ~PRD_ALONG) | PRD_MOVED;
+	}
+	for (uint32_t i = 0; i < net->n_ends; i++) {
+		const struct rsm_net_end *end = &net->ends[i];
+
+		if (end->n_lids == 1 && has_moved(net, end->lid))
+			prd->now[end->lid] = owner_of(end, slots);
+	}
+	rc = prd_walk(prd);
+	return rc ?: take_lanes(prd, net, slots, false);
 }
 
 /**
@@ -376,8 +490,12 @@ static int update(struct rsm_prd *prd, const struct rsm_net *net, int32_t *slots
 int rsm_prd_update(struct rsm_prd *prd, const struct rsm_net *net)
 {
 	int32_t *slots = malloc((net->n_switches + 1) * sizeof(*slots));
-	int rc = slots ? update(prd, net, slots) : -ENOMEM;
+	int rc = -ENOMEM;
 
+	if (slots && net->n_moved && is_as_it_was(prd, net, slots))
+		rc = update_moved(prd, net, slots);
+	else if (slots)
+		rc = update(prd, net, slots);
 	free(slots);
 	return rc;
 }
@@ -386,27 +504,6 @@ int rsm_prd_update(struct rsm_prd *prd, const struct rsm_net *net)
 bool rsm_prd_sm_shares(const struct rsm_prd *prd)
 {
 	return prd->sm_shares;
-}
-
-/** rsm_prd_told - hosts know now what the last update found */
-void rsm_prd_told(struct rsm_prd *prd)
-{
-	for (uint32_t i = 0; i < prd->n_slots; i++) {
-		struct prd_slot *slot = &prd->slots[i];
-
-		if (slot->guid && !slot->alive) {
-			free_slot(slot);
-		} else if (slot->now) {
-			memcpy(slot->told, slot->now, prd->n_lids);
-			memcpy(slot->sl_told, slot->sl_now, prd->n_slots);
-		}
-	}
-	for (uint32_t lid = 0; lid < prd->n_lids; lid++) {
-		prd->told[lid] = prd->now[lid];
-		if (prd->port_sl_now[lid])
-			memcpy(prd->port_sl_told[lid], prd->port_sl_now[lid], prd->n_lids);
-	}
-	prd->lanes_told = prd->lanes;
 }
 
 /** rsm_prd_walked - to how many LIDs the last update had to walk */
@@ -420,7 +517,8 @@ size_t rsm_prd_memory(const struct rsm_prd *prd)
 {
 	size_t lids = prd->n_lids;
 	size_t sum = sizeof(*prd) + prd->n_slots * sizeof(*prd->slots) +
-		     lids * (2 * sizeof(*prd->now) + sizeof(*prd->dirty) + 2 * sizeof(uint8_t *));
+		     lids * (2 * sizeof(*prd->now) + sizeof(*prd->dirty) + sizeof(*prd->marks) +
+			     sizeof(*prd->gone) + 2 * sizeof(uint8_t *));
 
 	for (uint32_t i = 0; i < prd->n_slots; i++) {
 		const struct prd_slot *slot = &prd->slots[i];

@@ -8,6 +8,16 @@
 #define STEP 64
 
 /**
+ * struct other_lid - a port has another LID than hosts were told
+ * @was: that they were told
+ * @lid: that it has now
+ */
+struct other_lid {
+	uint16_t was;
+	uint16_t lid;
+};
+
+/**
  * struct diff - the comparison under way
  * @prd: the table
  * @keep: changes of one end that are kept at most
@@ -18,6 +28,8 @@
  * @candidates: LIDs to which a path from the current leaf may have changed
  * @listed: by LID: is among them
  * @n_candidates: of them
+ * @others: ports with other LIDs; NULL: there are none
+ * @n_others: LIDs that those had
  * @found: changes of the current end
  */
 struct diff {
@@ -30,6 +42,8 @@ struct diff {
 	uint16_t *candidates;
 	bool *listed;
 	uint32_t n_candidates;
+	struct other_lid *others;
+	uint32_t n_others;
 	struct rsm_change *found;
 };
 
@@ -52,7 +66,7 @@ static void candidates_by_row(struct diff *diff, const uint8_t *now, const uint8
 	}
 }
 
-/* What all ends at this leaf may have in common. Port lanes are each end's own. */
+/* What all ends at this leaf may have in common. Port lanes are each end's own, but for paths to who has moved. */
 static void leaf_candidates(struct diff *diff, const struct prd_slot *slot)
 {
 	struct rsm_prd *prd = diff->prd;
@@ -60,6 +74,9 @@ static void leaf_candidates(struct diff *diff, const struct prd_slot *slot)
 	while (diff->n_candidates)
 		diff->listed[diff->candidates[--diff->n_candidates]] = false;
 	candidates_by_row(diff, slot->now, slot->told);
+	for (uint32_t lid = 1; lid < prd->n_lids; lid++)
+		if (prd->marks[lid] & (PRD_MOVED | PRD_ANYHOW))
+			candidate(diff, lid);
 	if (prd->lanes != RSM_LANES_SWITCH)
 		return;
 	for (uint32_t to = 0; to < prd->n_slots; to++) {
@@ -118,12 +135,33 @@ static bool differs(const struct rsm_prd *prd, uint32_t from, uint32_t lid,
 	if (!prd->told[lid].guid || prd->told[lid].guid != prd->now[lid].guid ||
 	    prd->now[lid].guid == now->guid)
 		return false;
-	attr_told = rsm_attr_least(told->attr, prd->slots[told->leaf].told[lid]);
+	if (prd_is_held(prd, lid))
+		return false;
 	attr = rsm_attr_least(now->attr, prd->slots[now->leaf].now[lid]);
 	*change = (struct rsm_change) { .dlid = lid, .attr = attr, .sl = sl_now(prd, from, lid) };
+	if ((prd->marks[from] | prd->marks[lid]) & PRD_ANYHOW)
+		return true;
+	attr_told = rsm_attr_least(told->attr, prd->slots[told->leaf].told[lid]);
 	if (attr != attr_told)
 		return true;
 	return attr != RSM_NO_PATH && change->sl != sl_told(prd, from, lid);
+}
+
+/*
+ * Fills in @change if the host at @from has a path to who has another LID. That the port of the host itself
+ * has another one it knows, and asks for all paths.
+ */
+static bool leads_to_other(const struct rsm_prd *prd, uint32_t from, const struct other_lid *other,
+			   struct rsm_change *change)
+{
+	const struct prd_owner *now = &prd->now[from], *to = &prd->now[other->lid];
+	uint8_t attr = rsm_attr_least(now->attr, prd->slots[now->leaf].now[other->lid]);
+
+	*change = (struct rsm_change) {
+		.dlid = other->lid, .attr = attr, .sl = sl_now(prd, from, other->lid),
+		.was = other->was, .taken = prd->now[other->was].guid, .guid = to->guid,
+	};
+	return to->guid != now->guid && attr != RSM_NO_PATH;
 }
 
 static void note(struct diff *diff, struct rsm_changed_end *end, const struct rsm_change *change)
@@ -143,9 +181,13 @@ static void compare_end(struct diff *diff, uint32_t from, struct rsm_changed_end
 		.n_lids = now->n_lids,
 		.own_sl = prd->lanes == RSM_LANES_PORT && now->n_lids > 1,
 	};
-	if (told->guid != now->guid)
+	if (told->guid != now->guid || prd_is_held(prd, from))
 		return;
-	if (prd->lanes == RSM_LANES_PORT || prd->lanes != prd->lanes_told ||
+	for (uint32_t i = 0; i < diff->n_others; i++)
+		if (leads_to_other(prd, from, &diff->others[i], &change))
+			note(diff, end, &change);
+	if ((prd->lanes == RSM_LANES_PORT && (prd->anew || prd->marks[from])) || (prd->marks[from] & PRD_ANYHOW) ||
+	    prd->lanes != prd->lanes_told ||
 	    told->leaf != now->leaf || told->attr != now->attr) {
 		for (uint32_t lid = 1; lid < prd->n_lids; lid++)
 			if (prd->now[lid].guid && differs(prd, from, lid, &change))
@@ -211,6 +253,72 @@ static void sort_lids(struct diff *diff, uint32_t *n_ends, uint32_t *n_lids)
 	diff->at_leaf[prd->n_slots] = *n_lids;
 }
 
+struct port {
+	uint64_t guid;
+	uint16_t lid;
+};
+
+static int by_guid(const void *a, const void *b)
+{
+	const struct port *one = a, *other = b;
+
+	return one->guid < other->guid ? -1 : one->guid > other->guid;
+}
+
+static bool has_left(const struct rsm_prd *prd, uint32_t lid)
+{
+	const struct prd_owner *told = &prd->told[lid];
+
+	return told->guid && told->guid != prd->now[lid].guid && !prd_is_held(prd, lid);
+}
+
+static void find_others(struct diff *diff, struct port *ports)
+{
+	struct rsm_prd *prd = diff->prd;
+	uint32_t n = 0;
+
+	for (uint32_t lid = 1; lid < prd->n_lids; lid++)
+		if (prd->now[lid].guid && prd->now[lid].lid == lid)
+			ports[n++] = (struct port) { prd->now[lid].guid, lid };
+	qsort(ports, n, sizeof(*ports), by_guid);
+	for (uint32_t lid = 1; lid < prd->n_lids; lid++) {
+		struct port wanted = { .guid = prd->told[lid].guid }, *found;
+
+		found = has_left(prd, lid) ? bsearch(&wanted, ports, n, sizeof(*ports), by_guid) : NULL;
+		if (!found)
+			continue;
+		prd->marks[lid] |= PRD_ELSEWHERE;
+		/* A LID that is a VM's goes where that goes. */
+		if (prd->told[lid].lends || prd->now[found->lid].lends)
+			continue;
+		/* The first takes the place of the first, and if there are fewer now, of more than one. */
+		diff->others[diff->n_others++] = (struct other_lid) {
+			lid, found->lid + (lid - prd->told[lid].lid) % prd->now[found->lid].n_lids,
+		};
+	}
+}
+
+/* Ports that have another LID, which is seldom. One that is gone has none. */
+static int compare_lids(struct diff *diff)
+{
+	struct rsm_prd *prd = diff->prd;
+	struct port *ports;
+	uint32_t n = 0;
+
+	for (uint32_t lid = 1; lid < prd->n_lids; lid++) {
+		prd->marks[lid] &= ~PRD_ELSEWHERE;
+		n += has_left(prd, lid);
+	}
+	if (!n)
+		return 0;
+	diff->others = calloc(n, sizeof(*diff->others));
+	ports = calloc(prd->n_lids, sizeof(*ports));
+	if (diff->others && ports)
+		find_others(diff, ports);
+	free(ports);
+	return diff->others && ports ? 0 : -ENOMEM;
+}
+
 /**
  * rsm_prd_changes - compare what is with what hosts were told
  * @prd: the distinguisher
@@ -229,7 +337,7 @@ int rsm_prd_changes(struct rsm_prd *prd, uint32_t keep, struct rsm_changes *chan
 		.at_leaf = calloc(prd->n_slots + 2, sizeof(uint32_t)),
 		.candidates = calloc(prd->n_lids + 1, sizeof(uint16_t)),
 		.listed = calloc(prd->n_lids + 1, sizeof(bool)),
-		.found = calloc((keep < prd->n_lids ? keep : prd->n_lids) + 1,
+		.found = calloc((keep < 2 * prd->n_lids ? keep : 2 * prd->n_lids) + 1,
 				sizeof(struct rsm_change)),
 	};
 	uint32_t n_ends = 0, n_lids = 0;
@@ -241,7 +349,7 @@ int rsm_prd_changes(struct rsm_prd *prd, uint32_t keep, struct rsm_changes *chan
 		sort_lids(&diff, &n_ends, &n_lids);
 		changes->n_paths = n_lids;
 		changes->ends = calloc(n_ends + 1, sizeof(*changes->ends));
-		rc = changes->ends ? 0 : -ENOMEM;
+		rc = changes->ends ? compare_lids(&diff) : -ENOMEM;
 		for (uint32_t leaf = 0; leaf < prd->n_slots && !rc; leaf++)
 			if (prd->slots[leaf].is_leaf)
 				rc = compare_leaf(&diff, leaf, changes);
@@ -251,6 +359,7 @@ int rsm_prd_changes(struct rsm_prd *prd, uint32_t keep, struct rsm_changes *chan
 	free(diff.at_leaf);
 	free(diff.candidates);
 	free(diff.listed);
+	free(diff.others);
 	free(diff.found);
 	if (rc)
 		rsm_changes_free(changes);

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the distinguisher remembers: prd.c fills it in, prd_diff.c compares. */
+/* What the distinguisher remembers: prd.c fills it in, prd_diff.c compares, prd_told.c keeps what hosts know. */
 #ifndef RSM_PRD_TABLE_H
 #define RSM_PRD_TABLE_H
 
 #include "prd.h"
 
 #define NO_SLOT -1
+
+/* What is to be known of a LID besides. */
+#define PRD_HELD	1	/* it is on its way: what was told of it stays so */
+#define PRD_ALONG	2	/* another port has it, of which no update has said */
+#define PRD_MOVED	4	/* that was in an update since hosts were told */
+#define PRD_ANYHOW	8	/* it was away, and there was more than can be compared: all its paths are others */
+#define PRD_ELSEWHERE	16	/* the port that had it has another one, as the last comparison found */
+#define PRD_KEPT	32	/* what was told of it stays so now: rsm_prd_told()'s */
 
 /**
  * struct prd_slot - a switch; its place in the table stays while hosts were told of it
@@ -40,6 +48,7 @@ struct prd_slot {
  * @lid: the port's first
  * @n_lids: of the port
  * @attr: see struct rsm_net_end
+ * @lends: the same
  */
 struct prd_owner {
 	uint64_t guid;
@@ -47,6 +56,7 @@ struct prd_owner {
 	uint16_t lid;
 	uint8_t n_lids;
 	uint8_t attr;
+	bool lends;
 };
 
 /**
@@ -64,6 +74,10 @@ struct prd_owner {
  * @sm_sl: the same
  * @sm_shares: other paths between switches have that level, too
  * @dirty: LIDs whose paths must be walked
+ * @marks: by LID: PRD_*
+ * @gone: by LID: how often hosts were told since its port has gone, of which they know what they knew; 0: it has not
+ * @whole: all of a network was looked at since there was nothing
+ * @anew: and since hosts were told
  * @walked: how many the last update walked
  */
 struct rsm_prd {
@@ -80,6 +94,9 @@ struct rsm_prd {
 	uint8_t sm_sl;
 	bool sm_shares;
 	bool *dirty;
+	uint8_t *marks;
+	uint8_t *gone;
+	bool whole, anew;
 	uint32_t walked;
 };
 
@@ -89,6 +106,12 @@ static inline bool prd_same_owner(const struct prd_owner *a, const struct prd_ow
 	       a->n_lids == b->n_lids && a->attr == b->attr;
 }
 
+static inline bool prd_is_held(const struct rsm_prd *prd, uint32_t lid)
+{
+	return prd->marks[lid] & (PRD_HELD | PRD_ALONG);
+}
+
+void prd_free_slot(struct prd_slot *slot);
 int prd_walk(struct rsm_prd *prd);
 
 #endif

@@ -299,6 +299,14 @@ bool rsm_router_by_switch(const struct osm_routing_engine *engine)
 	return r && r->router->by_switch;
 }
 
+/** rsm_router_by_partition - whether it is one of ours, whose lanes are partitions' */
+bool rsm_router_by_partition(const struct osm_routing_engine *engine)
+{
+	const struct router *r = router_of(engine);
+
+	return r && r->router->by_partition;
+}
+
 /**
  * rsm_router_again - whether tables can be others though the fabric is as it was
  *

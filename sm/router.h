@@ -44,6 +44,7 @@ struct rsm_routes {
  * struct rsm_router - an engine. It knows nothing of OpenSM.
  * @name: for opensm -R
  * @by_switch: service levels depend only on the switches at both ends of a path
+ * @by_partition: service levels depend on which partitions the ports at both ends are in, whoever they follow
  * @by_more: tables depend on more than the fabric: on partitions, files, counters
  * @route: fills in @routes. @topo stays until they are freed, its names do not. Returns 0 or a
  *	negative error number, with the reason for a person in @why: then the routing before it
@@ -52,6 +53,7 @@ struct rsm_routes {
 struct rsm_router {
 	const char *name;
 	bool by_switch;
+	bool by_partition;
 	bool by_more;
 	int (*route)(const struct rsm_topo *topo, const struct rsm_options *opt,
 		     struct rsm_routes *routes, char *why, size_t size);
@@ -69,6 +71,7 @@ struct _ib_vl_arb_table;
 bool rsm_router_ours(const struct osm_routing_engine *engine);
 void rsm_router_weigh_equally(struct _ib_vl_arb_table *block, unsigned int length, unsigned int which);
 bool rsm_router_by_switch(const struct osm_routing_engine *engine);
+bool rsm_router_by_partition(const struct osm_routing_engine *engine);
 bool rsm_router_again(const struct osm_routing_engine *engine);
 void rsm_router_kept(const struct osm_routing_engine *engine, uint64_t *us, uint64_t *bytes);
 int rsm_routers_register(struct rsm *rsm);

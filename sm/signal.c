@@ -134,6 +134,7 @@ static void fill_report(struct rsm *rsm, const struct rsm_notice *notice, uint32
 			.comp_mask = cl_hton64(notice->mask),
 			.flags = notice->flags,
 			.version = REPATH_SM_VERSION,
+			.old_dlid = cl_hton16(notice->old_dlid),
 			.sm_epoch = cl_hton32(rsm->epoch),
 			.serial = cl_hton32(notice->serial),
 			.number = cl_hton32(number),
@@ -321,9 +322,10 @@ static bool add(struct rsm *rsm, struct rsm_host *host, const struct rsm_notice 
 	if (notice->trap == REPATH_SM_UNPATH ? !host->to.unpath : !host->to.repath)
 		return false;
 	if (rsm->opt.dry_run) {
-		rsm_log(rsm, OSM_LOG_INFO, "dry run: trap %u to LID %u: flags %#x mask %#llx DLID %u SL %u",
+		rsm_log(rsm, OSM_LOG_INFO, "dry run: trap %u to LID %u: flags %#x mask %#llx DLID %u SL %u, was DLID %u",
 			notice->trap, host->to.lid, notice->flags, (unsigned long long)notice->mask,
-			cl_ntoh16(notice->path.dlid), cl_ntoh16(notice->path.qos_class_sl) & 15);
+			cl_ntoh16(notice->path.dlid), cl_ntoh16(notice->path.qos_class_sl) & 15,
+			notice->old_dlid);
 		return true;
 	}
 	if (!rsm_queue_add(host, notice, coalesces(rsm), &signal->counts))
@@ -419,20 +421,20 @@ static void merge(struct rsm_signal *signal, const struct rsm_subscriber *all, s
 /**
  * rsm_signal_refresh - read who has subscribed
  * @rsm: the plugin
- * @locked: the caller has OpenSM's lock
+ * @lock: what the caller has
  */
-void rsm_signal_refresh(struct rsm *rsm, bool locked)
+void rsm_signal_refresh(struct rsm *rsm, enum rsm_lock lock)
 {
 	struct rsm_signal *signal = rsm->signal;
 	struct rsm_subscriber *all;
 	struct rsm_host **hosts;
 	size_t n;
 
-	all = rsm_subscribers(rsm, locked, &n);
+	all = rsm_subscribers(rsm, lock, &n);
 	hosts = calloc(n ? n : 1, sizeof(*hosts));
 	if (hosts) {
 		pthread_mutex_lock(&signal->mutex);
-		merge(signal, all, n, hosts, locked);
+		merge(signal, all, n, hosts, lock == RSM_COMPUTING);
 		pthread_mutex_unlock(&signal->mutex);
 	}
 	free(all);
@@ -500,7 +502,7 @@ static void signal_status(struct rsm *rsm, FILE *out)
 
 	/* OpenSM does not say when one comes. */
 	if (rsm->osm->subn.sm_state == IB_SMINFO_STATE_MASTER)
-		rsm_signal_refresh(rsm, false);
+		rsm_signal_refresh(rsm, RSM_UNLOCKED);
 	pthread_mutex_lock(&signal->mutex);
 	for (size_t i = 0; i < signal->n_hosts; i++)
 		queued += signal->hosts[i]->n_queued;

@@ -57,7 +57,8 @@ static struct {
 	struct odd *odd;
 	struct expected expected[RSM_MOST_EXPECTED];
 	unsigned int n_expected;
-	uint16_t lids[RSM_N_LIDS];		/* the slot's LID by the LID of who is there */
+	uint16_t lids[RSM_N_LIDS];	/* the LID whose paths a LID has where it is; 0: its own */
+	uint16_t seen[RSM_N_LIDS];	/* the one that the engine saw there */
 	uint64_t fabric;		/* what @tables were computed for */
 	struct osm_routing_engine *engine;
 	unsigned long long computed, reused;
@@ -236,20 +237,34 @@ static void keep_tables(struct rsm *rsm)
 	qsort(s.tables, s.n_tables, sizeof(*s.tables), by_guid);
 }
 
-/* The entry of a LID in a slot: that of the slot, or if it has none that of its hypervisor. */
-static uint8_t entry_at(struct rsm *rsm, const struct table *table, const struct rsm_place *place)
+/* The LID whose paths who is there has: that of the slot, or if it has none that of its hypervisor; 0: neither. */
+static uint16_t paths_of(struct rsm *rsm, const struct rsm_place *place)
 {
 	struct rsm_slot *slot = rsm_homes_find(&s.homes, place);
 	struct rsm_place first;
 	osm_port_t *pf;
 
-	if (table->sw == place->sw)
-		return place->port;
 	if (slot && slot->home && slot->home == slot->routed)
-		return entry(table, slot->home);
+		return slot->home;
 	pf = rsm_place_pf(rsm, place->sw);
 	slot = pf && rsm_place_of(pf, &first) ? rsm_homes_find(&s.homes, &first) : NULL;
-	return slot && slot->home ? entry(table, slot->home) : OSM_NO_PATH;
+	return slot ? slot->home : 0;
+}
+
+/* Of who is at @place, and has the paths of @lid there; 0: none. */
+static uint8_t entry_at(const struct table *table, const struct rsm_place *place, uint16_t lid)
+{
+	if (table->sw == place->sw)
+		return place->port;
+	return lid ? entry(table, lid) : OSM_NO_PATH;
+}
+
+static void note_place(struct rsm *rsm, uint16_t lid, const struct rsm_place *place)
+{
+	const struct rsm_slot *slot = rsm_homes_find(&s.homes, place);
+
+	s.lids[lid] = paths_of(rsm, place);
+	s.seen[lid] = slot ? slot->seen : 0;
 }
 
 static const struct odd *odd_of(uint16_t lid, const struct rsm_place *place)
@@ -260,6 +275,7 @@ static const struct odd *odd_of(uint16_t lid, const struct rsm_place *place)
 	return NULL;
 }
 
+/* Behind note_place(). */
 static void route_lid(struct rsm *rsm, uint16_t lid, const struct rsm_place *place)
 {
 	const struct odd *odd = odd_of(lid, place);
@@ -272,22 +288,30 @@ static void route_lid(struct rsm *rsm, uint16_t lid, const struct rsm_place *pla
 		if (!table || lid >= sw->lft_size)
 			continue;
 		sw->new_lft[lid] = odd ? odd->ports[table - s.tables] :
-					 entry_at(rsm, table, place);
+					 entry_at(table, place, s.lids[lid]);
 		if (lid > sw->max_lid_ho)
 			sw->max_lid_ho = lid;
 	}
+}
+
+static bool has_come(const struct expected *expected)
+{
+	const struct rsm_slot *slot = rsm_homes_find(&s.homes, &expected->place);
+
+	return slot && slot->now == expected->lid;
 }
 
 static void route_expected(struct rsm *rsm)
 {
 	for (unsigned int i = 0; i < s.n_expected; i++) {
 		const struct expected *expected = &s.expected[i];
-		const struct rsm_slot *slot = rsm_homes_find(&s.homes, &expected->place);
 
-		if (!expected->held && slot && slot->now == expected->lid)
+		if (!expected->held && has_come(expected)) {
 			s.expected[i--] = s.expected[--s.n_expected];
-		else
-			route_lid(rsm, expected->lid, &expected->place);
+			continue;
+		}
+		note_place(rsm, expected->lid, &expected->place);
+		route_lid(rsm, expected->lid, &expected->place);
 	}
 }
 
@@ -316,8 +340,12 @@ void rsm_slots_end(struct rsm *rsm, bool computed)
 		s.computed_us = rsm_cpu_microseconds() - s.began;
 		show_tables(rsm, false);
 		keep_tables(rsm);
-		for (uint32_t i = 0; i < s.homes.n; i++)
-			s.homes.slots[i].routed = s.homes.slots[i].now ? s.homes.slots[i].home : 0;
+		for (uint32_t i = 0; i < s.homes.n; i++) {
+			struct rsm_slot *slot = &s.homes.slots[i];
+
+			slot->routed = slot->now ? slot->home : 0;
+			slot->seen = slot->routed ?: slot->now;
+		}
 		rsm_homes_show(rsm, &s.homes, true);
 		s.computed++;
 	} else {
@@ -328,12 +356,13 @@ void rsm_slots_end(struct rsm *rsm, bool computed)
 		return;
 	s.moved = 0;
 	memset(s.lids, 0, sizeof(s.lids));
+	memset(s.seen, 0, sizeof(s.seen));
 	for (uint32_t i = 0; i < s.homes.n; i++) {
 		const struct rsm_slot *slot = &s.homes.slots[i];
 
 		if (!slot->now)
 			continue;
-		s.lids[slot->now] = slot->home;
+		note_place(rsm, slot->now, &slot->place);
 		if (slot->home != slot->now || odd_of(slot->now, &slot->place)) {
 			route_lid(rsm, slot->now, &slot->place);
 			s.moved += slot->home && slot->home != slot->now;
@@ -366,6 +395,7 @@ void rsm_slots_failed(struct rsm *rsm)
 bool rsm_slots_entries(struct rsm *rsm, const struct rsm_place *place, const uint64_t *guids,
 		       uint32_t n, uint8_t *entries)
 {
+	uint16_t paths = paths_of(rsm, place);
 	bool any = false;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -373,7 +403,7 @@ bool rsm_slots_entries(struct rsm *rsm, const struct rsm_place *place, const uin
 		struct table *table = bsearch(&wanted, s.tables, s.n_tables, sizeof(*s.tables),
 					      by_guid);
 
-		entries[i] = table ? entry_at(rsm, table, place) : OSM_NO_PATH;
+		entries[i] = table ? entry_at(table, place, paths) : OSM_NO_PATH;
 		any |= table && table->sw != place->sw && entries[i] != OSM_NO_PATH;
 	}
 	return any || n == 1;
@@ -417,7 +447,6 @@ void rsm_slots_moved(struct rsm *rsm, uint16_t lid, const struct rsm_place *plac
 {
 	cl_qmap_t *map = &rsm->osm->subn.sw_guid_tbl;
 	struct odd **at = &s.odd, *odd;
-	struct rsm_slot *slot = rsm_homes_find(&s.homes, place);
 	bool differs = false;
 
 	while (*at) {
@@ -428,8 +457,7 @@ void rsm_slots_moved(struct rsm *rsm, uint16_t lid, const struct rsm_place *plac
 	}
 	if (!s.tables)
 		return;
-	if (slot)
-		s.lids[lid] = slot->home;
+	note_place(rsm, lid, place);
 	odd = calloc(1, sizeof(*odd) + s.n_tables);
 	if (!odd)
 		return;
@@ -442,7 +470,7 @@ void rsm_slots_moved(struct rsm *rsm, uint16_t lid, const struct rsm_place *plac
 		if (!table || !sw->new_lft || lid >= sw->lft_size)
 			continue;
 		odd->ports[table - s.tables] = sw->new_lft[lid];
-		differs |= sw->new_lft[lid] != entry_at(rsm, table, place);
+		differs |= sw->new_lft[lid] != entry_at(table, place, s.lids[lid]);
 	}
 	odd->next = s.odd;
 	if (differs)
@@ -476,10 +504,42 @@ void rsm_slots_forget(uint16_t lid)
 			s.expected[i--] = s.expected[--s.n_expected];
 }
 
-/** rsm_slots_lid - the LID that engines know of who has this one */
+/**
+ * rsm_slots_expected - LIDs that are not where they are routed to
+ * @lids: filled in, RSM_MOST_EXPECTED at most
+ *
+ * Return: how many there are.
+ */
+unsigned int rsm_slots_expected(uint16_t *lids)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < s.n_expected; i++)
+		if (!has_come(&s.expected[i]))
+			lids[n++] = s.expected[i].lid;
+	return n;
+}
+
+/**
+ * rsm_slots_lid - the LID that who has this one has the paths of
+ * @lid: it
+ *
+ * Return: @lid itself if it is in no slot.
+ */
 uint16_t rsm_slots_lid(uint16_t lid)
 {
 	return lid < RSM_N_LIDS && s.lids[lid] ? s.lids[lid] : lid;
+}
+
+/**
+ * rsm_slots_known - the LID that the engine knew who was there by where this one is
+ * @lid: it
+ *
+ * Of who follows its hypervisor rsm_slots_lid() is the hypervisor's, this its own. Return: if nobody was there, that.
+ */
+uint16_t rsm_slots_known(uint16_t lid)
+{
+	return lid < RSM_N_LIDS && s.seen[lid] ? s.seen[lid] : rsm_slots_lid(lid);
 }
 
 /** rsm_slots_counts - for the status */

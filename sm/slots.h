@@ -5,7 +5,7 @@
  * paths of the slot's. Routing engines see the slots' LIDs only: to them nothing ever moves, and when
  * nothing but VMs has come, gone or moved they are not asked at all.
  *
- * OpenSM's lock is held exclusively wherever this is called.
+ * OpenSM's lock is held exclusively wherever this is called, but for rsm_slots_lid() and rsm_slots_known().
  */
 #ifndef RSM_SLOTS_H
 #define RSM_SLOTS_H
@@ -28,7 +28,9 @@ uint32_t rsm_slots_tables(const uint64_t *guids, uint32_t n, uint8_t **lft);
 void rsm_slots_moved(struct rsm *rsm, uint16_t lid, const struct rsm_place *place);
 bool rsm_slots_expect(uint16_t lid, const struct rsm_place *place, bool held);
 void rsm_slots_forget(uint16_t lid);
+unsigned int rsm_slots_expected(uint16_t *lids);
 uint16_t rsm_slots_lid(uint16_t lid);
+uint16_t rsm_slots_known(uint16_t lid);
 
 /**
  * struct rsm_slots_counts - for the status

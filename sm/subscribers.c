@@ -63,13 +63,12 @@ static void set_lane(struct rsm *rsm, struct rsm_subscriber *subscriber)
 /**
  * rsm_subscribers - copy the list
  * @rsm: the plugin
- * @locked: the caller runs inside OpenSM and has its lock; else it is taken here. Then tables are
- *	being computed: lanes are those of the subscriptions, the engine's are not in use yet.
+ * @lock: what the caller has; while tables are being computed lanes are those of the subscriptions
  * @n: how many there are
  *
  * Return: an array by ascending LID, to be freed, or NULL: there are none, or no memory.
  */
-struct rsm_subscriber *rsm_subscribers(struct rsm *rsm, bool locked, size_t *n)
+struct rsm_subscriber *rsm_subscribers(struct rsm *rsm, enum rsm_lock lock, size_t *n)
 {
 	osm_subn_t *subn = &rsm->osm->subn;
 	struct rsm_subscriber *all = NULL;
@@ -77,7 +76,7 @@ struct rsm_subscriber *rsm_subscribers(struct rsm *rsm, bool locked, size_t *n)
 	osm_port_t *sm;
 
 	*n = 0;
-	if (!locked)
+	if (lock == RSM_UNLOCKED)
 		CL_PLOCK_ACQUIRE(&rsm->osm->lock);
 	sm_lid = cl_ntoh16(subn->sm_base_lid);
 	sm = osm_get_port_by_guid(subn, subn->sm_port_guid);
@@ -98,11 +97,11 @@ struct rsm_subscriber *rsm_subscribers(struct rsm *rsm, bool locked, size_t *n)
 		if (!port || (!found.unpath && !found.repath) ||
 		    !osm_port_share_pkey(&rsm->osm->log, sm, port, subn->opt.allow_both_pkeys))
 			continue;
-		if (!locked)
+		if (lock != RSM_COMPUTING)
 			set_lane(rsm, &found);
 		all[(*n)++] = found;
 	}
-	if (!locked)
+	if (lock == RSM_UNLOCKED)
 		CL_PLOCK_RELEASE(&rsm->osm->lock);
 	if (all)
 		*n = unite(all, *n);

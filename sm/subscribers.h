@@ -9,6 +9,8 @@
 
 #include <opensm/osm_madw.h>
 
+#include "signal.h"
+
 struct rsm;
 
 /**
@@ -25,6 +27,6 @@ struct rsm_subscriber {
 	bool repath;
 };
 
-struct rsm_subscriber *rsm_subscribers(struct rsm *rsm, bool locked, size_t *n);
+struct rsm_subscriber *rsm_subscribers(struct rsm *rsm, enum rsm_lock lock, size_t *n);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "over.h"
+#include "place.h"
 #include "plugin.h"
 #include "rate.h"
 #include "router.h"
@@ -108,10 +109,18 @@ static int fill_switches(osm_subn_t *subn, struct place *places, bool computed,
 	return rc;
 }
 
-/* Ports of hosts and routers that have a LID and are cabled to a switch. */
-static void fill_ends(osm_subn_t *subn, const struct place *places, struct rsm_net *net)
+static bool lends(struct rsm *rsm, const osm_port_t *port)
 {
-	cl_qmap_t *map = &subn->port_guid_tbl;
+	struct rsm_place place;
+
+	return rsm->opt.vswitch != RSM_VSWITCH_OFF && rsm_place_of(port, &place) &&
+	       rsm_place_is_vf(rsm, &place);
+}
+
+/* Ports of hosts and routers that have a LID and are cabled to a switch. */
+static void fill_ends(struct rsm *rsm, const struct place *places, struct rsm_net *net)
+{
+	cl_qmap_t *map = &rsm->osm->subn.port_guid_tbl;
 
 	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i)) {
 		osm_port_t *port = (osm_port_t *)i;
@@ -130,6 +139,7 @@ static void fill_ends(osm_subn_t *subn, const struct place *places, struct rsm_n
 			.guid = port->guid,
 			.lid = lid,
 			.n_lids = n_lids,
+			.lends = lends(rsm, port),
 			.leaf = leaf,
 			.attr = rsm_attr_least(attr_of(port->p_physp), attr_of(behind)),
 		};
@@ -188,7 +198,7 @@ int rsm_view_make(struct rsm *rsm, struct osm_routing_engine *engine, bool compu
 	rc = places && net->switches && net->ends ? 0 : -ENOMEM;
 	rc = rc ?: fill_switches(subn, places, computed, net);
 	if (!rc)
-		fill_ends(subn, places, net);
+		fill_ends(rsm, places, net);
 	else
 		rsm_view_free(net);
 	free(places);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine.h"
+#include "paths.h"
 #include "plugin.h"
 #include "slots.h"
 #include "sweep.h"
@@ -150,6 +151,7 @@ static void start_some(struct rsm *rsm, uint64_t now)
 	}
 }
 
+/* Hosts are told of other paths before the answer. Of who has taken its port along they are when that has been found. */
 static void finish(struct rsm *rsm, struct rsm_vm_job **at)
 {
 	struct rsm_vm_job *job = *at;
@@ -161,6 +163,8 @@ static void finish(struct rsm *rsm, struct rsm_vm_job **at)
 		tell_unfinished(rsm, job->who, "a hypervisor gives no answer: OpenSM will sweep");
 	} else {
 		vms->moves++;
+		if (!job->move.carried)
+			rsm_paths_moved(rsm, job->move.lid, job->move.other);
 		rsm_vm_tell(job->who, "moved", &job->move, rsm_microseconds() - job->move.began);
 	}
 	rsm_vms_free_job(rsm, at);

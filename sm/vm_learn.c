@@ -105,6 +105,25 @@ bool rsm_vm_knows(const osm_port_t *port)
 	return port->p_physp->port_info.guid_cap < 2 || (port->p_physp->p_guids && !find_silent(port->guid));
 }
 
+/**
+ * rsm_vm_unknown - how many ports have not said which VM they have
+ * @rsm: the plugin; OpenSM's lock is held
+ *
+ * That a sweep, which may be under way, has not come to a port yet does not mean that it is gone.
+ */
+unsigned int rsm_vm_unknown(struct rsm *rsm)
+{
+	cl_qmap_t *map = &rsm->osm->subn.port_guid_tbl;
+	unsigned int n = 0;
+
+	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i)) {
+		struct rsm_place place;
+
+		n += rsm_place_of((osm_port_t *)i, &place) && !rsm_vm_knows((osm_port_t *)i);
+	}
+	return n;
+}
+
 /* Of a port that has not answered what it was told last, what it was told is right. */
 static bool is_to_be_asked(const osm_port_t *port, bool anew)
 {

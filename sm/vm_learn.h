@@ -11,5 +11,6 @@ struct rsm;
 void rsm_vm_learn(struct rsm *rsm);
 void rsm_vm_learn_free(void);
 bool rsm_vm_knows(const struct osm_port *port);
+unsigned int rsm_vm_unknown(struct rsm *rsm);
 
 #endif

@@ -6,6 +6,7 @@
 #include "place.h"
 #include "plugin.h"
 #include "vm_answer.h"
+#include "vm_learn.h"
 #include "vm_list.h"
 #include "vm_socket.h"
 
@@ -38,5 +39,8 @@ void rsm_vm_list(struct rsm *rsm, uint32_t who, const char *after)
 				 cl_ntoh16(osm_port_get_base_lid(port)), place.sw, place.port);
 	}
 	text[used] = '\0';
-	rsm_vm_answer(who, "{\"vms\":[%s],\"more\":%s}", text, i == cl_qmap_end(table) ? "false" : "true");
+	if (i == cl_qmap_end(table))
+		rsm_vm_answer(who, "{\"vms\":[%s],\"more\":false,\"silent\":%u}", text, rsm_vm_unknown(rsm));
+	else
+		rsm_vm_answer(who, "{\"vms\":[%s],\"more\":true}", text);
 }

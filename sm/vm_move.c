@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "engine.h"
+#include "paths.h"
 #include "plugin.h"
 #include "router.h"
 #include "slots.h"
@@ -85,6 +86,16 @@ static uint32_t tables(struct rsm *rsm, uint8_t **lft)
 	return least;
 }
 
+/* Of OpenSM's engines those whose levels keep their own paths from closing a ring, and no mixture of them. */
+static bool needs_own_paths(const struct rsm *rsm)
+{
+	const struct osm_routing_engine *engine = rsm->osm->routing_engine_used;
+
+	return engine && (engine->type == OSM_ROUTING_ENGINE_TYPE_LASH ||
+			  engine->type == OSM_ROUTING_ENGINE_TYPE_DFSSSP ||
+			  engine->type == OSM_ROUTING_ENGINE_TYPE_TORUS_2QOS);
+}
+
 static int make_plan(struct rsm *rsm, struct rsm_vm_move *move, uint8_t **lft, uint8_t *wanted,
 		     char *why, size_t size)
 {
@@ -99,7 +110,7 @@ static int make_plan(struct rsm *rsm, struct rsm_vm_move *move, uint8_t **lft, u
 		.to = rsm_topo_switch_index(&fabric, move->to.sw),
 		.to_port = move->to.port,
 		.swap = move->other,
-		.limited = move->limited,
+		.limited = move->limited && !needs_own_paths(rsm),
 	};
 
 	if (n <= m.lid || n <= m.other || m.from < 0 || m.to < 0) {
@@ -246,6 +257,8 @@ static void write_all(struct rsm *rsm, struct rsm_vm_move *move)
 		move->ports[0] = cl_ntoh64(osm_port_get_guid(a));
 		move->ports[1] = cl_ntoh64(osm_port_get_guid(b));
 		rsm_vm_exchange(rsm, a, b, &move->counts);
+		rsm_paths_take_along(rsm, move->lid, osm_port_get_guid(b));
+		rsm_paths_take_along(rsm, move->other, osm_port_get_guid(a));
 	}
 	write_tables(rsm, move);
 	rsm_slots_moved(rsm, move->lid, &move->to);

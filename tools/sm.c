@@ -165,6 +165,19 @@ static int say(int fd, const char *path, const char *line, size_t n, struct json
 	return status;
 }
 
+/* Its last answer also says what the list does not have. */
+static void tell_silent(struct json_object *o)
+{
+	struct json_object *silent;
+	int n = json_object_object_get_ex(o, "silent", &silent) ? json_object_get_int(silent) : 0;
+
+	if (n == 1)
+		fprintf(stderr, "repath: 1 port has not answered which VM it has: that is not in the list\n");
+	else if (n)
+		fprintf(stderr, "repath: %d ports have not answered which VMs they have: those are not in the list\n",
+			n);
+}
+
 /* The plugin tells some at a time. */
 static int list_vms(int fd, const char *path, const char *line, size_t n)
 {
@@ -188,6 +201,8 @@ static int list_vms(int fd, const char *path, const char *line, size_t n)
 		if (again)
 			n = snprintf(next, sizeof(next), "list %.40s\n",
 				     op_text(json_object_array_get_idx(vms, count - 1), "guid"));
+		else
+			tell_silent(o);
 		line = next;
 		json_object_put(o);
 		if (!again)

@@ -159,7 +159,7 @@ static int conn_init(struct kunit *test)
 		return -ENOMEM;
 	memset(&fake, 0, sizeof(fake));
 	kref_init(&fake.proc.kref);
-	INIT_LIST_HEAD(&fake.proc.conns);
+	repath_proc_lists_init(&fake.proc);
 	fake.proc.tgid = task_tgid(current);
 	fake.proc.cookie = 0xc0;
 	fake.registered = true;
@@ -335,6 +335,7 @@ static void t_same_peer_again(struct kunit *test)
 
 static void t_moves(struct kunit *test)
 {
+	struct repath_conn_moved moved = {};
 	struct repath_qp *old = &of(test)->qp[0], *new = &of(test)->qp[3];
 	struct repath_conn *conn = connected(test, old, 99, 5);
 	u8 gid[16] = { 0xfe, [15] = 8 };
@@ -349,7 +350,7 @@ static void t_moves(struct kunit *test)
 	mutex_lock(&repath_conn_mutex);
 	repath_conn_rebind(conn, new, 2, 3);
 	KUNIT_EXPECT_FALSE(test, conn->addr.has_dmac);
-	repath_conn_readdress(conn, gid, 0, 55, false);
+	repath_conn_readdress(conn, gid, 0, 55, false, &moved);
 	mutex_unlock(&repath_conn_mutex);
 	KUNIT_EXPECT_PTR_EQ(test, conn_of(new), conn);
 	KUNIT_EXPECT_PTR_EQ(test, conn->dev, new->dev);
@@ -443,6 +444,7 @@ static void t_number_is_a_movers(struct kunit *test)
 /* Both ends move: this one has connected itself to where the peer was when it said READY. */
 static void t_both_move(struct kunit *test)
 {
+	struct repath_conn_moved moved = {};
 	struct repath_qp *old = &of(test)->qp[0], *new = &of(test)->qp[3];
 	struct repath_conn *conn = connected(test, old, 99, 5);
 	u8 gid[16] = { 0xfe, [15] = 8 };
@@ -455,7 +457,7 @@ static void t_both_move(struct kunit *test)
 	message(conn, REPATH_MSG_INFO, 0, true);
 	message(conn, REPATH_MSG_CONNECTED, 0, true);
 	mutex_lock(&repath_conn_mutex);
-	repath_conn_readdress(conn, gid, 0, 55, false);
+	repath_conn_readdress(conn, gid, 0, 55, false, &moved);
 	mutex_unlock(&repath_conn_mutex);
 	message(conn, REPATH_MSG_INFO, REPATH_REC_CONNECTED, false);
 	KUNIT_EXPECT_TRUE(test, conn->moving);
@@ -813,6 +815,7 @@ static struct repath_conn *away(struct kunit *test, int qp, u8 gid, u64 cookie)
 
 static void t_told_moved(struct kunit *test)
 {
+	struct repath_conn_moved moved = {};
 	struct repath_conn *conn = away(test, 0, 5, 0xbe), *same = away(test, 1, 5, 0xbe);
 	struct repath_addr at = conn->addr, now[2];
 	u64 cookies[2];
@@ -840,7 +843,7 @@ static void t_told_moved(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (int)conn->addr.dgid.raw[15], 8);
 	/* The peer has the last word. */
 	mutex_lock(&repath_conn_mutex);
-	repath_conn_readdress(conn, at.dgid.raw, 0, 123, false);
+	repath_conn_readdress(conn, at.dgid.raw, 0, 123, false, &moved);
 	mutex_unlock(&repath_conn_mutex);
 	KUNIT_EXPECT_FALSE(test, conn->told);
 	KUNIT_EXPECT_TRUE(test, same->told);

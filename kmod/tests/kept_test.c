@@ -236,6 +236,7 @@ static int kept_init(struct kunit *test)
 		kref_init(&c->dev[i].kref);
 		c->dev[i].index = i + 1;
 		kref_init(&fake.proc[i].kref);
+		repath_proc_lists_init(&fake.proc[i]);
 		fake.proc[i].tgid = &fake.pid[i];
 		fake.proc[i].cookie = 0xc0 + i;
 	}

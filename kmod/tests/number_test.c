@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 39 */
+/* kunit-cases: 42 */
 /* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../watch.o ../stat.o */
 /*
  * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
@@ -60,12 +60,14 @@ static struct {
 	u32 followed;
 	u8 told_gid;
 	bool told_moved;
+	bool other_asks;	/* and not the first of the processes */
 	/* to the network */
 	struct {
 		u8 type;
 		struct repath_addr to;
 		u8 data[128];
 		void *answer;
+		repath_xprt_check_fn check;
 		repath_xprt_done_fn done;
 		void *arg;
 	} sent[SENT];
@@ -153,7 +155,7 @@ struct repath_proc *repath_proc_find_cookie(u64 cookie)
 
 struct repath_proc *repath_proc_of(struct genl_info *info)
 {
-	return repath_proc_get(&fake.proc[0]);
+	return repath_proc_get(&fake.proc[fake.other_asks]);
 }
 
 int repath_proc_and_device_of(struct genl_info *info, struct repath_proc **proc,
@@ -237,36 +239,24 @@ struct repath_conn *repath_conn_by_qp(struct repath_device *dev, u32 qpn)
 	return fake.conn && fake.conn->qpn == qpn ? fake.conn : NULL;
 }
 
-static int keep(const struct repath_addr *to, u8 type, void *data, u32 len, void *answer,
-		repath_xprt_done_fn done, void *arg)
+int repath_xprt_send(struct repath_device *dev, const struct repath_xprt_send *msg)
 {
 	int n = fake.nsent;
 
-	if (fake.send_err || n == SENT || len > sizeof(fake.sent[n].data)) {
-		kvfree(data);
+	if (fake.send_err || n == SENT || msg->len > sizeof(fake.sent[n].data)) {
+		kvfree(msg->data);
 		return -ENODEV;
 	}
-	fake.sent[n].type = type;
-	fake.sent[n].to = *to;
-	memcpy(fake.sent[n].data, data, len);
-	fake.sent[n].answer = answer;
-	fake.sent[n].done = done;
-	fake.sent[n].arg = arg;
+	fake.sent[n].type = msg->type;
+	fake.sent[n].to = *msg->to;
+	memcpy(fake.sent[n].data, msg->data, msg->len);
+	fake.sent[n].answer = msg->answer;
+	fake.sent[n].check = msg->check;
+	fake.sent[n].done = msg->done;
+	fake.sent[n].arg = msg->arg;
 	fake.nsent++;
-	kvfree(data);
+	kvfree(msg->data);
 	return 0;
-}
-
-int repath_xprt_send(struct repath_device *dev, const struct repath_addr *to, u64 order, u8 type,
-		     void *data, u32 len, repath_xprt_done_fn done, void *arg)
-{
-	return keep(to, type, data, len, NULL, done, arg);
-}
-
-int repath_xprt_ask(struct repath_device *dev, const struct repath_addr *to, u8 type, void *data,
-		    u32 len, void *answer, u32 answer_len, repath_xprt_done_fn done, void *arg)
-{
-	return keep(to, type, data, len, answer, done, arg);
 }
 
 /* The answer to what was sent as number @n. */
@@ -312,6 +302,7 @@ static int number_init(struct kunit *test)
 	c->dev.ibdev = c->ibdev;
 	for (i = 0; i < 2; i++) {
 		kref_init(&fake.proc[i].kref);
+		repath_proc_lists_init(&fake.proc[i]);
 		fake.proc[i].tgid = &fake.pid[i];
 		fake.proc[i].cookie = i ? OTHER : MINE;
 		c->user[i].pid = &fake.pid[i];
@@ -714,12 +705,63 @@ static void resolve_silent(struct kunit *test)
 	expect_told(test, 0, 18, 5);
 	/* It has spoken. */
 	mutex_lock(&repath_conn_mutex);
-	repath_silent_forget(host);
+	repath_silent_forget(host, 0);
 	mutex_unlock(&repath_conn_mutex);
 	KUNIT_EXPECT_EQ(test, request(test, 3, IB_QPT_RC, 18, 5), 0);
 	KUNIT_EXPECT_EQ(test, fake.nsent, 2);
 	answer(1, 0, REPATH_PEER_OK, 1, 18, 0);
 	expect_told(test, 0, 18, 5);
+}
+
+/* Before what waits for its turn is sent, others have found that nobody answers there: nothing is sent, which proves nothing. */
+static void resolve_found_silent(struct kunit *test)
+{
+	int err;
+
+	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_RC, 17, 5), 0);
+	KUNIT_EXPECT_EQ(test, request(test, 2, IB_QPT_RC, 18, 5), 0);
+	KUNIT_EXPECT_EQ(test, request(test, 3, IB_QPT_RC, 19, 6), 0);
+	KUNIT_ASSERT_EQ(test, fake.nsent, 3);
+	KUNIT_EXPECT_EQ(test, fake.sent[1].check(fake.sent[1].arg), 0);
+	answer(0, -ETIMEDOUT, 0, 0, 0, 0);
+	fake.told = 0;
+	skew += 4 * HZ;
+	err = fake.sent[1].check(fake.sent[1].arg);
+	KUNIT_EXPECT_EQ(test, err, -EHOSTDOWN);
+	answer(1, err, 0, 0, 0, 0);
+	expect_told(test, 0, 18, 5);
+	KUNIT_EXPECT_EQ(test, fake.sent[2].check(fake.sent[2].arg), 0);
+	skew += 2 * HZ;
+	KUNIT_EXPECT_EQ(test, request(test, 4, IB_QPT_RC, 18, 5), 0);
+	KUNIT_EXPECT_EQ(test, fake.nsent, 4);
+	answer(2, -ETIMEDOUT, 0, 0, 0, 0);
+	answer(3, 0, REPATH_PEER_OK, 1, 18, 0);
+}
+
+/* By LID alone: not for as long, as who speaks may say no LID. */
+static void resolve_silent_by_lid(struct kunit *test)
+{
+	const u8 host[16] = { 0xfe, [15] = 5 };
+	int n;
+
+	for (n = 0; n < 4; n += 2) {
+		KUNIT_EXPECT_EQ(test, request_at(test, n + 1, IB_QPT_RC, 17, 0, 30), 0);
+		KUNIT_ASSERT_EQ(test, fake.nsent, n + 1);
+		answer(n, -ETIMEDOUT, 0, 0, 0, 0);
+		KUNIT_EXPECT_EQ(test, request_at(test, n + 2, IB_QPT_RC, 18, 0, 30), 0);
+		KUNIT_EXPECT_EQ(test, fake.nsent, n + 1);
+		KUNIT_EXPECT_EQ(test, fake.told_qpn, 18u);
+		if (n) {
+			skew += HZ;
+		} else {
+			mutex_lock(&repath_conn_mutex);
+			repath_silent_forget(host, 30);
+			mutex_unlock(&repath_conn_mutex);
+		}
+		KUNIT_EXPECT_EQ(test, request_at(test, n + 3, IB_QPT_RC, 18, 0, 30), 0);
+		KUNIT_ASSERT_EQ(test, fake.nsent, n + 2);
+		answer(n + 1, 0, REPATH_PEER_OK, 1, 18, 0);
+	}
 }
 
 /*
@@ -739,7 +781,7 @@ static void resolve_loaded_anew(struct kunit *test)
 	answer(0, -ENOPROTOOPT, 0, 0, 0, 0);
 	expect_told(test, 0, 17, 5);
 	mutex_lock(&repath_conn_mutex);
-	repath_silent_forget(host);
+	repath_silent_forget(host, 0);
 	mutex_unlock(&repath_conn_mutex);
 
 	c->conn.state = REPATH_CONN_READY;
@@ -1152,6 +1194,27 @@ static void resolve_ud_many(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.nsent, 36);
 	answer(20, 0, REPATH_PEER_OK, 1, 170, 0);
 	KUNIT_ASSERT_TRUE(test, sent_until(37));
+}
+
+/* Who has very many, at hosts that do not answer, keeps nobody waiting who has one. */
+static void resolve_ud_many_of_another(struct kunit *test)
+{
+	int i;
+
+	for (i = 0; i < 40; i++)
+		KUNIT_EXPECT_EQ(test, request(test, i + 1, IB_QPT_UD, 17 + i, 5 + i), 0);
+	fake.other_asks = true;
+	KUNIT_EXPECT_EQ(test, request(test, 1, IB_QPT_UD, 99, 4), 0);
+	/* The first one is asked for again alone, a second later; by the next time all the others may be, that one last. */
+	answer(0, 0, REPATH_PEER_NO_QP, 0, 0, 0);
+	msleep(50);
+	for (i = 1; i < 41; i++)
+		answer(i, 0, REPATH_PEER_NO_QP, 0, 0, 0);
+	KUNIT_ASSERT_TRUE(test, sent_until(41 + 16));
+	for (i = 41; i < 41 + 16; i++)
+		if (((struct repath_resolve *)fake.sent[i].data)->qpn == cpu_to_be32(99))
+			break;
+	KUNIT_EXPECT_LT(test, i, 41 + 4);
 }
 
 /* Who keeps as many UD addresses as it may is refused more of them, and still connected. */
@@ -1701,6 +1764,8 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(number_malformed),
 	KUNIT_CASE(resolve_plain),
 	KUNIT_CASE(resolve_silent),
+	KUNIT_CASE(resolve_silent_by_lid),
+	KUNIT_CASE(resolve_found_silent),
 	KUNIT_CASE(resolve_loaded_anew),
 	KUNIT_CASE(resolve_own_trouble),
 	KUNIT_CASE(resolve_known),
@@ -1714,6 +1779,7 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(resolve_ud_away),
 	KUNIT_CASE(resolve_ud_deaf),
 	KUNIT_CASE(resolve_ud_many),
+	KUNIT_CASE(resolve_ud_many_of_another),
 	KUNIT_CASE(resolve_ud_full),
 	KUNIT_CASE(resolve_ud_both),
 	KUNIT_CASE(resolve_ud_stays),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 34 */
+/* kunit-cases: 35 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../known.o ../lid.o ../peer.o ../peer_wire.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
@@ -176,36 +176,85 @@ int repath_qp_walk_of(struct pid *tgid, repath_qp_fn fn, void *arg)
 	return 0;
 }
 
-int repath_xprt_send(struct repath_device *dev, const struct repath_addr *to, u64 order, u8 type,
-		     void *data, u32 len, repath_xprt_done_fn done, void *arg)
-{
-	const struct repath_wire_msg *wire = data;
+/* GONEs that the carrier has. */
+struct held_gone {
+	struct list_head node;
+	struct repath_xprt_send msg;
+};
 
-	fake.sent_form = be32_to_cpu(wire->form);
-	kvfree(data);
-	if (type == REPATH_MSG_GONE) {
-		done(arg, READ_ONCE(fake.gone_err), fake.gone_status);
-		WRITE_ONCE(fake.gones, fake.gones + 1);
-		return 0;
+static DEFINE_SPINLOCK(gones_lock);
+static LIST_HEAD(held_gones);
+
+static void end_gones(struct work_struct *work)
+{
+	struct held_gone *held;
+	int err;
+
+	for (;;) {
+		spin_lock(&gones_lock);
+		held = list_first_entry_or_null(&held_gones, struct held_gone, node);
+		if (held)
+			list_del(&held->node);
+		spin_unlock(&gones_lock);
+		if (!held)
+			return;
+		err = held->msg.check(held->msg.arg);
+		held->msg.done(held->msg.arg, err ?: READ_ONCE(fake.gone_err), fake.gone_status);
+		if (!err)
+			WRITE_ONCE(fake.gones, fake.gones + 1);
+		kfree(held);
 	}
-	if (!fake.sends)
-		return -ENODEV;
-	fake.sent_done = done;
-	fake.sent_arg = arg;
+}
+
+static DECLARE_WORK(gones_work, end_gones);
+
+/* That were sent. */
+static int gones(void)
+{
+	flush_work(&gones_work);
+	return READ_ONCE(fake.gones);
+}
+
+static int hold_gone(const struct repath_xprt_send *msg)
+{
+	struct held_gone *held = kzalloc(sizeof(*held), GFP_KERNEL);
+
+	if (!held)
+		return -ENOMEM;
+	held->msg = *msg;
+	spin_lock(&gones_lock);
+	list_add_tail(&held->node, &held_gones);
+	spin_unlock(&gones_lock);
+	schedule_work(&gones_work);
 	return 0;
 }
 
-/* HELLOs, under repath_conn_mutex. */
-int repath_xprt_send_unless(struct repath_device *dev, const struct repath_addr *to, u8 type,
-			    void *data, u32 len, const bool *forgotten, repath_xprt_done_fn done,
-			    void *arg)
+/* HELLOs under repath_conn_mutex. */
+static int hold_hello(const struct repath_xprt_send *msg)
 {
-	kvfree(data);
 	if (fake.held >= HELD_MAX)
 		return -ENOMEM;
-	fake.hellos[fake.held].done = done;
-	fake.hellos[fake.held].arg = arg;
+	fake.hellos[fake.held].done = msg->done;
+	fake.hellos[fake.held].arg = msg->arg;
 	WRITE_ONCE(fake.held, fake.held + 1);
+	return 0;
+}
+
+int repath_xprt_send(struct repath_device *dev, const struct repath_xprt_send *msg)
+{
+	const struct repath_wire_msg *wire = msg->data;
+
+	if (msg->type != REPATH_MSG_HELLO)
+		fake.sent_form = be32_to_cpu(wire->form);
+	kvfree(msg->data);
+	if (msg->type == REPATH_MSG_HELLO)
+		return hold_hello(msg);
+	if (msg->type == REPATH_MSG_GONE)
+		return hold_gone(msg);
+	if (!fake.sends)
+		return -ENODEV;
+	fake.sent_done = msg->done;
+	fake.sent_arg = msg->arg;
 	return 0;
 }
 
@@ -257,7 +306,7 @@ static int peer_init(struct kunit *test)
 		return -ENOMEM;
 	memset(&fake, 0, sizeof(fake));
 	kref_init(&fake.proc.kref);
-	INIT_LIST_HEAD(&fake.proc.conns);
+	repath_proc_lists_init(&fake.proc);
 	fake.proc.tgid = task_tgid(current);
 	fake.proc.cookie = COOKIE;
 	fake.registered = true;
@@ -290,6 +339,7 @@ static void peer_exit(struct kunit *test)
 	if (!c)
 		return;
 	repath_peer_exit();
+	flush_work(&gones_work);
 	repath_gone_exit();
 	repath_hello_device_removed(&c->dev);
 	repath_hello_exit();
@@ -824,7 +874,7 @@ static void t_gone(struct kunit *test)
 /* A process ends, whose connection is suspended or not: how often GONE was sent at once. */
 static int gone_is_said(struct kunit *test, bool suspended, int err, u8 status)
 {
-	int before = fake.gones;
+	int before = gones();
 
 	fake.gone_status = status;
 	WRITE_ONCE(fake.gone_err, err);
@@ -832,7 +882,7 @@ static int gone_is_said(struct kunit *test, bool suspended, int err, u8 status)
 	if (suspended)
 		EXPECT_STATUS(receive(test, REPATH_MSG_GATE), REPATH_PEER_OK);
 	repath_conn_proc_left(&fake.proc);
-	return fake.gones - before;
+	return gones() - before;
 }
 
 static void wait_gones(struct kunit *test, int count)
@@ -884,7 +934,29 @@ static void t_gone_unheard(struct kunit *test)
 	msleep(1500);
 	KUNIT_EXPECT_EQ(test, dev_users(test), users + 1);
 	/* Not as often as at first. */
-	KUNIT_EXPECT_EQ(test, fake.gones, 5);
+	KUNIT_EXPECT_EQ(test, gones(), 5);
+}
+
+/* A host with the peers of a thousand connections that have ended does not answer: it is asked by a few; then it does. */
+static void t_gone_from_many(struct kunit *test)
+{
+	struct repath_conn *conn = ready(test);
+	int i, tried, users = dev_users(test);
+	const struct repath_wire_msg wire = {};
+
+	WRITE_ONCE(fake.gone_err, -ETIMEDOUT);
+	for (i = 0; i < 1000; i++)
+		repath_gone_say(&of(test)->dev, &conn->addr, &wire, sizeof(wire), false);
+	/* All had been sent before the first one's time was over. */
+	KUNIT_EXPECT_EQ(test, gones(), 1);
+	KUNIT_EXPECT_EQ(test, dev_users(test), users + 1000);
+	wait_gones(test, 2);
+	tried = gones();
+	KUNIT_EXPECT_LE(test, tried, 3);
+	WRITE_ONCE(fake.gone_err, 0);
+	wait_gones(test, tried + 1000);
+	KUNIT_EXPECT_EQ(test, gones(), tried + 1000);
+	KUNIT_EXPECT_EQ(test, dev_users(test), users);
 }
 
 /* A peer that is not suspended waits for nothing: a few times are enough. */
@@ -898,7 +970,7 @@ static void t_gone_in_vain(struct kunit *test)
 	for (i = 0; i < 600 && dev_users(test) > users; i++)
 		msleep(50);
 	KUNIT_EXPECT_EQ(test, dev_users(test), users);
-	KUNIT_EXPECT_EQ(test, fake.gones, 5);
+	KUNIT_EXPECT_EQ(test, gones(), 5);
 }
 
 /* The peer has been away, or asleep, for longer than this end has waited for it. */
@@ -912,7 +984,7 @@ static void t_gone_is_answered(struct kunit *test)
 	int i, told;
 
 	EXPECT_STATUS(receive(test, REPATH_MSG_GATE), REPATH_PEER_OK);
-	KUNIT_EXPECT_EQ(test, fake.gones, 0);
+	KUNIT_EXPECT_EQ(test, gones(), 0);
 	mutex_lock(&repath_conn_mutex);
 	repath_peer_tell_gone(conn);
 	mutex_unlock(&repath_conn_mutex);
@@ -920,17 +992,17 @@ static void t_gone_is_answered(struct kunit *test)
 	/* Two records each. */
 	for (i = 0; i < ARRAY_SIZE(types); i++) {
 		EXPECT_STATUS(receive(test, types[i]), REPATH_PEER_OK);
-		KUNIT_EXPECT_EQ(test, fake.gones, i + 1);
+		KUNIT_EXPECT_EQ(test, gones(), i + 1);
 		/* Who asks at once, and again and again, is not answered each time. */
 		EXPECT_STATUS(receive(test, types[i]), REPATH_PEER_OK);
-		KUNIT_EXPECT_EQ(test, fake.gones, i + 1);
+		KUNIT_EXPECT_EQ(test, gones(), i + 1);
 		conn->gone_at -= HZ;
 	}
 	KUNIT_EXPECT_EQ(test, fake.told, told);
 	KUNIT_EXPECT_EQ(test, conn->dest_qpn, (u32)PEER_QPN);
 	/* It may say so, too. */
 	EXPECT_STATUS(receive(test, REPATH_MSG_GONE), REPATH_PEER_OK);
-	KUNIT_EXPECT_EQ(test, fake.gones, i);
+	KUNIT_EXPECT_EQ(test, gones(), i);
 }
 
 /* The peer is gone while it is suspended: the application has its queue pair connected to another one. */
@@ -1053,7 +1125,7 @@ static void t_send_gone(struct kunit *test)
 	of(test)->dev.xprt = test;	/* there is one */
 	WRITE_ONCE(fake.gone_err, -ETIMEDOUT);
 	KUNIT_ASSERT_EQ(test, send(test, REPATH_MSG_GONE, &rec, 1, false), 0);
-	KUNIT_EXPECT_EQ(test, fake.gones, 1);
+	KUNIT_EXPECT_EQ(test, gones(), 1);
 	repath_conn_proc_left(&fake.proc);
 	wait_gones(test, 2);
 	WRITE_ONCE(fake.gone_err, 0);
@@ -1074,7 +1146,7 @@ static void t_send_gone_often(struct kunit *test)
 	of(test)->dev.xprt = test;
 	for (i = 0; i < 3; i++)
 		KUNIT_ASSERT_EQ(test, send(test, REPATH_MSG_GONE, recs, 8, false), 0);
-	KUNIT_EXPECT_EQ(test, fake.gones, 1);
+	KUNIT_EXPECT_EQ(test, gones(), 1);
 }
 
 /*
@@ -1214,6 +1286,7 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_gone),
 	KUNIT_CASE(t_gone_again),
 	KUNIT_CASE(t_gone_unheard),
+	KUNIT_CASE(t_gone_from_many),
 	KUNIT_CASE(t_gone_in_vain),
 	KUNIT_CASE(t_gone_is_answered),
 	KUNIT_CASE(t_gone_connected_again),

@@ -50,6 +50,9 @@ static struct {
 	unsigned int verb_us;	/* what a verb takes */
 	int mute;		/* so many verbs are not answered */
 	void (*before)(struct hw_qp *hw, const struct ib_qp_attr *attr, int mask);
+	void (*after)(struct hw_qp *hw, const struct ib_qp_attr *attr, int mask);
+	void (*asked)(struct hw_qp *hw);	/* before the work item hears the answer */
+	struct repath_reroute *reroute;		/* of its queue pairs */
 } hw_device;
 
 static u32 fake_op;
@@ -68,6 +71,7 @@ static struct {
 	int asked;
 	struct repath_new_path to;	/* last */
 	int told;		/* of paths, for address handles */
+	unsigned int tell_us;	/* what that takes */
 	struct repath_new_path tale;
 } shims;
 
@@ -97,6 +101,7 @@ void repath_shim_tell_path(struct repath_device *dev, u32 port, const struct rep
 {
 	shims.told++;
 	shims.tale = *path;
+	udelay(shims.tell_us);
 }
 
 /* Who does not read is reroute_behind_test's. */
@@ -156,6 +161,8 @@ static int hw_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct
 	}
 	/* As the hook does when it has returned. */
 	repath_track_qp_modified(qp, attr, mask);
+	if (hw_device.after)
+		hw_device.after(hw, attr, mask);
 	return 0;
 }
 
@@ -176,6 +183,8 @@ static int hw_query(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 	attr->path_mig_state = hw->mig;
 	attr->sq_draining = READ_ONCE(hw->draining);
 	attr->timeout = 14;
+	if (hw_device.asked)
+		hw_device.asked(hw);
 	return 0;
 }
 
@@ -206,6 +215,18 @@ static u64 stat_of(enum repath_stat stat)
 static int owner_does(struct hw_qp *hw, struct ib_qp_attr *attr, int mask)
 {
 	return ib_modify_qp(&hw->qp, attr, mask);
+}
+
+/* The same in the middle of a modification of the work item's, by another task. */
+static __maybe_unused int owner_does_meanwhile(struct hw_qp *hw, struct ib_qp_attr *attr, int mask)
+{
+	struct task_struct *hand = READ_ONCE(hw_device.reroute->hand);
+	int err;
+
+	WRITE_ONCE(hw_device.reroute->hand, NULL);
+	err = owner_does(hw, attr, mask);
+	WRITE_ONCE(hw_device.reroute->hand, hand);
+	return err;
 }
 
 static __maybe_unused int owner_sets(struct hw_qp *hw, enum ib_qp_state state)
@@ -356,6 +377,7 @@ static int reroute_init(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, ctx->dev);
 	repath_reroute_begin(ctx->dev);
 	KUNIT_ASSERT_NOT_NULL(test, ctx->dev->reroute);
+	hw_device.reroute = ctx->dev->reroute;
 	repath_device_link(ctx->dev);
 	return 0;
 }
@@ -368,6 +390,8 @@ static void reroute_exit(struct kunit *test)
 	if (!ctx)
 		return;
 	hw_device.before = NULL;
+	hw_device.asked = NULL;
+	hw_device.after = NULL;
 	if (ctx->dev) {
 		repath_reroute_end(ctx->dev);
 		for (i = 0; i < ctx->count; i++)

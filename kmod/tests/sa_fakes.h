@@ -42,9 +42,11 @@ static struct {
 	int events, others_events;	/* to them */
 	struct repath_new_path given;
 	int ngiven, nprepared, nunpaths;
+	int give_err;
 	int handed;			/* events to hypervisors' tools */
 	struct repath_path qp_path;	/* of the only queue pair */
 	bool has_qp;
+	bool under_way;			/* ... is, to somewhere */
 	bool datagrams;			/* sent by a process with a shim */
 	bool moving;			/* shims connect the queue pair anew */
 } fake;
@@ -209,13 +211,23 @@ int repath_qp_for_each(struct repath_device *dev, repath_qp_fn fn, void *arg)
 	return fake.has_qp ? fn(&rqp, arg) : 0;
 }
 
+static bool fake_is_on(u32 dlid, const union ib_gid *dgid)
+{
+	return dlid ? fake.qp_path.dlid == dlid :
+		      !memcmp(&fake.qp_path.dgid, dgid, sizeof(*dgid));
+}
+
 int repath_qp_walk_on_path(struct repath_device *dev, u32 port, u32 dlid,
 			   const union ib_gid *dgid, repath_qp_fn fn, void *arg)
 {
-	if (dlid ? fake.qp_path.dlid != dlid :
-		   memcmp(&fake.qp_path.dgid, dgid, sizeof(*dgid)))
-		return 0;
-	return repath_qp_for_each(dev, fn, arg);
+	return fake_is_on(dlid, dgid) ? repath_qp_for_each(dev, fn, arg) : 0;
+}
+
+void repath_qp_look_on_path(struct repath_device *dev, u32 port, u32 dlid, const union ib_gid *dgid,
+			    void (*fn)(const struct repath_path *path, void *arg), void *arg)
+{
+	if (fake.has_qp && fake_is_on(dlid, dgid))
+		fn(&fake.qp_path, arg);
 }
 
 void repath_qp_snapshot(struct repath_qp *rqp, u8 *state, struct repath_path *path)
@@ -230,9 +242,16 @@ void repath_event_path(struct repath_device *dev, u32 port, const struct repath_
 
 int repath_reroute_repath(struct repath_device *dev, u32 port, const struct repath_new_path *path)
 {
+	if (fake.give_err)
+		return fake.give_err;
 	fake.given = *path;
 	fake.ngiven++;
 	return 0;
+}
+
+bool repath_reroute_is_under_way(const struct repath_device *dev)
+{
+	return fake.under_way;
 }
 
 bool repath_shim_has_datagrams(struct repath_device *dev)

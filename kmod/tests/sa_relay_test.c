@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* kunit-cases: 3 */
-/* kunit-objs: ../sa.o ../sa_ask.o ../sa_subscribe.o ../sa_paths.o ../sa_heard.o ../sa_relay.o ../notice.o ../learnt.o ../stat.o ../trace.o */
+/* kunit-objs: ../sa.o ../sa_ask.o ../sa_subscribe.o ../sa_paths.o ../sa_heard.o ../sa_moved.o ../sa_relay.o ../notice.o ../learnt.o ../stat.o ../trace.o */
 /* Ports that are shared: what a hypervisor hands on, and what a guest takes. */
 #include "sa_case.h"
 

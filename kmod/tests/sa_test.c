@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 23 */
-/* kunit-objs: ../sa.o ../sa_ask.o ../sa_subscribe.o ../sa_paths.o ../sa_heard.o ../sa_relay.o ../notice.o ../learnt.o ../stat.o ../trace.o */
+/* kunit-cases: 25 */
+/* kunit-objs: ../sa.o ../sa_ask.o ../sa_subscribe.o ../sa_paths.o ../sa_heard.o ../sa_moved.o ../sa_relay.o ../notice.o ../learnt.o ../stat.o ../trace.o */
 /* A port and its subnet manager: who is believed, what is asked, and what is done about it. */
 #include "sa_case.h"
 
@@ -139,6 +139,29 @@ static void t_reports(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_NOTICE_AGAIN), 1ull);
 }
 
+/* There was no memory to move queue pairs to a path: it is asked for, and they are moved then. */
+static void t_no_memory(struct kunit *test)
+{
+	struct repath_sm_path path;
+
+	fake.has_qp = true;
+	subscribe(test);
+	fill_path(&path, 20, 1);
+	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, &path, 1);
+	settle();
+	port_of()->table_at = jiffies;
+	fake.give_err = -ENOMEM;
+	report(test, REPATH_SM_REPATH, PATH, 1, 3);
+	KUNIT_EXPECT_EQ(test, fake.ngiven, 0);
+	KUNIT_ASSERT_EQ(test, count_asked(IB_SA_ATTR_PATH_REC), 1);
+	fake.give_err = 0;
+	fill_path(&path, 20, 3);
+	answer_from(test, asked(IB_SA_ATTR_PATH_REC), 0, SM_LID, 1, &path, 1);
+	settle();
+	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
+	KUNIT_EXPECT_EQ(test, fake.given.sl, 3);
+}
+
 /* All paths are asked for at once, and only the one that differs is handed on. */
 static void t_table(struct kunit *test)
 {
@@ -200,6 +223,35 @@ static void t_overtaken(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
 	KUNIT_ASSERT_TRUE(test, repath_learnt_find(&port_of()->paths, OWN_LID, 20, &found));
 	KUNIT_EXPECT_EQ(test, found.sl, 3);
+}
+
+/* A path is what it was before queue pairs have left that: they are told, as others need not be. */
+static void t_back(struct kunit *test)
+{
+	struct repath_sm_path path;
+	int i;
+
+	learn(test, &path, 1);
+	for (i = 0; i < 2; i++) {
+		fake.ngiven = 0;
+		path.qos_class_sl = cpu_to_be16(2);
+		port_of()->table_at = jiffies;
+		report(test, REPATH_SM_REPATH, 0, 2 * i + 1, 0);
+		tell_path(test, &path);
+		KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
+		fake.under_way = !i;
+		path.qos_class_sl = cpu_to_be16(1);
+		port_of()->table_at = jiffies;
+		report(test, REPATH_SM_REPATH, 0, 2 * i + 2, 0);
+		tell_path(test, &path);
+		KUNIT_EXPECT_EQ(test, fake.ngiven, 1 + !i);
+		KUNIT_EXPECT_EQ(test, fake.given.sl, i ? 2 : 1);
+		/* Once. */
+		port_of()->table_at = jiffies;
+		report(test, REPATH_SM_REPATH, 0, 10 + i, 0);
+		tell_path(test, &path);
+		KUNIT_EXPECT_EQ(test, fake.ngiven, 1 + !i);
+	}
 }
 
 /* An exception holds against path records until it is taken back, and then they are asked. */
@@ -529,8 +581,10 @@ static struct kunit_case sa_cases[] = {
 	KUNIT_CASE(t_port_down),
 	KUNIT_CASE(t_stranger),
 	KUNIT_CASE(t_reports),
+	KUNIT_CASE(t_no_memory),
 	KUNIT_CASE(t_table),
 	KUNIT_CASE(t_overtaken),
+	KUNIT_CASE(t_back),
 	KUNIT_CASE(t_lane),
 	KUNIT_CASE(t_lane_without_manager),
 	KUNIT_CASE(t_breaks),

@@ -19,14 +19,23 @@ static u64 stat_of(enum repath_stat stat)
 	return atomic64_read(&repath_stats.n[stat]);
 }
 
+static void count_path(const struct repath_path *path, void *arg)
+{
+	int *count = arg;
+
+	++*count;
+}
+
+/* How many; looking at them must come to the same as walking. */
 static int on_path(struct repath_device *dev, u32 port, u32 dlid, u16 dgid)
 {
 	union ib_gid gid = fake_dgid(dgid);
-	int count = 0;
+	int count = 0, seen = 0;
 
 	if (repath_qp_walk_on_path(dev, port, dlid, &gid, fake_count_qp, &count))
 		return -1;
-	return count;
+	repath_qp_look_on_path(dev, port, dlid, &gid, count_path, &seen);
+	return seen == count ? count : -1;
 }
 
 static int track_init(struct kunit *test)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 8 */
+/* kunit-cases: 9 */
 /* kunit-objs: ../xprt.o ../stat.o ../trace.o */
 /* The carrier to hosts that are down: no route is found, or what is sent stays under way. */
 #include <kunit/test.h>
@@ -10,13 +10,18 @@
 #include "../hello.h"
 #include "../xprt_frag.h"
 
+#define LATE	((void *)0x1000)
+
 static struct {
 	bool routes;		/* are found */
 	bool gives_up;		/* all that is under way */
 	int sent[__REPATH_MSG_MAX];
+	int late;		/* of these, paid by LATE */
 	int looked;		/* for routes */
 	void (*ready)(void *arg);
 	void *ready_arg;
+	repath_xprt_check_fn check;
+	bool forgotten;
 } fake;
 
 void repath_route_begin(struct repath_route *route, const struct repath_addr *addr)
@@ -39,7 +44,9 @@ void repath_route_end(struct repath_route *route)
 
 int repath_xprt_frag_send(struct repath_xprt *xprt, struct out_msg *msg, u32 offset)
 {
-	fake.sent[msg->type]++;
+	fake.sent[msg->m.type]++;
+	if (msg->m.payer == LATE)
+		fake.late++;
 	return 0;
 }
 
@@ -164,25 +171,36 @@ static struct repath_xprt *begin(struct kunit *test)
 
 static void end(struct kunit *test, struct repath_xprt *xprt)
 {
+	unsigned int kind;
+
 	kill(xprt);
 	WRITE_ONCE(of(test)->dev.xprt, NULL);
 	KUNIT_EXPECT_TRUE(test, list_empty(&xprt->msgs));
 	KUNIT_EXPECT_EQ(test, xprt->inflight, 0u);
-	KUNIT_EXPECT_EQ(test, xprt->own, 0u);
-	KUNIT_EXPECT_EQ(test, xprt->idle_talk, 0u);
+	for (kind = 0; kind < REPATH_XPRT_KINDS; kind++)
+		KUNIT_EXPECT_EQ(test, xprt->kinds[kind].inflight, 0u);
 	kfree(xprt);
+}
+
+static int say_for(struct kunit *test, const void *payer, u8 type, u64 order, u32 len)
+{
+	struct ctx *c = of(test);
+	struct repath_xprt_send msg = {
+		.to = &c->to, .order = order, .payer = payer, .type = type, .len = len,
+		.data = kvzalloc(len, GFP_KERNEL), .check = fake.check, .done = ended, .arg = c,
+	};
+
+	KUNIT_ASSERT_NOT_NULL(test, msg.data);
+	if (type == REPATH_MSG_RESOLVE) {
+		msg.answer = c->answer;
+		msg.answer_len = sizeof(c->answer);
+	}
+	return repath_xprt_send(&c->dev, &msg);
 }
 
 static int say(struct kunit *test, u8 type, u64 order, u32 len)
 {
-	struct ctx *c = of(test);
-	void *data = kvzalloc(len, GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, data);
-	if (type == REPATH_MSG_RESOLVE)
-		return repath_xprt_ask(&c->dev, &c->to, type, data, len, c->answer, sizeof(c->answer),
-				       ended, c);
-	return repath_xprt_send(&c->dev, &c->to, order, type, data, len, ended, c);
+	return say_for(test, NULL, type, order, len);
 }
 
 static int send(struct kunit *test, bool question)
@@ -237,8 +255,10 @@ static void t_window_is_shared(struct kunit *test)
 		for (i = 0; i < 200; i++)
 			KUNIT_ASSERT_EQ(test, say(test, own[k], 0, 8), 0);
 	flush_work(&xprt->pump);
-	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_RESOLVE] + fake.sent[REPATH_MSG_GONE], 32);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_RESOLVE], 16);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_GONE], 8);
 	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_HELLO], 16);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_MOVED], 8);
 	KUNIT_EXPECT_EQ(test, say(test, REPATH_MSG_PREPARE, 1, 8), 0);
 	flush_work(&xprt->pump);
 	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_PREPARE], 1);
@@ -247,6 +267,46 @@ static void t_window_is_shared(struct kunit *test)
 	flush_work(&xprt->pump);
 	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_KEYS], 15);
 	KUNIT_EXPECT_EQ(test, xprt->inflight, 64u);
+	end(test, xprt);
+}
+
+/* Nobody has to hear of any before the next is sent: all that is under way is answered. */
+static void answer_all(struct repath_xprt *xprt)
+{
+	fake.gives_up = true;
+	repath_xprt_pump(xprt);
+	flush_work(&xprt->pump);
+	fake.gives_up = false;
+}
+
+/* Who lost a thousand peers, at hosts that are down, does not keep those waiting who look for theirs, nor those who lost one. */
+static void t_payers_take_turns(struct kunit *test)
+{
+	static const u8 types[] = { REPATH_MSG_RESOLVE, REPATH_MSG_HELLO, REPATH_MSG_GONE, REPATH_MSG_PREPARE };
+	struct repath_xprt *xprt = begin(test);
+	unsigned int i, k;
+
+	fake.routes = true;
+	for (k = 0; k < ARRAY_SIZE(types); k++) {
+		u64 order = types[k] == REPATH_MSG_PREPARE;
+
+		/* The order is of each process: these are a thousand's. */
+		for (i = 0; i < 1000; i++)
+			KUNIT_ASSERT_EQ(test, say_for(test, test, types[k], order * (i + 1), 8), 0);
+	}
+	flush_work(&xprt->pump);
+	/* So that none of them has the place of the other. */
+	xprt->salt = 0;
+	for (i = 0; i < 10; i++)
+		answer_all(xprt);
+	for (k = 0; k < ARRAY_SIZE(types); k++)
+		for (i = 0; i < 3; i++)
+			KUNIT_ASSERT_EQ(test, say_for(test, LATE, types[k],
+						      types[k] == REPATH_MSG_PREPARE ? 2000 + i : 0, 8), 0);
+	flush_work(&xprt->pump);
+	KUNIT_EXPECT_EQ(test, fake.late, 0);
+	answer_all(xprt);
+	KUNIT_EXPECT_EQ(test, fake.late, 3 * (int)ARRAY_SIZE(types));
 	end(test, xprt);
 }
 
@@ -269,15 +329,6 @@ static void t_window_of_a_message(struct kunit *test)
 	end(test, xprt);
 }
 
-/* Nobody has to hear of any before the next is sent: all that is under way is answered. */
-static void answer_all(struct repath_xprt *xprt)
-{
-	fake.gives_up = true;
-	repath_xprt_pump(xprt);
-	flush_work(&xprt->pump);
-	fake.gives_up = false;
-}
-
 /* What waits, for a window or for the message before it, is not looked at each time that something is sent. */
 static void t_who_waits_costs_nothing(struct kunit *test)
 {
@@ -290,7 +341,7 @@ static void t_who_waits_costs_nothing(struct kunit *test)
 	for (i = 0; i < 1000; i++)
 		KUNIT_ASSERT_EQ(test, say(test, REPATH_MSG_READY, 1 + i % 2, 8), 0);
 	flush_work(&xprt->pump);
-	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_RESOLVE], 32);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_RESOLVE], 16);
 	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_READY], 2);
 	fake.looked = 0;
 	repath_xprt_pump(xprt);
@@ -298,10 +349,10 @@ static void t_who_waits_costs_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.looked, 0);
 	/* And each answer makes room for as many. */
 	answer_all(xprt);
-	KUNIT_EXPECT_EQ(test, of(test)->ended, 34);
-	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_RESOLVE], 64);
+	KUNIT_EXPECT_EQ(test, of(test)->ended, 18);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_RESOLVE], 32);
 	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_READY], 4);
-	KUNIT_EXPECT_EQ(test, fake.looked, 34);
+	KUNIT_EXPECT_EQ(test, fake.looked, 18);
 	end(test, xprt);
 	KUNIT_EXPECT_EQ(test, of(test)->ended, 17384);
 }
@@ -358,29 +409,29 @@ static void t_route_is_waited_for(struct kunit *test)
 	end(test, xprt);
 }
 
+static int is_wanted(void *arg)
+{
+	return fake.forgotten ? -ECANCELED : 0;
+}
+
 /* Who connects a queue pair to one host after the other has nothing sent that is of no use any more. */
 static void t_forgotten(struct kunit *test)
 {
 	struct repath_xprt *xprt = begin(test);
 	struct ctx *c = of(test);
-	bool forgotten = false;
 	int i;
 
 	fake.routes = true;
-	for (i = 0; i < 200; i++) {
-		void *data = kvzalloc(8, GFP_KERNEL);
-
-		KUNIT_ASSERT_NOT_NULL(test, data);
-		KUNIT_ASSERT_EQ(test, repath_xprt_send_unless(&c->dev, &c->to, REPATH_MSG_HELLO, data, 8,
-							      &forgotten, ended, c), 0);
-	}
+	fake.check = is_wanted;
+	for (i = 0; i < 200; i++)
+		KUNIT_ASSERT_EQ(test, say(test, REPATH_MSG_HELLO, 0, 8), 0);
 	flush_work(&xprt->pump);
-	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_HELLO], 48);
-	forgotten = true;
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_HELLO], 16);
+	fake.forgotten = true;
 	answer_all(xprt);
-	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_HELLO], 48);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_HELLO], 16);
 	KUNIT_EXPECT_EQ(test, c->ended, 200);
-	KUNIT_EXPECT_EQ(test, c->canceled, 152);
+	KUNIT_EXPECT_EQ(test, c->canceled, 184);
 	KUNIT_EXPECT_FALSE(test, repath_xprt_busy(&c->dev));
 	end(test, xprt);
 }
@@ -389,6 +440,7 @@ static struct kunit_case xprt_cases[] = {
 	KUNIT_CASE(t_ends_with_the_device),
 	KUNIT_CASE(t_questions_hold_up_nobody),
 	KUNIT_CASE(t_window_is_shared),
+	KUNIT_CASE(t_payers_take_turns),
 	KUNIT_CASE(t_window_of_a_message),
 	KUNIT_CASE(t_who_waits_costs_nothing),
 	KUNIT_CASE(t_order_is_of_a_port),

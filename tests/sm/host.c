@@ -6,7 +6,7 @@
  *				is one of the first MUTE (-1: never)
  *	host paths LID...	prints the SA's records of all paths between these
  *
- * A line of hear: TRAP FLAGS MASK SERIAL NUMBER EPOCH SLID DLID SL MTU RATE LIFE GUID, of paths:
+ * A line of hear: TRAP FLAGS MASK SERIAL NUMBER EPOCH SLID DLID SL MTU RATE LIFE GUID OLD_DLID, of paths:
  * SLID DLID SL MTU RATE, or SLID DLID none.
  *
  *	host guid set|delete INDEX GUID	a GUID of this port, as for a VF; prints what it is then
@@ -29,6 +29,7 @@
 #define SA_VERSION 2
 #define SA_QKEY 0x80010000
 #define PATIENCE 2000
+#define REPEATS 3
 
 static int port, agent;
 static umad_port_t info;
@@ -57,7 +58,7 @@ static void send_to_sa(uint8_t method, uint16_t attribute, uint64_t mask, uint64
 	mad->attr_id = htons(attribute);
 	mad->comp_mask = htobe64(mask);
 	umad_set_addr(umad, info.sm_lid, 1, 0, SA_QKEY);
-	if (umad_send(port, agent, umad, 256, PATIENCE, 3))
+	if (umad_send(port, agent, umad, 256, PATIENCE, REPEATS))
 		fail("umad_send");
 }
 
@@ -83,7 +84,7 @@ static void subscribe(void)
 	inform->g_or_v.generic.node_type_msb = 0xff;
 	inform->g_or_v.generic.node_type_lsb = 0xffff;
 	send_to_sa(IB_MAD_METHOD_SET, 3, 0, 1);
-	if (receive(PATIENCE) < 0 || sa_mad()->method != IB_MAD_METHOD_GET_RESP || sa_mad()->status)
+	if (receive(REPEATS * PATIENCE) < 0 || sa_mad()->method != IB_MAD_METHOD_GET_RESP || sa_mad()->status)
 		fail("not subscribed");
 	puts("ready");
 }
@@ -97,13 +98,14 @@ static void hear(int mute)
 		if (receive(-1) < 0 || sa_mad()->method != IB_MAD_METHOD_REPORT)
 			continue;
 		if (be16toh(r->trap) == REPATH_SM_UNPATH || be16toh(r->trap) == REPATH_SM_REPATH)
-			printf("%u %#x %#llx %u %u %u %u %u %u %u %u %u %#llx\n", be16toh(r->trap),
+			printf("%u %#x %#llx %u %u %u %u %u %u %u %u %u %#llx %u\n", be16toh(r->trap),
 			       r->details.flags, (unsigned long long)be64toh(r->details.comp_mask),
 			       be32toh(r->details.serial), be32toh(r->details.number),
 			       be32toh(r->details.sm_epoch), be16toh(r->path.slid),
 			       be16toh(r->path.dlid), be16toh(r->path.qos_class_sl) & 15,
 			       r->path.mtu & 63, r->path.rate & 63, r->path.pkt_life & 63,
-			       (unsigned long long)be64toh(*(__be64 *)(r->path.dgid + 8)));
+			       (unsigned long long)be64toh(*(__be64 *)(r->path.dgid + 8)),
+			       be16toh(r->details.old_dlid));
 		if (mute && mute--)
 			continue;
 		mute = mute < 0 ? -1 : mute;

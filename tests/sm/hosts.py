@@ -13,8 +13,8 @@ HOST = f"{TOP}/build/tests/sm/host"
 PATIENCE = 60
 
 Heard = collections.namedtuple("Heard", "trap flags mask serial number epoch slid dlid sl mtu rate "
-                               "life guid")
-WAIT, AHEAD = 0x80, 0x40
+                               "life guid old")
+WAIT, AHEAD, MOVED = 0x80, 0x40, 2
 
 
 class Hosts:
@@ -38,9 +38,14 @@ class Hosts:
         return self
 
     def __exit__(self, *unused):
-        for process in self.listeners.values():
-            process.kill()
-            process.wait()
+        for name in list(self.listeners):
+            self.leave(name)
+
+    def leave(self, name):
+        """A host hears no more."""
+        process = self.listeners.pop(name)
+        process.kill()
+        process.wait()
 
     def text(self, name):
         with open(f"{self.fabric.dir}/heard.{name}", encoding="utf-8") as file:

@@ -426,6 +426,40 @@ def traffic():
             time.sleep(0.1)
 
 
+def entries_of(fabric, lid):
+    """What the journal has of a LID's entries, in the order in which SMPs have arrived: [(switch, port)], those of
+    before first."""
+    found = re.findall(rf'^\d+ block "?([^" ]+)"? {lid // 64} (\w+)$', fabric.command("Journal"), re.M)
+    expect(found, "the journal has tables")
+    return [(name, int(block[2 * (lid % 64):][:2], 16)) for name, block in found]
+
+
+def closed_first():
+    """No switch gets its new entry for the VM before the last one has none: as SMPs have arrived, which pass each
+    other."""
+    with Orchestrated("xgft:4,4/1,4,vswitch=1", "-R ftree") as fabric:
+        rng, lids = random.Random(4), fabric.lids()
+        names, closing = sorted(name for name in lids if "v" in name), 0
+        for turn in range(12):
+            a, b = rng.sample(names, 2)
+            fabric.command("Journal 100000")
+            before = len(entries_of(fabric, lids[a]))
+            fabric.command(f'Fault "{fabric.sm_host}"[1] reorder=0.5 window=30000000')
+            found = fabric.say(f"move {lids[a]} {lids[b]} {('closed', 'limited closed')[turn % 2]}")
+            fabric.command(f'Fault "{fabric.sm_host}"[1] reorder=0')
+            set_now = [(name, port) for name, port in entries_of(fabric, lids[a])[before:] if "-hca" not in name]
+            ports = [port for _, port in set_now]
+            expect(ports.count(255) == found["closing"] == len({name for name, port in set_now if port == 255}), found,
+                   set_now)
+            last = len(ports) - 1 - ports[::-1].index(255) if 255 in ports else -1
+            opened = [name for name, port in set_now[:last + 1] if port != 255]
+            expect(not opened, "have the new entry before the last is closed:", opened, set_now)
+            expect({name for name, port in set_now if port != 255} >= {name for name, port in set_now if port == 255},
+                   "is open again", set_now)
+            closing += found["closing"]
+        expect(closing > 12, closing)
+
+
 def main():
     table_one("xgft:18,18/1,18", 324, 36)
     table_one("tree:36,2", 648, 54)
@@ -446,6 +480,7 @@ def main():
     gone_for_good()
     exhausted()
     several_lids()
+    closed_first()
     traffic()
     return 0
 

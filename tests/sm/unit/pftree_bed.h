@@ -161,7 +161,7 @@ struct judge {
 	uint32_t *first;	/* number of a switch's port 0; ends' own ports come after all */
 	uint16_t (*lanes)[MOST_PARTS];	/* by link and partition: bits of lanes */
 	uint32_t n_links;
-	uint32_t shared;	/* links with several partitions, between switches */
+	uint32_t shared;	/* links with several partitions */
 	uint32_t broken;	/* pairs of partitions on a link against what is wanted */
 };
 
@@ -232,6 +232,49 @@ static inline struct judge judge(const struct fabric *f)
 	for (uint32_t i = 0; i < j.n_links; i++)
 		judge_link(&j, i);
 	return j;
+}
+
+/* A link as the engine has it: "port 3 of S1"; of a host's own port "port 1 of H1". */
+static inline void judge_name(const struct judge *j, uint32_t link, char *name, size_t size)
+{
+	const struct rsm_topo *topo = &j->f->topo;
+	uint32_t sw = 0, own = j->n_links - topo->n_ends;
+
+	if (link >= own) {
+		snprintf(name, size, "port 1 of %s", topo->ends[link - own].name);
+		return;
+	}
+	while (sw + 1 < topo->n_switches && j->first[sw + 1] <= link)
+		sw++;
+	snprintf(name, size, "port %u of %s", link - j->first[sw], topo->switches[sw].name);
+}
+
+/* All links that several partitions are on, each with those and their lanes. Returns how many; @list is to be freed. */
+static inline uint32_t judge_list(const struct judge *j, char **list)
+{
+	uint32_t n = 0;
+	size_t room;
+	FILE *to = open_memstream(list, &room);
+
+	CHECK(to);
+	for (uint32_t link = 0; link < j->n_links; link++) {
+		char name[80];
+		int users = 0;
+
+		for (uint32_t part = 0; part < j->f->topo.n_partitions; part++)
+			users += j->lanes[link][part] != 0;
+		if (users < 2)
+			continue;
+		judge_name(j, link, name, sizeof(name));
+		fprintf(to, "%s:", name);
+		for (uint32_t part = 0; part < j->f->topo.n_partitions; part++)
+			if (j->lanes[link][part])
+				fprintf(to, " %s (%#x)", j->f->names[part], j->lanes[link][part]);
+		fprintf(to, "\n");
+		n++;
+	}
+	fclose(to);
+	return n;
 }
 
 static inline void judge_end(struct judge *j)

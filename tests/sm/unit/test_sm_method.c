@@ -35,7 +35,9 @@ unsigned int rsm_signal_all(struct rsm *r, const struct rsm_notice *notice)
 /* Two paths of one port. */
 static bool tell(enum rsm_method method, uint16_t trap, uint8_t n_lids, bool own_sl)
 {
-	struct rsm_change found[] = { { 20, RSM_ATTR(4, 3), 2 }, { 21, RSM_NO_PATH, 0 } };
+	struct rsm_change found[] = {
+		{ .dlid = 20, .attr = RSM_ATTR(4, 3), .sl = 2 }, { .dlid = 21, .attr = RSM_NO_PATH },
+	};
 	struct rsm_changed_end end = {
 		.lid = LID, .n_lids = n_lids, .own_sl = own_sl, .n = 2, .n_kept = 2, .changes = found,
 	};
@@ -47,6 +49,59 @@ static bool tell(enum rsm_method method, uint16_t trap, uint8_t n_lids, bool own
 	return rsm_method_tell(&rsm, trap, &changes);
 }
 
+/* A port that had LID 20 has 30, and another one 31, whose LID is a third one's now. */
+static bool tell_other_lids(enum rsm_method method, uint16_t trap)
+{
+	struct rsm_change found[] = {
+		{ .dlid = 30, .attr = RSM_ATTR(4, 3), .sl = 2, .was = 20, .guid = cl_hton64(0x1234) },
+		{
+			.dlid = 31, .attr = RSM_ATTR(4, 3), .sl = 2, .was = 21, .taken = true,
+			.guid = cl_hton64(0x1235),
+		},
+	};
+	struct rsm_changed_end end = { .lid = LID, .n_lids = 1, .n = 2, .n_kept = 2, .changes = found };
+	struct rsm_changes changes = { .ends = &end, .n_ends = 1, .n = 2, .n_paths = 100 };
+
+	rsm.opt.method = method;
+	n_notices = 0;
+	return rsm_method_tell(&rsm, trap, &changes);
+}
+
+static void other_lids(enum rsm_method method)
+{
+	const ib_gid_t gid = { .unicast = { cl_hton64(0xfe80ull << 48), cl_hton64(0x1234) } };
+
+	osm.subn.opt.subnet_prefix = gid.unicast.prefix;
+	/* They have them already when tables begin to change. */
+	CHECK(!tell_other_lids(method, REPATH_SM_UNPATH) && !n_notices);
+	CHECK(!tell_other_lids(method, REPATH_SM_REPATH));
+	CHECK_EQ(n_notices, 2);
+	for (int i = 0; i < 2; i++) {
+		CHECK_EQ(notices[i].flags, REPATH_SM_MOVED);
+		CHECK(notices[i].mask & REPATH_SM_MASK_DGID && notices[i].mask & REPATH_SM_MASK_DLID);
+		CHECK(notices[i].path.dlid == cl_hton16(30 + i) && notices[i].mask & REPATH_SM_MASK_SL);
+	}
+	CHECK(!memcmp(notices[0].path.dgid, &gid, sizeof(gid)));
+	/* Who goes there by LID alone may mean either of two. */
+	CHECK(notices[0].old_dlid == 20 && !notices[1].old_dlid);
+}
+
+/* More ports than there are notices for one host have other LIDs: it is to ask, and hears of none alone. */
+static void too_many(enum rsm_method method)
+{
+	struct rsm_change found[] = {
+		{ .dlid = 30, .attr = RSM_ATTR(4, 3), .was = 20, .guid = cl_hton64(0x1234) },
+		{ .dlid = 31, .attr = RSM_ATTR(4, 3), .was = 21, .guid = cl_hton64(0x1235) },
+	};
+	struct rsm_changed_end end = { .lid = LID, .n_lids = 1, .n = 3, .n_kept = 2, .changes = found };
+	struct rsm_changes changes = { .ends = &end, .n_ends = 1, .n = 3, .n_paths = 100 };
+
+	rsm.opt.method = method;
+	n_notices = 0;
+	rsm_method_tell(&rsm, REPATH_SM_REPATH, &changes);
+	CHECK(n_notices == 1 && !notices[0].mask && notices[0].flags == REPATH_SM_ROUTE);
+}
+
 int main(void)
 {
 	const enum rsm_method methods[] = { RSM_AUTO, RSM_REPATH_ONLY };
@@ -54,6 +109,8 @@ int main(void)
 				REPATH_SM_MASK_LIFE | REPATH_SM_MASK_DLID;
 
 	for (int i = 0; i < 2; i++) {
+		other_lids(methods[i]);
+		too_many(methods[i]);
 		tell(methods[i], REPATH_SM_REPATH, 1, false);
 		CHECK_EQ(n_notices, i ? 2 : 1);
 		CHECK_EQ(notices[0].mask, record | REPATH_SM_MASK_SLID);
@@ -78,6 +135,7 @@ int main(void)
 		}
 	}
 	CHECK(!tell(RSM_AFFECTED, REPATH_SM_UNPATH, 1, false) && n_notices == 1 && !notices[0].mask);
+	CHECK(!tell_other_lids(RSM_AFFECTED, REPATH_SM_REPATH) && n_notices == 1 && !notices[0].mask);
 	puts("ok");
 	return 0;
 }

@@ -464,6 +464,47 @@ static void random_partitions(struct fabric *f)
 	}
 }
 
+/* What the engine says that is shared is so by the judge, and by the same two. */
+static unsigned int said_is_listed(const struct fabric *f, const char *list)
+{
+	unsigned int n = 0, port;
+	char who[16], other[16], sw[16], wanted[80];
+
+	for (const char *at = f->why; (at = strstr(at, "partition part")); at++) {
+		const char *line;
+
+		if (sscanf(at, "partition %15s (%*[^)]) is not %*[a-z]: it shares port %u of %15s with %15[a-z0-9]",
+			   who, &port, sw, other) != 4)
+			continue;
+		snprintf(wanted, sizeof(wanted), "port %u of %s:", port, sw);
+		line = strstr(list, wanted);
+		CHECK(line && (line == list || line[-1] == '\n'));
+		for (int i = 0; i < 2; i++) {
+			const char *named;
+
+			snprintf(wanted, sizeof(wanted), " %s (", i ? other : who);
+			named = strstr(line, wanted);
+			CHECK(named && named < strchr(line, '\n'));
+		}
+		n++;
+	}
+	return n;
+}
+
+/* Lists what is shared: all of it with SHARED=1. */
+static unsigned int list_shared(const struct judge *j, unsigned int seed)
+{
+	unsigned int n;
+	char *list;
+
+	CHECK_EQ(judge_list(j, &list), j->shared);
+	n = said_is_listed(j->f, list);
+	if (getenv("SHARED"))
+		printf("set %u: %u links are shared\n%s", seed, j->shared, list);
+	free(list);
+	return n;
+}
+
 /* The engine says just when the judge does that something is not as it was wanted. */
 static void random_sets(unsigned int from, unsigned int to)
 {
@@ -471,7 +512,7 @@ static void random_sets(unsigned int from, unsigned int to)
 		"xgft:4,4/1,4", "xgft:8,4/1,4", "xgft:2,2,4/1,2,2", "xgft:3,3/1,2", "xgft:4,3/1,3",
 		"xgft:4,2,2/1,4,2", "",
 	};
-	unsigned int kept = 0, refused = 0, torn = 0;
+	unsigned int kept = 0, refused = 0, torn = 0, shared = 0, said = 0;
 
 	for (unsigned int seed = from; seed < to; seed++) {
 		struct fabric f;
@@ -501,11 +542,15 @@ static void random_sets(unsigned int from, unsigned int to)
 		CHECK_EQ(bed_route(&f, false), 0);
 		j = judge(&f);
 		CHECK_EQ(!j.broken, !f.why[0]);
+		shared += j.shared;
+		said += list_shared(&j, seed);
 		judge_end(&j);
 		all_arrive(&f);
 		bed_close(&f);
 	}
-	printf("%u sets kept, %u refused, %u on no tree any more\n", kept, refused, torn);
+	printf("%u sets kept, %u refused, %u on no tree any more; %u shared links listed, %u as the engine says\n", kept,
+	       refused, torn, shared, said);
+	CHECK(shared > said && said > (to - from) / 20);
 	CHECK(kept > (to - from) / 3 && refused > (to - from) / 20 && kept + refused >= 1000);
 }
 

@@ -28,6 +28,13 @@ static uint8_t lfts[SWITCHES][LIDS];
 static uint8_t lanes[LIDS][LIDS];
 static uint8_t end_attr[LIDS]; /* of the end's own port, by its first LID */
 static struct record told[LIDS][LIDS], now[LIDS][LIDS];
+static uint16_t told_base[LIDS]; /* the first LID of who had this one */
+static bool told_lends[LIDS];
+static struct rsm_net_end away; /* has gone, and may come back; guid 0: nobody */
+static unsigned int away_for; /* how often hosts were told since */
+static bool told_away[LIDS];
+static unsigned int n_back; /* paths to and from who has come back that are others */
+static unsigned int n_others, n_taken; /* paths to ports with another LID, and of those whose LID another has */
 
 /* The linker has the distinguisher ask these: see the Makefile. */
 static long allocations = -1; /* until one fails; below 0: none does */
@@ -175,6 +182,8 @@ static void make_fabric(void)
 	net.n_switches = 2 + below(SWITCHES - 1);
 	net.lanes = below(3);
 	memset(told, 0, sizeof(told));
+	memset(told_away, 0, sizeof(told_away));
+	away.guid = 0;
 	for (uint32_t i = 0; i < net.n_switches; i++) {
 		for (int port = 0; port < PORTS; port++)
 			links[i][port] = (struct rsm_link) { .peer = RSM_LINK_NONE };
@@ -254,6 +263,65 @@ static bool another(const struct record *a, const struct record *b)
 	return a->attr != RSM_NO_PATH && a->sl != b->sl;
 }
 
+static const struct rsm_net_end *end_of(uint64_t guid)
+{
+	for (uint32_t i = 0; i < net.n_ends; i++)
+		if (net.ends[i].guid == guid)
+			return &net.ends[i];
+	return NULL;
+}
+
+/* The LID to which paths to @was lead now that its port has others; 0: it has not, or there is no path. */
+static uint16_t other_lid(int from, int was)
+{
+	const struct record *then = &told[from][was], *is = &now[from][was];
+	const struct rsm_net_end *to, *here;
+	uint16_t lid;
+
+	if (!then->source || is->destination == then->destination || told_lends[was])
+		return 0;
+	here = end_at(from);
+	to = end_of(then->destination);
+	if (!to || to->lends || !here || here == to || here->lid != from || here->guid != then->source)
+		return 0;
+	lid = to->lid + (was - told_base[was]) % to->n_lids;
+	is = &now[from][lid];
+	return is->attr == RSM_NO_PATH ? 0 : lid;
+}
+
+static bool is_away(int lid)
+{
+	return away.guid && lid >= away.lid && lid < away.lid + away.n_lids && !end_at(lid);
+}
+
+static bool is_still(int lid, uint64_t guid)
+{
+	const struct rsm_net_end *end = end_at(lid);
+
+	return end ? end->guid == guid : is_away(lid);
+}
+
+/* Of who is away hosts know what they knew. */
+static void tell(struct rsm_prd *prd)
+{
+	rsm_prd_told(prd);
+	away_for++;
+	for (int a = 0; a < LIDS; a++)
+		for (int b = 0; b < LIDS; b++)
+			if ((!is_away(a) && !is_away(b)) || !is_still(a, told[a][b].source) ||
+			    !is_still(b, told[a][b].destination))
+				told[a][b] = now[a][b];
+	for (int lid = 0; lid < LIDS; lid++) {
+		const struct rsm_net_end *end = end_at(lid);
+
+		told_away[lid] = is_away(lid);
+		if (told_away[lid])
+			continue;
+		told_base[lid] = end ? end->lid : 0;
+		told_lends[lid] = end && end->lends;
+	}
+}
+
 static void fail(const char *what, int fabric, int round, int from, int to)
 {
 	fprintf(stderr, "fabric %d round %d, %d to %d: %s: told %#x SL %u, now %#x SL %u\n", fabric,
@@ -264,11 +332,13 @@ static void fail(const char *what, int fabric, int round, int from, int to)
 
 static unsigned int check(struct rsm_prd *prd, int fabric, int round)
 {
+	static uint16_t others[LIDS][LIDS];
 	static bool found[LIDS][LIDS];
 	struct rsm_changes changes;
 	unsigned int n = 0;
 
 	memset(found, 0, sizeof(found));
+	memset(others, 0, sizeof(others));
 	if (rsm_prd_update(prd, &net) || rsm_prd_changes(prd, LIDS, &changes))
 		fail("no memory", fabric, round, 0, 0);
 	for (uint32_t i = 0; i < changes.n_ends; i++) {
@@ -279,11 +349,22 @@ static unsigned int check(struct rsm_prd *prd, int fabric, int round)
 		if (end->own_sl != (net.lanes == RSM_LANES_PORT && end->n_lids > 1))
 			fail("of which LIDs", fabric, round, end->lid, 0);
 		for (uint32_t j = 0; j < end->n; j++) {
-			struct record *is = &now[end->lid][end->changes[j].dlid];
+			struct rsm_change *change = &end->changes[j];
+			struct record *is = &now[end->lid][change->dlid];
 
-			if (end->changes[j].attr != is->attr || end->changes[j].sl != is->sl)
-				fail("wrong values", fabric, round, end->lid, end->changes[j].dlid);
-			found[end->lid][end->changes[j].dlid] = true;
+			if (change->attr != is->attr || change->sl != is->sl)
+				fail("wrong values", fabric, round, end->lid, change->dlid);
+			if (change->was && (change->guid != is->destination || change->taken != !!end_at(change->was)))
+				fail("wrong port", fabric, round, end->lid, change->dlid);
+			if (change->was ? others[end->lid][change->was] : found[end->lid][change->dlid])
+				fail("twice", fabric, round, end->lid, change->dlid);
+			if (change->was)
+				others[end->lid][change->was] = change->dlid;
+			else
+				found[end->lid][change->dlid] = true;
+			n_others += change->was && !change->taken;
+			n_taken += change->taken;
+			n_back += told_away[change->was ? change->was : change->dlid] || told_away[end->lid];
 			n++;
 		}
 	}
@@ -292,9 +373,107 @@ static unsigned int check(struct rsm_prd *prd, int fabric, int round)
 	rsm_changes_free(&changes);
 	for (int a = 1; a < LIDS; a++)
 		for (int b = 1; b < LIDS; b++)
-			if (another(&told[a][b], &now[a][b]) != found[a][b])
+			if (another(&told[a][b], &now[a][b]) != found[a][b] &&
+			    !(found[a][b] && (told_away[a] || told_away[b])))
 				fail(found[a][b] ? "not changed" : "missed", fabric, round, a, b);
+	for (int a = 1; a < LIDS; a++)
+		for (int b = 1; b < LIDS; b++)
+			if (other_lid(a, b) != others[a][b] && !(others[a][b] && (told_away[a] || told_away[b])))
+				fail(others[a][b] ? "has not moved there" : "not seen to move", fabric, round, a, b);
 	return n;
+}
+
+static bool is_free(int lid, int n, const struct rsm_net_end *but)
+{
+	bool is = lid + n <= LIDS;
+
+	for (int i = lid; is && i < lid + n; i++)
+		is = !end_at(i) || end_at(i) == but;
+	return is;
+}
+
+/* The port is known by it to its switch. */
+static void set_lids(struct rsm_net_end *end, uint16_t lid, uint8_t n_lids)
+{
+	uint8_t attr = end_attr[end->lid];
+
+	for (int port = 1; port < PORTS; port++) {
+		struct rsm_link *link = &net.switches[end->leaf].links[port];
+
+		if (link->peer == RSM_LINK_END && link->lid == end->lid)
+			link->lid = lid;
+	}
+	end->lid = lid;
+	end->n_lids = n_lids;
+	end_attr[lid] = attr;
+	if (lid + n_lids - 1 > net.max_lid)
+		net.max_lid = lid + n_lids - 1;
+	route(end);
+}
+
+/* A port gets other LIDs, more or fewer, or those of another one, which gets its. */
+static void other_lids(struct rsm_net_end *end)
+{
+	struct rsm_net_end *other = &net.ends[below(net.n_ends)], is = *end;
+	int n = 1 << below(3), lid = (1 + below(LIDS - 8)) / n * n;
+
+	switch (below(4)) {
+	case 0:
+		if (is_free(end->lid, n, end) && end->lid % n == 0)
+			set_lids(end, end->lid, n);
+		break;
+	case 1:
+		/* It is at a third place meanwhile: links know ports by their LIDs. */
+		if (other == end || !is_free(LIDS - 4, 4, NULL))
+			break;
+		set_lids(end, LIDS - 4, 1);
+		n = other->n_lids;
+		lid = other->lid;
+		set_lids(other, is.lid, is.n_lids);
+		set_lids(end, lid, n);
+		break;
+	default:
+		if (lid && is_free(lid, n, NULL))
+			set_lids(end, lid, n);
+		break;
+	}
+}
+
+/* Hosts have been told of it, with these LIDs. */
+static bool is_known(const struct rsm_net_end *end)
+{
+	int known = 0;
+
+	for (int lid = 1; lid < LIDS; lid++) {
+		bool of_it = false;
+
+		for (int from = 1; from < LIDS; from++)
+			of_it |= told[from][lid].destination == end->guid;
+		if (of_it && (lid < end->lid || lid >= end->lid + end->n_lids))
+			return false;
+		known += of_it;
+	}
+	return known == end->n_lids;
+}
+
+/* Who has gone comes back: where it was or elsewhere, perhaps with another LID. */
+static void come_back(void)
+{
+	int leaf = below(2) ? away.leaf : (int)below(net.n_switches);
+	struct rsm_net_end *end = &net.ends[net.n_ends];
+	int lid = below(4) ? away.lid : 1 + (int)below(LIDS - 8);
+
+	if (net.n_ends < ENDS && free_port(leaf) >= 0 && lid % away.n_lids == 0 && is_free(lid, away.n_lids, NULL)) {
+		*end = away;
+		net.n_ends++;
+		end_attr[lid] = end_attr[away.lid];
+		end->lid = lid;
+		plug(end, leaf);
+		if (lid + end->n_lids - 1 > net.max_lid)
+			net.max_lid = lid + end->n_lids - 1;
+		route(end);
+	}
+	away.guid = 0;
 }
 
 static void change_one(void)
@@ -303,7 +482,7 @@ static void change_one(void)
 	struct rsm_link *link;
 	int sw = below(net.n_switches), port = 1 + below(PORTS - 1);
 
-	switch (below(9)) {
+	switch (below(11)) {
 	case 0: /* another way */
 		route(end);
 		break;
@@ -337,11 +516,22 @@ static void change_one(void)
 		if (net.n_ends < 3)
 			break;
 		unplug(end);
+		if (!away.guid && is_known(end) && !told_away[end->lid]) {
+			away = *end;
+			away_for = 0;
+		}
 		*end = net.ends[--net.n_ends];
 		break;
 	case 8: /* another lane */
 		lanes[below(net.lanes == RSM_LANES_SWITCH ? net.n_switches : LIDS)]
 		     [below(net.lanes == RSM_LANES_SWITCH ? net.n_switches : LIDS)] ^= 1;
+		break;
+	case 9:
+		other_lids(end);
+		break;
+	case 10: /* VMs come to it, or leave it */
+		if (!below(4))
+			end->lends = !end->lends;
 		break;
 	}
 }
@@ -441,8 +631,7 @@ static void no_memory(void)
 		if (failed) {
 			rsm_prd_reset(prd);
 			check(prd, -1, at);
-			rsm_prd_told(prd);
-			memcpy(told, now, sizeof(told));
+			tell(prd);
 			change_one();
 			work_out();
 			check(prd, -1, at);
@@ -451,9 +640,199 @@ static void no_memory(void)
 	}
 }
 
+static void exchange(void *a, void *b, size_t size)
+{
+	uint8_t kept[sizeof(struct record) * LIDS];
+
+	memcpy(kept, a, size);
+	memcpy(a, b, size);
+	memcpy(b, kept, size);
+}
+
+/* What was told of a LID was of the VM that has it. */
+static void renamed(uint16_t lid, uint64_t guid)
+{
+	for (int other = 0; other < LIDS; other++) {
+		if (told[lid][other].source)
+			told[lid][other].source = guid;
+		if (told[other][lid].source)
+			told[other][lid].destination = guid;
+	}
+}
+
+static struct rsm_link *link_to(const struct rsm_net_end *end)
+{
+	for (int port = 1; port < PORTS; port++) {
+		struct rsm_link *link = &net.switches[end->leaf].links[port];
+
+		if (link->peer == RSM_LINK_END && link->lid == end->lid)
+			return link;
+	}
+	exit(1);
+}
+
+/* Two VMs change places: lanes by LID, too, are those of the place. */
+static bool exchange_vms(struct rsm_prd *prd)
+{
+	struct rsm_net_end *one = &net.ends[below(net.n_ends)], *other = &net.ends[below(net.n_ends)];
+	struct rsm_link *first = link_to(one), *second = link_to(other);
+	uint16_t a = one->lid, b = other->lid;
+
+	if (one == other || one->n_lids > 1 || other->n_lids > 1)
+		return false;
+	one->lid = first->lid = b;
+	other->lid = second->lid = a;
+	exchange(&end_attr[a], &end_attr[b], 1);
+	for (uint32_t sw = 0; sw < net.n_switches; sw++)
+		exchange(&lfts[sw][a], &lfts[sw][b], 1);
+	if (net.lanes != RSM_LANES_SWITCH) {
+		exchange(lanes[a], lanes[b], LIDS);
+		for (int lid = 0; lid < LIDS; lid++)
+			exchange(&lanes[lid][a], &lanes[lid][b], 1);
+	}
+	renamed(a, other->guid);
+	renamed(b, one->guid);
+	rsm_prd_take_along(prd, a, other->guid);
+	rsm_prd_take_along(prd, b, one->guid);
+	net.moved[0] = a;
+	net.moved[1] = b;
+	net.n_moved = 2;
+	return true;
+}
+
+/* Also where what was routed before is not told, or not hosts of another move. */
+static unsigned int vms(struct rsm_prd *prd, int fabric, int round)
+{
+	unsigned int n;
+
+	if (!exchange_vms(prd))
+		return 0;
+	work_out();
+	n = check(prd, fabric, round);
+	keeps_some(prd);
+	if (below(4))
+		tell(prd);
+	net.n_moved = 0;
+	return n;
+}
+
+/*
+ * A VM takes its port along: while it is nowhere, or is still where no table leads to any more, nobody is told. When
+ * it has come they are whose paths to it are others than they knew.
+ */
+static void on_its_way(struct rsm_prd *prd, int fabric, int round)
+{
+	struct rsm_net_end *end = &net.ends[below(net.n_ends)], vm = *end;
+	uint16_t lid = vm.lid;
+	unsigned int sw = below(net.n_switches);
+
+	if (vm.n_lids > 1 || free_port(sw) < 0)
+		return;
+	work_out();
+	check(prd, fabric, round);
+	tell(prd);
+
+	rsm_prd_hold(prd, &lid, 1);
+	for (uint32_t i = 0; i < net.n_switches; i++)
+		lfts[i][lid] = 0xff;
+	for (int gone = 0; gone < 2; gone++) {
+		work_out();
+		for (int i = 1; i < LIDS; i++) {
+			now[i][lid] = told[i][lid];
+			now[lid][i] = told[lid][i];
+		}
+		check(prd, fabric, round);
+		rsm_prd_told(prd);
+		away_for++;
+		if (gone)
+			continue;
+		unplug(&vm);
+		*end = net.ends[--net.n_ends];
+	}
+	rsm_prd_hold(prd, NULL, 0);
+
+	net.ends[net.n_ends++] = vm;
+	plug(&net.ends[net.n_ends - 1], sw);
+	route(&net.ends[net.n_ends - 1]);
+	work_out();
+	check(prd, fabric, round);
+	tell(prd);
+}
+
+/* Whoever is on its way when there are other lanes is told of in any case. */
+static void lanes_meanwhile(void)
+{
+	struct rsm_prd *prd = rsm_prd_new();
+	struct rsm_changes changes;
+	struct rsm_net_end vm;
+	uint16_t lid;
+
+	do
+		make_fabric();
+	while (net.n_switches < 3 || net.n_ends < 3 || net.ends[net.n_ends - 1].n_lids > 1);
+	net.lanes = RSM_LANES_SWITCH;
+	vm = net.ends[net.n_ends - 1];
+	lid = vm.lid;
+	rsm_prd_update(prd, &net);
+	rsm_prd_told(prd);
+	rsm_prd_hold(prd, &lid, 1);
+	net.n_ends--;
+	rsm_prd_update(prd, &net);
+	rsm_prd_told(prd);
+	for (int i = 0; i < SWITCHES; i++)
+		for (int j = 0; j < SWITCHES; j++)
+			lanes[i][j] ^= 1;
+	rsm_prd_update(prd, &net);
+	rsm_prd_told(prd);
+	rsm_prd_hold(prd, NULL, 0);
+	net.n_ends++;
+	rsm_prd_update(prd, &net);
+	if (rsm_prd_changes(prd, LIDS, &changes) || changes.n_ends < net.n_ends - 1)
+		fail("lanes meanwhile", -1, -1, 0, lid);
+	rsm_changes_free(&changes);
+	rsm_prd_free(prd);
+}
+
+/* How many paths are others when the last port has been away for so many times of telling; with another lane or not. */
+static uint64_t back_after(int times, bool other)
+{
+	struct rsm_prd *prd = rsm_prd_new();
+	struct rsm_changes changes;
+	uint64_t n;
+
+	do
+		make_fabric();
+	while (net.n_ends < 3 || net.ends[0].n_lids > 1 || net.ends[net.n_ends - 1].n_lids > 1);
+	net.lanes = RSM_LANES_PORT;
+	rsm_prd_update(prd, &net);
+	rsm_prd_told(prd);
+	net.n_ends--;
+	while (times--) {
+		rsm_prd_update(prd, &net);
+		rsm_prd_told(prd);
+	}
+	lanes[net.ends[0].lid][net.ends[net.n_ends++].lid] ^= other;
+	rsm_prd_update(prd, &net);
+	if (rsm_prd_changes(prd, LIDS, &changes))
+		fail("no memory", -1, -1, 0, 0);
+	n = changes.n;
+	rsm_changes_free(&changes);
+	rsm_prd_free(prd);
+	return n;
+}
+
+/* Who comes back is told of if its path is another, and only then; and after a while it is new. */
+static void comes_back(void)
+{
+	for (int times = 1; times <= RSM_PRD_REMEMBERED + 1; times++)
+		for (int other = 0; other < 2; other++)
+			if (back_after(times, other) != (other && times <= RSM_PRD_REMEMBERED))
+				fail("who is back", other, times, 0, 0);
+}
+
 int main(void)
 {
-	unsigned long long changed = 0;
+	unsigned long long changed = 0, moved = 0;
 
 	srand(1);
 	for (int fabric = 0; fabric < FABRICS; fabric++) {
@@ -463,6 +842,8 @@ int main(void)
 		for (int round = 0; round < ROUNDS / (1 + fabric % 5); round++) {
 			for (unsigned int i = below(4); i; i--)
 				change_one();
+			if (away.guid && (!below(3) || away_for + 9 > RSM_PRD_REMEMBERED))
+				come_back();
 			if (!below(10))
 				shuffle();
 			if (!below(20))
@@ -474,12 +855,18 @@ int main(void)
 			keeps_some(prd);
 			if (!below(4))
 				continue;
-			rsm_prd_told(prd);
-			memcpy(told, now, sizeof(told));
+			tell(prd);
+			for (unsigned int i = below(4); i; i--)
+				moved += vms(prd, fabric, round);
+			if (!below(5))
+				on_its_way(prd, fabric, round);
 		}
 		rsm_prd_free(prd);
 	}
 	no_memory();
-	printf("%llu changes, all found\n", changed);
-	return changed < 10000;
+	lanes_meanwhile();
+	comes_back();
+	printf("%llu changes, and %llu by VMs that move, all found; %u paths lead to another LID, and %u more whose LID another port has; %u are of who was away\n",
+	       changed, moved, n_others, n_taken, n_back);
+	return changed < 10000 || moved < 10000 || n_others < 1000 || n_taken < 1000 || n_back < 1000;
 }

@@ -69,12 +69,12 @@ int rsm_report_send(struct rsm *r, const osm_mad_addr_t *to, const struct repath
 }
 
 /* At LIDs LIVE, LIVE + 1 ... */
-struct rsm_subscriber *rsm_subscribers(struct rsm *r, bool locked, size_t *n)
+struct rsm_subscriber *rsm_subscribers(struct rsm *r, enum rsm_lock lock, size_t *n)
 {
 	struct rsm_subscriber *all = calloc(n_hosts + 1, sizeof(*all));
 
 	(void)r;
-	(void)locked;
+	(void)lock;
 	for (*n = 0; *n < n_hosts; ++*n) {
 		all[*n] = (struct rsm_subscriber) { .lid = LIVE + *n, .unpath = true, .repath = true };
 		all[*n].address.dest_lid = cl_hton16(LIVE + *n);
@@ -96,7 +96,7 @@ static void start(uint16_t hosts)
 	osm.subn.sm_state = IB_SMINFO_STATE_MASTER;
 	osm.subn.first_time_master_sweep = FALSE;
 	CHECK_EQ(rsm_signal_part.start(&rsm), 0);
-	rsm_signal_refresh(&rsm, false);
+	rsm_signal_refresh(&rsm, RSM_UNLOCKED);
 }
 
 static void stop(void)
@@ -236,7 +236,7 @@ static void handed_over(void)
 	tick();
 	CHECK_EQ(n_sent, WINDOW);
 	/* What the first sweep of the new master finds is said. */
-	rsm_signal_refresh(&rsm, false);
+	rsm_signal_refresh(&rsm, RSM_UNLOCKED);
 	queue(LIVE + 1, 7, 1);
 	tick();
 	CHECK(n_sent == WINDOW + 1 && sent[WINDOW].lid == LIVE + 1);

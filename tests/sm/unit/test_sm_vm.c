@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "engine.h"
+#include "paths.h"
 #include "plugin.h"
 #include "slots.h"
 #include "smp.h"
@@ -23,11 +24,11 @@
 static osm_opensm_t osm;
 static struct rsm rsm = { .osm = &osm, .opt.vswitch = RSM_VSWITCH_PREPOPULATED };
 static struct rsm_vm_line asked[8];
-static unsigned int n_asked, started, went_on, planned, kept, repeated;
+static unsigned int n_asked, started, went_on, planned, kept, repeated, compared;
 static char answers[8][512];
 static unsigned int n_answers;
 static uint64_t now = 1000000;
-static bool computes, answered, in_turn, unheard;
+static bool computes, answered, in_turn, unheard, stays;
 static int outstanding;
 static void (*when_locked)(void);
 
@@ -103,7 +104,7 @@ int rsm_vm_find(struct rsm *r, const char *word, struct rsm_vm_move *move, char 
 	(void)why;
 	(void)size;
 	move->lid = atoi(word);
-	move->carried = true;
+	move->carried = !stays;
 	return 0;
 }
 
@@ -167,6 +168,13 @@ bool rsm_vm_go_on(struct rsm *r, struct rsm_vm_move *move)
 	move->unheard = unheard;
 	went_on++;
 	return answered;
+}
+
+void rsm_paths_moved(struct rsm *r, uint16_t lid, uint16_t other)
+{
+	(void)r;
+	CHECK(lid == 5 && !other && !n_answers);
+	compared++;
 }
 
 int rsm_vm_address_start(struct rsm *r)
@@ -296,8 +304,8 @@ static void begin(void)
 	osm.lock.state = CL_INITIALIZED;
 	osm.subn.sm_state = IB_SMINFO_STATE_MASTER;
 	osm.subn.first_time_master_sweep = FALSE;
-	n_asked = repeated = started = went_on = planned = kept = n_answers = 0;
-	computes = in_turn = unheard = false;
+	n_asked = compared = repeated = started = went_on = planned = kept = n_answers = 0;
+	computes = in_turn = unheard = stays = false;
 	answered = true;
 	outstanding = 0;
 	CHECK_EQ(rsm_vm_part.start(&rsm), 0);
@@ -487,6 +495,30 @@ static void unfinished(void)
 	end();
 }
 
+/*
+ * Hosts are told of other paths before the answer; of a VM that takes its port along when a sweep has found that, and
+ * of one that may have arrived when OpenSM has swept.
+ */
+static void told_of_paths(void)
+{
+	begin();
+	stays = true;
+	ask("move 5 9");
+	tick(0);
+	hears("moved");
+	CHECK_EQ(compared, 1);
+	unheard = true;
+	ask("move 5 9");
+	tick(0);
+	hears("OpenSM will sweep");
+	unheard = stays = false;
+	ask("move 5 9");
+	tick(0);
+	hears("moved");
+	CHECK_EQ(compared, 1);
+	end();
+}
+
 /* Who begins and never ends takes places from others, but not for good. */
 static void forgotten(void)
 {
@@ -541,6 +573,7 @@ int main(void)
 	broken_sweep();
 	sweep_with_the_lock();
 	unfinished();
+	told_of_paths();
 	forgotten();
 	puts("ok");
 	return 0;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "opensm_alias.h"
 #include "plugin.h"
 #include "slots.h"
 #include "smp.h"
@@ -174,20 +175,6 @@ osm_port_t *osm_get_port_by_alias_guid(IN osm_subn_t const *subn, IN ib_net64_t 
 	return &alias->map_item == cl_qmap_end(&subn->alias_port_guid_tbl) ? NULL : alias->p_base_port;
 }
 
-osm_alias_guid_t *osm_alias_guid_new(IN const ib_net64_t guid, IN osm_port_t *port)
-{
-	osm_alias_guid_t *alias = calloc(1, sizeof(*alias));
-
-	alias->alias_guid = guid;
-	alias->p_base_port = port;
-	return alias;
-}
-
-void osm_alias_guid_delete(IN OUT osm_alias_guid_t **alias)
-{
-	free(*alias);
-}
-
 int osm_db_guid2lid_set(IN osm_db_domain_t *domain, IN uint64_t guid, IN uint16_t first, IN uint16_t last)
 {
 	(void)domain;
@@ -227,13 +214,6 @@ int osm_db_guid2lid_guids(IN osm_db_domain_t *domain, OUT cl_qlist_t *guids)
 		cl_qlist_insert_tail(guids, &element->item);
 	}
 	return 0;
-}
-
-void osm_log(IN osm_log_t *const log, IN const osm_log_level_t level, IN const char *format, ...)
-{
-	(void)log;
-	(void)level;
-	(void)format;
 }
 
 void rsm_wake(struct rsm *r)
@@ -310,6 +290,11 @@ static void unanswered(bool started)
 	sweep();
 	CHECK(osm.subn.subnet_initialization_error);
 	CHECK(known(1) == VM + 1 && !known(2));
+	CHECK_EQ(rsm_vm_unknown(&rsm), 2);
+	/* Also while a sweep has not come to its port yet. */
+	hosts[2].port.discovery_count = 0;
+	CHECK_EQ(rsm_vm_unknown(&rsm), 2);
+	hosts[2].port.discovery_count = 1;
 	CHECK_EQ(place("5", "but not of all it is known"), -EAGAIN);
 	CHECK_EQ(place("6", "another VM is there"), -EEXIST);
 	CHECK_EQ(place("7", "which VM is there is not known"), -EAGAIN);
@@ -322,6 +307,7 @@ static void unanswered(bool started)
 	sweep();
 	CHECK(osm.subn.subnet_initialization_error);
 	CHECK(hosts[1].asked == 1 && hosts[2].asked == 2 && hosts[3].asked == 2);
+	CHECK_EQ(rsm_vm_unknown(&rsm), 1);
 	CHECK_EQ(place("5", ""), 0);
 	CHECK_EQ(place("7", "which VM is there is not known"), -EAGAIN);
 	/* No sweep follows for ever for one that never answers; but in each it is asked. */
@@ -332,6 +318,7 @@ static void unanswered(bool started)
 	hosts[2].dumb = false;
 	sweep();
 	CHECK_EQ(known(2), VM + 2);
+	CHECK_EQ(rsm_vm_unknown(&rsm), 0);
 	CHECK(osm_get_port_by_alias_guid(&osm.subn, cl_hton64(VM + 2)) == &hosts[2].port);
 	sweep();
 	CHECK(hosts[2].asked == 13 && !osm.subn.subnet_initialization_error);

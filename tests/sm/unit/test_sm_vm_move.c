@@ -10,6 +10,8 @@
 
 #include "check.h"
 #include "engine.h"
+#include "opensm_alias.h"
+#include "paths.h"
 #include "plugin.h"
 #include "slots.h"
 #include "smp.h"
@@ -114,20 +116,6 @@ osm_port_t *osm_get_port_by_guid(IN osm_subn_t const *subn, IN ib_net64_t guid)
 	return NULL;
 }
 
-osm_alias_guid_t *osm_alias_guid_new(IN const ib_net64_t guid, IN osm_port_t *port)
-{
-	osm_alias_guid_t *alias = calloc(1, sizeof(*alias));
-
-	alias->alias_guid = guid;
-	alias->p_base_port = port;
-	return alias;
-}
-
-void osm_alias_guid_delete(IN OUT osm_alias_guid_t **alias)
-{
-	free(*alias);
-}
-
 int osm_db_guid2lid_set(IN osm_db_domain_t *domain, IN uint64_t guid, IN uint16_t first, IN uint16_t last)
 {
 	(void)domain;
@@ -135,13 +123,6 @@ int osm_db_guid2lid_set(IN osm_db_domain_t *domain, IN uint64_t guid, IN uint16_
 	(void)first;
 	(void)last;
 	return 0;
-}
-
-void osm_log(IN osm_log_t *const log, IN const osm_log_level_t level, IN const char *format, ...)
-{
-	(void)log;
-	(void)level;
-	(void)format;
 }
 
 uint64_t rsm_microseconds(void)
@@ -186,11 +167,14 @@ int32_t rsm_topo_switch_index(const struct rsm_topo *topo, uint64_t guid)
 	return topo->switches[0].guid == guid ? 0 : -1;
 }
 
+static bool limited; /* the last plan */
+
 /* Both are at the one switch. */
 int rsm_move_plan(const struct rsm_topo *topo, uint8_t *const *lft, const struct rsm_move *move,
 		  struct rsm_move_plan *plan)
 {
 	(void)topo;
+	limited = move->limited;
 	*plan = (struct rsm_move_plan) { malloc(1), malloc(1), malloc(sizeof(bool)), 1, 1, 1 };
 	plan->lid[0] = lft[0][move->other];
 	plan->other[0] = lft[0][move->lid];
@@ -238,6 +222,15 @@ bool rsm_slots_expect(uint16_t lid, const struct rsm_place *place, bool held)
 	(void)place;
 	(void)held;
 	return true;
+}
+
+/* The port that a LID is known to be at, hosts' LIDs being small. */
+static ib_net64_t taken_along[SIZE];
+
+void rsm_paths_take_along(struct rsm *r, uint16_t lid, ib_net64_t guid)
+{
+	(void)r;
+	taken_along[lid] = guid;
 }
 
 /* What OpenSM does when its dispatcher is through with a MAD that was lost. */
@@ -307,6 +300,8 @@ static void move(int from, uint16_t attribute, int at, bool unheard)
 	CHECK_EQ(rsm_vm_plan(&rsm, &vm, why, sizeof(why)), 0);
 	rsm_vm_start(&rsm, &vm);
 	CHECK_EQ(n_sent, 2 + 2 + 1);
+	CHECK(vm.lid < SIZE && taken_along[vm.lid] == hosts[1 - from].port.guid);
+	CHECK(vm.other < SIZE && taken_along[vm.other] == hosts[from].port.guid);
 	/* Until the VM's old port has lost its GUID the new one has it, and who has it has its LID. */
 	CHECK_EQ(find(IB_MAD_ATTR_PORT_INFO, 1 - from), 0);
 	CHECK_EQ(find(IB_MAD_ATTR_GUID_INFO, 1 - from), 1);
@@ -343,6 +338,34 @@ static void not_known(void)
 		vm.carried = false;
 	}
 	unknown = NULL;
+	rsm_move_plan_free(&vm.plan);
+}
+
+/* Where levels are for an engine's own paths there are no others. */
+static void mixed_tables(void)
+{
+	static const osm_routing_engine_type_t own[] = {
+		OSM_ROUTING_ENGINE_TYPE_LASH, OSM_ROUTING_ENGINE_TYPE_DFSSSP, OSM_ROUTING_ENGINE_TYPE_TORUS_2QOS,
+	};
+	static const osm_routing_engine_type_t any[] = {
+		OSM_ROUTING_ENGINE_TYPE_MINHOP, OSM_ROUTING_ENGINE_TYPE_FTREE, OSM_ROUTING_ENGINE_TYPE_EXTERNAL,
+	};
+	struct osm_routing_engine engine = { 0 };
+	struct rsm_vm_move vm = {
+		.lid = cl_ntoh16(osm_port_get_base_lid(&hosts[0].port)),
+		.from = { cl_ntoh64(sw_node.node_info.node_guid), 1 },
+		.to = { cl_ntoh64(sw_node.node_info.node_guid), 2 },
+	};
+	char why[256];
+
+	osm.routing_engine_used = &engine;
+	for (int i = 0; i < 12; i++) {
+		vm.limited = i % 2;
+		engine.type = i / 2 < 3 ? own[i / 2] : any[i / 2 - 3];
+		CHECK_EQ(rsm_vm_plan(&rsm, &vm, why, sizeof(why)), 0);
+		CHECK_EQ(limited, vm.limited && i / 2 >= 3);
+	}
+	osm.routing_engine_used = NULL;
 	rsm_move_plan_free(&vm.plan);
 }
 
@@ -385,6 +408,7 @@ int main(void)
 	answer_all();
 
 	not_known();
+	mixed_tables();
 	move(0, 0, 0, false);
 	rsm_vm_repeat(&rsm);
 	CHECK_EQ(n_sent, 0);
