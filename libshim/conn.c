@@ -146,6 +146,8 @@ static void conn_end(struct rp_conn *c)
 		c->peer_over = c->peer_round;
 	if (c->control)
 		pthread_mutex_unlock(&c->qp->control);
+	/* What INFO had no room for, and what was not said meanwhile. */
+	c->peer->keys_due |= c->mover;
 	c->mover = c->peer_mover = c->control = false;
 	rp_cycle_ended(c);
 }

@@ -16,6 +16,7 @@
  * @streams: what it knows of ours (keys_stream.c)
  * @prepares: PREPAREs that it has not answered
  * @acks: KEYS that it has not answered
+ * @keys_due: it may lack keys, and is told soon
  */
 struct rp_peer {
 	uint32_t id;
@@ -24,6 +25,7 @@ struct rp_peer {
 	struct list_head streams;
 	unsigned int prepares;
 	unsigned int acks;
+	bool keys_due;
 	struct list_node node;
 };
 
@@ -267,6 +269,7 @@ void rp_qp_rate_limit(struct rp_qp *qp);	/* in RTS again */
 
 /* ports.c: where the other ports of one who moves are; after the keys in the blob of INFO */
 unsigned int rp_ports_info(const struct rp_conn *c, void *blob, unsigned int room);
+#define RP_PORTS_INFO_MAX 168	/* bytes */
 void rp_ports_take(struct rp_conn *c, const struct rp_ctl_peer_msg *m);
 
 /* sqe.c */

@@ -136,10 +136,10 @@ static BARE void find_real(void)
 
 static BARE bool is_verb(const char *name)
 {
-	return begins(name, "ibv_") || begins(name, "_ibv_");
+	return begins(name, "ibv_") || begins(name, "_ibv_") || begins(name, "mlx4dv_") || begins(name, "manadv_");
 }
 
-/* Ours for libibverbs' own; @found for everything else. */
+/* Ours for libibverbs' own, and for direct verbs that do not look; @found for everything else. */
 static void *exchange(void *found, const char *name)
 {
 	static const struct {
@@ -155,13 +155,15 @@ static void *exchange(void *found, const char *name)
 #undef RP_PASS
 #undef RP_PROVIDER
 	};
+	const char *library;
 	Dl_info info;
 	size_t i;
 
 	if (!found || rp_is_disabled() || !dladdr(found, &info) || !info.dli_fname)
 		return found;
-	if (!begins(base_name(info.dli_fname), "libibverbs.so"))
-		return found;
+	library = base_name(info.dli_fname);
+	if (!begins(library, "libibverbs.so"))
+		return rp_direct(library, name) ?: found;
 	for (i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		if (!strcmp(verbs[i].name, name) &&
 		    *(void **)((char *)rp_real_get() + verbs[i].real) == found)

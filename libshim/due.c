@@ -92,7 +92,8 @@ static void send_due(struct rp_peer *peer, enum repath_msg type)
 	struct rp_message *m;
 
 	for (;;) {
-		unsigned int n = 0, len = 0, mtu;
+		unsigned int n = 0, len = 0, ports_len, mtu;
+		uint32_t ports[RP_PORTS_INFO_MAX / sizeof(uint32_t)];
 
 		first = NULL;
 		list_for_each(c, &peer->conns, in_peer) {
@@ -105,10 +106,13 @@ static void send_due(struct rp_peer *peer, enum repath_msg type)
 		}
 		if (!first)
 			return;
-		if (type == REPATH_MSG_INFO && !rp_keys_info(first, blob, &len))
-			return;
-		if (type == REPATH_MSG_INFO)
-			len += rp_ports_info(first, blob + len, sizeof(blob) - len);
+		if (type == REPATH_MSG_INFO) {
+			ports_len = rp_ports_info(first, ports, sizeof(ports));
+			if (!rp_keys_info(first, blob, sizeof(blob) - ports_len, &len))
+				return;
+			memcpy(blob + len, ports, ports_len);
+			len += ports_len;
+		}
 		m = rp_message_new(peer, type, n, blob, len);
 		if (!m)
 			return;		/* the bits stay: tried again at the next tick */
@@ -163,6 +167,7 @@ void rp_peer_flush(void)
 		for (type = REPATH_MSG_NONE + 1; due && type < __REPATH_MSG_MAX; type++)
 			if (due & 1u << type)
 				send_due(p, type);
+		rp_keys_push_due(p);
 	}
 }
 

@@ -236,6 +236,18 @@ static void bind_named(struct rp_peer *peer, const struct rp_ctl_peer_msg *m, st
 	}
 }
 
+/* Of another table nothing is known yet: not that it lacks what the one before has lacked. */
+static void doubt_all(struct rp_keyset *ks)
+{
+	struct rp_qp *qp;
+
+	list_for_each(qp, &ks->qps, in_keyset) {
+		rp_lock(&qp->lock);
+		qp->keys_sure = qp->keys_asked = 0;
+		rp_unlock(&qp->lock);
+	}
+}
+
 static int apply(struct rp_keyset *ks, const struct rp_keys_wire *w)
 {
 	uint32_t from = ntohl(w->from), to = ntohl(w->to), epoch = ntohl(w->epoch);
@@ -252,6 +264,7 @@ static int apply(struct rp_keyset *ks, const struct rp_keys_wire *w)
 		ks->n = 0;
 		ks->serial = 0;
 		ks->until = 0;
+		doubt_all(ks);
 		ks->epoch = epoch;
 	} else if (from > ks->serial || to <= ks->serial) {
 		return 0;		/* something is missing; or it came twice */

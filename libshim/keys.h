@@ -3,7 +3,8 @@
  * Remote keys. A process that has moved tells its peers, per device that it has open, which real key
  * stands for each of its virtual keys. What it tells is a stream: each change of its keys has a
  * serial number, a message carries the changes from one number to another, and the answer says how
- * far the receiver is. A move begins a new stream, at 0, and so does who can not tell any more what he has taken back:
+ * far the receiver is. Of a key that is not in the table the receiver asks (keys_wait.c): a move does not wait for all
+ * of a long one. A move begins a new stream, at 0, and so does who can not tell any more what he has taken back:
  * the table of a later epoch replaces the one before.
  */
 #ifndef RP_KEYS_H
@@ -110,8 +111,10 @@ void rp_keys_go_on(struct rp_qp *qp);
 /* Tells all peers of @ctx, or this one, what they do not know. */
 void rp_keys_push(struct rp_context *ctx);
 void rp_keys_push_peer(struct rp_peer *peer, struct rp_context *ctx);
-/* Blob for an INFO about @c; false: more must be acknowledged first. */
-bool rp_keys_info(struct rp_conn *c, void *blob, unsigned int *len);
+/* As rp_peer::keys_due says. */
+void rp_keys_push_due(struct rp_peer *peer);
+/* @blob for an INFO about @c, @size bytes at most; false: what is under way must be answered first. */
+bool rp_keys_info(struct rp_conn *c, void *blob, unsigned int size, unsigned int *len);
 void rp_keys_acked(struct rp_peer *peer, const struct rp_ctl_peer_msg *m);
 /* Is it a question? Then that is its answer. */
 bool rp_keys_asked(struct rp_peer *peer, const struct rp_ctl_peer_msg *m, struct rp_keys_ack *ack);

@@ -79,7 +79,9 @@ static struct keystream *stream_of(struct rp_peer *peer, struct rp_context *ctx)
 		s->ctx = ctx;
 		list_add_tail(&peer->streams, &s->node);
 	}
-	/* What is under way is answered first. */
+	/* What is under way is answered first; but not what was of the device before. */
+	if (s->epoch != ctx->epoch)
+		s->message = 0;
 	if (s->epoch != ctx->epoch || (s->table != ctx->tables && !s->message)) {
 		rp_lock(&ctx->objects);
 		begin(s);
@@ -175,14 +177,14 @@ static unsigned int put_windows(struct rp_context *ctx, struct rp_keys_wire *w, 
 }
 
 /*
- * Changes after @from, or all where that is not known any more, as many as there is room for. Returns the length;
+ * Changes after @from, or all where that is not known any more, as many as @size bytes hold. Returns the length;
  * *@to: the last of them.
  */
-static unsigned int fill(struct keystream *s, uint32_t from, void *blob, uint32_t *to)
+static unsigned int fill(struct keystream *s, uint32_t from, void *blob, unsigned int size, uint32_t *to)
 {
 	struct rp_context *ctx = s->ctx;
 	struct rp_keys_wire *w = blob;
-	const unsigned int room = (REPATH_BLOB_MAX - sizeof(*w)) / sizeof(w->key[0]);
+	const unsigned int room = (size - sizeof(*w)) / sizeof(w->key[0]);
 	unsigned int removed, set, windows;
 
 	rp_lock(&ctx->objects);
@@ -219,6 +221,17 @@ static bool is_heard(const struct rp_peer *peer, const struct rp_context *ctx)
 	return false;
 }
 
+static bool is_of(const struct rp_conn *c, const struct rp_context *ctx)
+{
+	return c->ctx == ctx && rp_conn_is_ready(c);
+}
+
+/* Of an end on its move the module does not know where it is before INFO: nothing else is said of it. */
+static bool can_name(const struct rp_conn *c, const struct rp_context *ctx)
+{
+	return is_of(c, ctx) && !(c->moving && c->mover && !c->told);
+}
+
 /* A connection that the peer may hear of, and one that it does not use the table for yet first. */
 static struct rp_conn *conn_to_name(struct rp_peer *peer, struct rp_context *ctx, bool *unbound)
 {
@@ -226,7 +239,7 @@ static struct rp_conn *conn_to_name(struct rp_peer *peer, struct rp_context *ctx
 
 	*unbound = false;
 	list_for_each(c, &peer->conns, in_peer) {
-		if (c->ctx != ctx || !rp_conn_is_ready(c))
+		if (!can_name(c, ctx))
 			continue;
 		if (c->keys_epoch != ctx->epoch + 1) {
 			*unbound = true;
@@ -242,14 +255,17 @@ static struct rp_conn *conn_to_name(struct rp_peer *peer, struct rp_context *ctx
 static uint32_t heard_by(struct rp_peer *peer, struct rp_context *ctx)
 {
 	const struct keystream *s;
-	bool unbound;
+	const struct rp_conn *c;
 
 	if (!is_heard(peer, ctx))
 		return UINT32_MAX;
 	list_for_each(s, &peer->streams, node)
 		if (s->ctx == ctx && s->epoch == ctx->epoch)
 			return s->heard;
-	return conn_to_name(peer, ctx, &unbound) ? 0 : UINT32_MAX;
+	list_for_each(c, &peer->conns, in_peer)
+		if (is_of(c, ctx))
+			return 0;
+	return UINT32_MAX;
 }
 
 /* What all peers have heard needs not be said to anybody any more. */
@@ -278,14 +294,14 @@ static bool send_keys(struct rp_peer *peer, struct rp_context *ctx, struct keyst
 	first = conn_to_name(peer, ctx, &unbound);
 	if (!first)
 		return false;
-	len = fill(s, max(s->known, s->told), blob, &to);
+	len = fill(s, max(s->known, s->told), blob, sizeof(blob), &to);
 	list_for_each(c, &peer->conns, in_peer)
-		n += c->ctx == ctx && rp_conn_is_ready(c) && n < REPATH_CONNS_MAX;
+		n += can_name(c, ctx) && n < REPATH_CONNS_MAX;
 	m = rp_message_new(peer, REPATH_MSG_KEYS, n, blob, len);
 	if (!m)
 		return false;
 	list_for_each(c, &peer->conns, in_peer) {
-		if (c->ctx != ctx || !rp_conn_is_ready(c) || m->nrecs == n)
+		if (!can_name(c, ctx) || m->nrecs == n)
 			continue;
 		if (unbound ? c->keys_epoch == ctx->epoch + 1 : c != first)
 			continue;
@@ -315,6 +331,21 @@ void rp_keys_push_peer(struct rp_peer *peer, struct rp_context *ctx)
 		send_keys(peer, ctx, s);
 }
 
+void rp_keys_push_due(struct rp_peer *peer)
+{
+	struct rp_context *last = NULL;
+	struct rp_conn *c;
+
+	if (!peer->keys_due)
+		return;
+	peer->keys_due = false;
+	list_for_each(c, &peer->conns, in_peer) {
+		if (c->ctx != last)
+			rp_keys_push_peer(peer, c->ctx);
+		last = c->ctx;
+	}
+}
+
 void rp_keys_push(struct rp_context *ctx)
 {
 	struct rp_peer *p;
@@ -324,7 +355,7 @@ void rp_keys_push(struct rp_context *ctx)
 	purge_removed(ctx);
 }
 
-bool rp_keys_info(struct rp_conn *c, void *blob, unsigned int *len)
+bool rp_keys_info(struct rp_conn *c, void *blob, unsigned int size, unsigned int *len)
 {
 	struct rp_context *ctx = c->ctx;
 	uint32_t to, last = last_change(ctx);
@@ -336,14 +367,10 @@ bool rp_keys_info(struct rp_conn *c, void *blob, unsigned int *len)
 	s = stream_of(c->peer, ctx);
 	if (!s || s->message)
 		return false;
-	/* Nothing follows an INFO: it says all, or all that was not acknowledged before. */
-	*len = fill(s, 0, blob, &to);
+	/* All, or all that was not acknowledged before, or the beginning: the rest follows when the peer can be heard. */
+	*len = fill(s, 0, blob, size, &to);
 	if (to < last)
-		*len = fill(s, s->known, blob, &to);
-	if (to < last) {
-		send_keys(c->peer, ctx, s);
-		return false;
-	}
+		*len = fill(s, s->known, blob, size, &to);
 	s->told = to;
 	return true;
 }
@@ -422,8 +449,10 @@ void rp_keys_lost(struct rp_peer *peer, uint32_t message)
 	rp_keys_not_told(peer, message);
 
 	list_for_each(s, &peer->streams, node)
-		if (s->message == message)
+		if (s->message == message) {
 			s->message = 0;
+			peer->keys_due = true;
+		}
 }
 
 bool rp_keys_known_to_all(struct rp_context *ctx, uint32_t serial)

@@ -365,7 +365,7 @@ static bool is_over(const struct rp_message *m, const struct repath_conn_rec *r,
 static bool is_wanted(const struct rp_message *m, const struct repath_conn_rec *r, const struct rp_conn *c)
 {
 	/* What the peer has said of itself need not be asked, and what the module does not have can not be. */
-	if (m->type == REPATH_MSG_PREPARE && !rp_conn_is_ready(c))
+	if ((m->type == REPATH_MSG_PREPARE || m->type == REPATH_MSG_KEYS) && !rp_conn_is_ready(c))
 		return false;
 	/* Of an end that has begun anew since the peer hears something newer. */
 	if (m->seldom && !is_told_on(m, r, c))

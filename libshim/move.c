@@ -203,12 +203,18 @@ int rp_move_release(struct rp_move *m)
 		if (r && !ret)
 			ret = r;
 	}
-	list_for_each(c, &rp_conns, node)
-		if (rp_move_has(m, c->ctx) && c->moving) {
-			c->reset = true;
-			c->inited = false;
-			c->psn_chosen = false;	/* one that READY told was of this queue pair */
+	list_for_each(c, &rp_conns, node) {
+		if (!rp_move_has(m, c->ctx))
+			continue;
+		if (!c->moving) {
+			/* Of one that was in ERR: with its queue pair it has ended for the module, too. */
+			c->known = REPATH_CONN_GONE;
+			continue;
 		}
+		c->reset = true;
+		c->inited = false;
+		c->psn_chosen = false;	/* one that READY told was of this queue pair */
+	}
 	m->state = MOVE_PARKED;
 	return ret;
 }

@@ -72,8 +72,8 @@ unsigned int rp_ports_info(const struct rp_conn *c, void *blob, unsigned int roo
 	uint32_t n = 0;
 	int i;
 
-	if (!c->ctx->epoch || !anybody_asks(c) ||
-	    room < sizeof(*w) + PORTS_MAX * sizeof(w->port[0]))
+	_Static_assert(sizeof(*w) + PORTS_MAX * sizeof(w->port[0]) == RP_PORTS_INFO_MAX, "as conn.h says");
+	if (!c->ctx->epoch || !anybody_asks(c) || room < RP_PORTS_INFO_MAX)
 		return 0;
 	for (i = 0; i < PORTS_MAX; i++) {
 		const struct rp_port *before = &c->ctx->ports[i];

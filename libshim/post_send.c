@@ -279,6 +279,35 @@ static int submit_sends_moved(struct rp_qp *qp)
 	return 0;
 }
 
+/*
+ * To be flushed by a queue pair in ERR, in order: requests stand for those of the program, which may name objects of
+ * the shim, or be such that no ibv_post_send() takes. Without bytes, were the device to execute one.
+ */
+static int submit_flushed(struct rp_qp *qp)
+{
+	bool datagrams = qp->qp.qp_type == IBV_QPT_UD;
+	struct rp_ring *r = &qp->sq;
+	int ret = 0;
+
+	while (r->submitted < r->head && !ret) {
+		struct rp_slot *s = rp_ring_slot(r, r->submitted++);
+		struct ibv_send_wr *bad, wr = {
+			.wr_id = (uintptr_t)s,
+			.opcode = datagrams ? IBV_WR_SEND : IBV_WR_RDMA_WRITE,
+			.send_flags = IBV_SEND_SIGNALED,
+		};
+
+		if (datagrams) {
+			wr.wr.ud = s->send.wr.ud;
+			rp_ah_real(&wr);
+		}
+		ret = qp->real->context->ops.post_send(qp->real, &wr, &bad);
+	}
+	if (ret)
+		r->submitted--;
+	return ret;
+}
+
 int rp_qp_submit_sends(struct rp_qp *qp)
 {
 	struct rp_ring *r = &qp->sq;
@@ -290,7 +319,9 @@ int rp_qp_submit_sends(struct rp_qp *qp)
 		return 0;
 	if (!qp->real)
 		return ENODEV;
-	if (unlikely(qp->xlate) && !qp->as_is && (!rp_no_remap || qp->handles))
+	if (unlikely(qp->as_is))
+		return submit_flushed(qp);
+	if (unlikely(qp->xlate) && (!rp_no_remap || qp->handles))
 		return submit_sends_moved(qp);
 	for (i = first; i + 1 < r->head; i++)
 		rp_ring_slot(r, i)->send.next = &rp_ring_slot(r, i + 1)->send;

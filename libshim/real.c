@@ -22,18 +22,24 @@ static _Noreturn void missing(void)
 }
 
 /*
- * By version: the unversioned name is whatever the library thinks newest. A libibverbs that was
+ * By version: the unversioned name is whatever the library thinks newest. A library that was
  * loaded with RTLD_LOCAL is not in RTLD_NEXT's scope, but it has a handle.
  */
-static void *lookup(void **handle, const char *name, const char *node)
+void *rp_real_find(const char *library, void **handle, const char *name, const char *node)
 {
 	void *sym = rp_dl_real(RTLD_NEXT, name, node);
 
 	if (sym)
 		return sym;
 	if (!*handle)
-		*handle = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
-	sym = *handle ? rp_dl_real(*handle, name, node) : NULL;
+		*handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+	return *handle ? rp_dl_real(*handle, name, node) : NULL;
+}
+
+static void *lookup(void **handle, const char *name, const char *node)
+{
+	void *sym = rp_real_find("libibverbs.so.1", handle, name, node);
+
 	if (sym)
 		return sym;
 	rp_log(RP_LOG_INFO, "libibverbs has no %s@%s", name, node);

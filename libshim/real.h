@@ -34,6 +34,8 @@ struct rp_real_table {
 extern struct rp_real_table rp_real_table;
 extern atomic_bool rp_real_resolved;
 void rp_real_resolve(void);
+/* What the program would find of @library, past this shim; or NULL. *@handle: of it, NULL at first. */
+void *rp_real_find(const char *library, void **handle, const char *name, const char *node);
 
 /**
  * rp_real_get() - the table of real functions

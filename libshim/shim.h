@@ -611,6 +611,9 @@ void rp_peer_qp_gone(struct rp_qp *qp);
 /* dl.c: the C library's dlvsym(), which ours stands in front of; called from here. */
 void *rp_dl_real(void *handle, const char *name, const char *version);
 
+/* direct.c: our refusal of a provider's direct verb that does not look whose object it is given, or NULL. */
+void *rp_direct(const char *library, const char *name);
+
 enum rp_log_level { RP_LOG_ERR, RP_LOG_INFO, RP_LOG_DEBUG };
 void rp_log(enum rp_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));		/* log.c; silent unless REPATH_LOG */

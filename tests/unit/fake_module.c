@@ -333,7 +333,7 @@ static void carry(struct work *w)
 {
 	struct work *sent = fake_work_new(W_SENT);
 	const int type = w->msg.type;
-	const int err = way_of(w);
+	const int err = w->no_device ? ENODEV : way_of(w);
 	unsigned int late_us;
 	int copies;
 
@@ -379,6 +379,32 @@ static void carry(struct work *w)
 	pthread_mutex_unlock(&fake.lock);
 }
 
+/*
+ * Of which device a connection's end is, for the module: the one that it was made on, and in a move that until INFO names
+ * its queue pair of another one. By the epoch of its context; the control thread's.
+ */
+static bool is_bound(struct rp_qp *qp, uint32_t id, bool binds)
+{
+	static struct {
+		uint32_t id, epoch;
+	} *ends;
+	static unsigned int n;
+	unsigned int i;
+
+	for (i = 0; i < n && ends[i].id != id; i++)
+		;
+	if (i == n) {
+		ends = realloc(ends, ++n * sizeof(*ends));
+		if (!ends)
+			abort();
+		ends[i].id = id;
+		binds = true;
+	}
+	if (binds || !qp->conn || !qp->conn->moving)
+		ends[i].epoch = rp_qp_context(qp)->epoch;
+	return ends[i].epoch == rp_qp_context(qp)->epoch;
+}
+
 /* Its sender may hold locks that must be had to see who gets it. */
 int rp_ctl_peer_send(uint32_t peer_id, enum repath_msg type, uint64_t msg_id,
 		     const struct repath_conn_rec *recs, unsigned int nrecs,
@@ -386,14 +412,15 @@ int rp_ctl_peer_send(uint32_t peer_id, enum repath_msg type, uint64_t msg_id,
 {
 	struct work *w = fake_work_new(W_SEND), *copy;
 	unsigned int i, n = 0;
+	bool has_device = false;
 	int port;
 
-	(void)bind;
 	for (i = 0; i < nrecs; i++) {
 		struct rp_qp *qp = qp_of(recs[i].conn_id);
 
 		if (!qp)
 			continue;
+		has_device |= is_bound(qp, recs[i].conn_id, bind);
 		w->recs[n] = recs[i];
 		w->end[n].number = qp->qp.qp_num;
 		w->end[n++].dest = qp->attr.dest_qp_num;
@@ -404,6 +431,7 @@ int rp_ctl_peer_send(uint32_t peer_id, enum repath_msg type, uint64_t msg_id,
 		w->msg.lid = fake.peer_lid ? fake.peer_lid : lid_now(qp, port);
 	}
 	w->unplugged = w->from && !is_plugged(w->from->name);
+	w->no_device = n && !has_device;
 	w->peer_id = peer_id;
 	w->msg_id = msg_id;
 	w->msg.type = type;

@@ -20,7 +20,7 @@ struct work {
 	int err;
 	struct rp_ctl_peer_msg msg;
 	struct rp_context *from;
-	bool unplugged;		/* the sender's device was away */
+	bool unplugged, no_device;		/* the sender's device was away */
 	struct {
 		uint32_t number, dest;
 	} end[REPATH_CONNS_MAX];	/* the sender's */

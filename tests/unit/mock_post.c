@@ -12,6 +12,11 @@ static int check_send(const struct mock_qp *qp, const struct ibv_send_wr *wr)
 {
 	bool rc = qp->qp.qp_type == IBV_QPT_RC;
 
+	/* A provider reads such handles as its own. */
+	if (qp->qp.qp_type == IBV_QPT_UD && wr->wr.ud.ah && wr->wr.ud.ah->context != qp->qp.context)
+		return EINVAL;
+	if (wr->opcode == IBV_WR_BIND_MW && wr->bind_mw.mw->context != qp->qp.context)
+		return EINVAL;
 	if (wr->num_sge < 0 || wr->num_sge > (int)qp->init.cap.max_send_sge)
 		return EINVAL;
 	if (wr->send_flags & IBV_SEND_INLINE && !may_be_inline(wr->opcode))

@@ -156,7 +156,7 @@ void qp_to_init(struct end *e, struct ibv_qp *qp)
 		.pkey_index = e->pkey_index,
 		.port_num = 1,
 		.qp_access_flags = e->qp_access,
-		.qkey = 0x11111111,
+		.qkey = QKEY,
 	};
 
 	CHECK_EQ(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
@@ -279,6 +279,30 @@ int post(struct end *e, struct end *to, enum ibv_wr_opcode op, uint64_t wr_id,
 	ret = ibv_post_send(e->qp, &wr, &bad);
 	CHECK(!ret || bad == &wr);
 	return ret;
+}
+
+struct ibv_ah *pair_ah(struct end *from, struct end *to)
+{
+	struct ibv_ah_attr aa = { .is_global = 1, .port_num = 1, .grh.hop_limit = 1 };
+	struct ibv_ah *ah;
+
+	CHECK_EQ(ibv_query_gid(to->ctx, 1, 0, &aa.grh.dgid), 0);
+	ah = ibv_create_ah(from->pd, &aa);
+	CHECK(ah, "%s", strerror(errno));
+	return ah;
+}
+
+int post_datagram(struct end *from, struct ibv_ah *ah, uint32_t qpn, enum ibv_wr_opcode op, uint64_t wr_id,
+		  unsigned int flags)
+{
+	struct ibv_sge sge = { (uintptr_t)from->buf + 8192, 8, from->mr->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = op, .send_flags = flags,
+		.imm_data = htobe32(wr_id),
+		.wr.ud = { .ah = ah, .remote_qpn = qpn, .remote_qkey = QKEY },
+	}, *bad;
+
+	return ibv_post_send(from->qp, &wr, &bad);
 }
 
 static int poll_ex(struct end *e, struct ibv_wc *wc)

@@ -10,6 +10,8 @@
 #define ALL_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 		    IBV_ACCESS_REMOTE_ATOMIC)
 
+#define QKEY 0x11111111	/* of UD queue pairs */
+
 /**
  * struct pair_how - zero means the default
  * @send_wr, @recv_wr, @cqe: depths; 64, 64, 256
@@ -64,6 +66,10 @@ int post_recv(struct end *e, uint64_t wr_id, unsigned int offset, uint32_t len);
 /* @opcode with the buffer's bytes at @offset, to the same offset of @to */
 int post(struct end *e, struct end *to, enum ibv_wr_opcode op, uint64_t wr_id,
 	 unsigned int flags, unsigned int offset, uint32_t len);
+/* Of UD: where the other end's port is; and 8 bytes there, with @wr_id as immediate data. */
+struct ibv_ah *pair_ah(struct end *from, struct end *to);
+int post_datagram(struct end *from, struct ibv_ah *ah, uint32_t qpn, enum ibv_wr_opcode op, uint64_t wr_id,
+		  unsigned int flags);
 /* The second writes 8 bytes to the first, by the key of @mr. */
 void write_by_mr(struct end e[2], struct ibv_mr *mr, uint64_t wr_id);
 /* The next completion, waited for at most 5 s. */

@@ -7,8 +7,6 @@
 #include "move_cycle.h"
 #include "pair.h"
 
-#define QKEY 0x11111111
-
 static struct end e[2];
 
 static struct ibv_ah *address_of(struct end *from, struct end *to, uint16_t dlid, uint8_t sl)
@@ -24,15 +22,8 @@ static struct ibv_ah *address_of(struct end *from, struct end *to, uint16_t dlid
 
 static void send_by(struct ibv_ah *ah, uint64_t wr_id, int flags)
 {
-	struct ibv_sge sge = { (uintptr_t)e[0].buf + 8192, 8, e[0].mr->lkey };
-	struct ibv_send_wr wr = {
-		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
-		.send_flags = flags,
-		.wr.ud = { .ah = ah, .remote_qpn = e[1].qp->qp_num, .remote_qkey = QKEY },
-	}, *bad;
-
 	CHECK_EQ(post_recv(&e[1], wr_id, 64 * (wr_id % 32), 64), 0);
-	CHECK_EQ(ibv_post_send(e[0].qp, &wr, &bad), 0);
+	CHECK_EQ(post_datagram(&e[0], ah, e[1].qp->qp_num, IBV_WR_SEND, wr_id, flags), 0);
 }
 
 static void goes_by(struct ibv_ah *ah, int sl)

@@ -242,6 +242,31 @@ static void armed(enum ibv_qp_type type, int port, int cut)
 	close_pair();
 }
 
+/* Also with more keys than INFO has room for. */
+static void many_regions(void)
+{
+	static struct ibv_mr *mr[2][5000];
+	int i, k;
+
+	open_armed(IBV_QPT_RC, 2, NULL);
+	goes_by(0, 0);
+	for (i = 0; i < 2; i++)
+		for (k = 0; k < 5000; k++) {
+			mr[i][k] = ibv_reg_mr(e[i].pd, e[i].buf, 8, ALL_ACCESS);
+			CHECK(mr[i][k]);
+		}
+	for (i = 0; i < 2; i++) {
+		move(i ? "mock1" : "mock0");
+		goes_by(0, 0);
+		for (k = 0; k < 2; k++)
+			is_armed(k, &to[k][0], &to[k][1]);
+	}
+	for (i = 0; i < 2; i++)
+		for (k = 0; k < 5000; k++)
+			CHECK_EQ(ibv_dereg_mr(mr[i][k]), 0);
+	close_pair();
+}
+
 /* It has migrated, and nobody has asked: that is the path that the new device is given. */
 static void migrated_unseen(const char *dev, bool idle)
 {
@@ -479,6 +504,7 @@ int main(void)
 	for (i = 0; i < 4; i++)
 		armed(types[i / 2], 1 + i % 2, i % 2);
 	armed(IBV_QPT_RC, 2, 0);
+	many_regions();
 	migrated_unseen("mock0", false);
 	migrated_unseen("mock1", false);
 	migrated_unseen("mock0", true);

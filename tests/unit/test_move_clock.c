@@ -9,8 +9,6 @@
 #include "mock.h"
 #include "pair.h"
 
-#define QKEY 0x11111111
-
 /* What it was before it was set back. */
 static _Atomic int ahead_s;
 

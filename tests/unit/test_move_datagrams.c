@@ -9,7 +9,6 @@
 #include "move_cycle.h"
 #include "pair.h"
 
-#define QKEY 0x11111111
 #define KEPT 1024
 
 static struct end e[2];
@@ -24,24 +23,9 @@ static struct ibv_ah *address(struct end *from, const union ibv_gid *gid)
 	return ah;
 }
 
-static struct ibv_ah *address_of(struct end *from, struct end *to)
-{
-	union ibv_gid gid;
-
-	CHECK_EQ(ibv_query_gid(to->ctx, 1, 0, &gid), 0);
-	return address(from, &gid);
-}
-
 static int send_to(struct end *from, struct ibv_ah *ah, uint32_t qpn, uint64_t wr_id, int flags)
 {
-	struct ibv_sge sge = { (uintptr_t)from->buf + 8192, 8, from->mr->lkey };
-	struct ibv_send_wr wr = {
-		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND_WITH_IMM,
-		.send_flags = flags, .imm_data = htobe32(wr_id),
-		.wr.ud = { .ah = ah, .remote_qpn = qpn, .remote_qkey = QKEY },
-	}, *bad;
-
-	return ibv_post_send(from->qp, &wr, &bad);
+	return post_datagram(from, ah, qpn, IBV_WR_SEND_WITH_IMM, wr_id, flags);
 }
 
 static void received(struct end *to, uint64_t recv, uint32_t imm)
@@ -57,7 +41,7 @@ static void unicast(bool srq)
 	unsigned int i, k;
 
 	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD, .srq = srq, .events = true });
-	ah = address_of(&e[0], &e[1]);
+	ah = pair_ah(&e[0], &e[1]);
 	for (k = 0; k < 3; k++) {
 		for (i = 0; i < 12; i++)
 			CHECK_EQ(post_recv(&e[1], i, 64 * i, 64), 0);
@@ -84,7 +68,7 @@ static void unicast(bool srq)
 			expect(&e[0], i, IBV_WC_SUCCESS);
 		}
 		/* The receives of the mover: all there, none taken, in order. */
-		back = address_of(&e[1], &e[0]);
+		back = pair_ah(&e[1], &e[0]);
 		for (i = 0; i < 4; i++) {
 			/* A stranger has to be told; the mover's number now is what it sends with. */
 			CHECK_EQ(post_recv(&e[1], 50, 1024, 64), 0);
@@ -108,7 +92,7 @@ static void to_the_mover(bool both)
 
 	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD });
 	for (k = 0; k < 2; k++)
-		to[k] = address_of(&e[!k], &e[k]);
+		to[k] = pair_ah(&e[!k], &e[k]);
 	for (i = 0; i < 6; i++) {
 		for (k = 0; k < 2; k++) {
 			CHECK_EQ(post_recv(&e[k], i, 64 * i, 64), 0);
@@ -186,8 +170,8 @@ static void nobody_there(void)
 	struct ibv_wc wc;
 
 	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD });
-	lost = address_of(&e[0], &e[1]);
-	ah = address_of(&e[0], &e[1]);
+	lost = pair_ah(&e[0], &e[1]);
+	ah = pair_ah(&e[0], &e[1]);
 	for (i = 0; i < 16; i++)
 		CHECK_EQ(post_recv(&e[1], i, 64 * i, 64), 0);
 	move_away("mock0");
@@ -225,7 +209,7 @@ static void states_and_abort(void)
 
 	pair_open(e, &how);
 	first = e[0].qp;
-	ah = address_of(&e[0], &e[1]);
+	ah = pair_ah(&e[0], &e[1]);
 	for (i = 0; i < 5; i++) {
 		e[0].qp = qp[i] = end_create_qp(&e[0], &how);
 		if (state[i] == IBV_QPS_RESET)
@@ -288,7 +272,7 @@ static void held_back(bool srq)
 	unsigned int i, k;
 
 	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD, .srq = srq });
-	ah = address_of(&e[0], &e[1]);
+	ah = pair_ah(&e[0], &e[1]);
 	for (i = 0; i < 8; i++)
 		CHECK_EQ(post_recv(&e[1], i, 64 * i, 64), 0);
 	for (i = 0; i < 4; i++)
@@ -319,7 +303,7 @@ static void held_back(bool srq)
 		expect(&e[0], i, IBV_WC_SUCCESS);
 	expect_none(&e[1], 5);
 	CHECK_EQ(send_to(&e[0], ah, e[1].qp->qp_num, 7, 0), 0);
-	back = address_of(&e[1], &e[0]);
+	back = pair_ah(&e[1], &e[0]);
 	CHECK_EQ(send_to(&e[1], back, poll_one(&e[1]).src_qp, 20, 0), 0);
 	received(&e[0], 20, 20);
 	CHECK_EQ(ibv_destroy_ah(back), 0);
@@ -372,7 +356,7 @@ static void reset_between(void)
 	int i;
 
 	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD });
-	ah = address_of(&e[0], &e[1]);
+	ah = pair_ah(&e[0], &e[1]);
 	mock_stall(true);
 	CHECK_EQ(send_to(&e[0], ah, e[1].qp->qp_num, 1, 0), 0);
 	CHECK_EQ(fake_check("mock0", NULL), 0);
@@ -467,8 +451,8 @@ static void very_many(void)
 
 	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD });
 	ctx = to_rp_context(e[0].ctx);
-	ah = address_of(&e[0], &e[1]);
-	other = address_of(&e[0], &e[1]);
+	ah = pair_ah(&e[0], &e[1]);
+	other = pair_ah(&e[0], &e[1]);
 	qpn = e[1].qp->qp_num;
 	reaches(ah, qpn, 1);
 	for (i = 0; i < 3; i++) {
@@ -518,7 +502,7 @@ static void very_many_waiting(void)
 
 	pair_open(e, &how);
 	ctx = to_rp_context(e[0].ctx);
-	ah = address_of(&e[0], &e[1]);
+	ah = pair_ah(&e[0], &e[1]);
 	qpn = e[1].qp->qp_num;
 	move_away("mock1");
 	move_back("mock1");

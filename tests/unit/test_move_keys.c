@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * More regions than one message carries the keys of: all are known to the peer before its gate
- * opens, in whatever order the messages come. Also those that get remote rights later.
+ * More regions than one message carries the keys of: what the peer uses is known to it before it is
+ * used, in whatever order the messages come. Also those that get remote rights later.
  */
 #include "../../include/repath_peer.h"
 #include "check.h"
@@ -138,6 +138,71 @@ static void new_keys(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/* A peer has not answered what it was told of a new key when the next move begins, of which it is told all. */
+static void unanswered(void)
+{
+	struct ibv_mr *mr;
+	struct end e[2];
+
+	pair_open(e, &(struct pair_how){ 0 });
+	move_away("mock0");
+	move_back("mock0");
+	fake_faults_set(&(struct fake_faults){ .slow = REPATH_MSG_KEYS, .slow_us = 25000000 });
+	mr = ibv_reg_mr(e[0].pd, e[0].buf, 8, ALL_ACCESS);
+	CHECK(mr);
+	move_away("mock0");
+	move_back("mock0");
+	written(e, mr, IBV_WC_SUCCESS);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	fake_faults_set(&(struct fake_faults){ .seed = 1 });
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+/*
+ * What was known to be in no table was so of the table of then: a request whose key that table got late is still
+ * before the device when the next move comes, whose table gets it late, too.
+ */
+static void late_twice(void)
+{
+	static struct ibv_mr *mr[REGIONS];
+	struct ibv_mr *whole;
+	struct end e[2];
+	int i;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	for (i = 0; i < REGIONS; i++) {
+		mr[i] = ibv_reg_mr(e[0].pd, e[0].buf + i % 1024 * 8, 8, ALL_ACCESS);
+		CHECK(mr[i]);
+	}
+	/* That there is no more is heard when there is. */
+	fake_faults_set(&(struct fake_faults){ .slow = REPATH_MSG_KEYS, .slow_us = 100000 });
+	move_away("mock0");
+	whole = e[0].mr;
+	for (i = 0; i < 3; i++) {
+		/* Behind one that waits for a receive. */
+		CHECK_EQ(post(&e[1], &e[0], IBV_WR_SEND, 1, IBV_SEND_SIGNALED, 0, 8), 0);
+		e[0].mr = mr[REGIONS - 1 - i];
+		CHECK_EQ(post(&e[1], &e[0], IBV_WR_RDMA_WRITE, 2, IBV_SEND_SIGNALED, (REGIONS - 1 - i) % 1024 * 8, 8), 0);
+		e[0].mr = whole;
+		move_back("mock0");
+		usleep(400000);
+		move_away("mock0");
+		move_back("mock0");
+		CHECK_EQ(post_recv(&e[0], 3, 64, 64), 0);
+		expect(&e[1], 1, IBV_WC_SUCCESS);
+		expect(&e[0], 3, IBV_WC_SUCCESS);
+		expect(&e[1], 2, IBV_WC_SUCCESS);
+		move_away("mock0");
+	}
+	move_back("mock0");
+	fake_faults_set(&(struct fake_faults){ .seed = 1 });
+	for (i = 0; i < REGIONS; i++)
+		CHECK_EQ(ibv_dereg_mr(mr[i]), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
 	static struct ibv_mr *mr[REGIONS];
@@ -148,6 +213,8 @@ int main(void)
 	rights_later();
 	reregistered();
 	new_keys();
+	unanswered();
+	late_twice();
 	pair_open(e, &(struct pair_how){ 0 });
 	for (i = 0; i < REGIONS; i++) {
 		mr[i] = ibv_reg_mr(e[0].pd, e[0].buf + i % 1024 * 8, 8, ALL_ACCESS);

@@ -10,8 +10,33 @@
 
 #define SENDS 6
 
+/* What no device's ibv_post_send() takes is flushed as well: an atomic write, and a bind of a window. */
+static void built(struct end *from, const struct end *to)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(from->pd, IBV_MW_TYPE_2);
+	uint64_t value = 7;
+
+	CHECK(mw);
+	ibv_wr_start(from->qpx);
+	from->qpx->wr_id = 51;
+	from->qpx->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_atomic_write(from->qpx, to->mr->rkey, (uintptr_t)to->buf, &value);
+	CHECK_EQ(ibv_wr_complete(from->qpx), 0);
+	expect(from, 51, IBV_WC_WR_FLUSH_ERR);
+	ibv_wr_start(from->qpx);
+	from->qpx->wr_id = 52;
+	from->qpx->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_bind_mw(from->qpx, mw, ibv_inc_rkey(mw->rkey), &(struct ibv_mw_bind_info){
+		.mr = from->mr, .addr = (uintptr_t)from->buf, .length = 64,
+		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE,
+	});
+	CHECK_EQ(ibv_wr_complete(from->qpx), 0);
+	expect(from, 52, IBV_WC_WR_FLUSH_ERR);
+	CHECK_EQ(ibv_dealloc_mw(mw), 0);
+}
+
 /* The @nth request that is given to the device again is refused. */
-static void refused(unsigned int nth, bool srq)
+static void refused(unsigned int nth, bool srq, bool ex_qp)
 {
 	enum ibv_wc_status status;
 	struct ibv_qp_init_attr init;
@@ -21,7 +46,7 @@ static void refused(unsigned int nth, bool srq)
 	struct end e[2];
 	unsigned int i;
 
-	pair_open(e, &(struct pair_how){ .srq = srq });
+	pair_open(e, &(struct pair_how){ .srq = srq, .ex_qp = ex_qp });
 	for (i = 0; i < SENDS; i++)
 		CHECK_EQ(post_recv(&e[1], 100 + i, 64 * i, 64), 0);
 	CHECK_EQ(post_recv(&e[0], 200, 4096, 64), 0);
@@ -60,6 +85,36 @@ static void refused(unsigned int nth, bool srq)
 	CHECK_EQ(attr.qp_state, IBV_QPS_ERR);
 	CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, 50, 0, 0, 8), 0);
 	expect(&e[0], 50, IBV_WC_WR_FLUSH_ERR);
+	if (ex_qp)
+		built(&e[0], &e[1]);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
+/* Datagrams: what is given to be flushed has the device's address handle, too. */
+static void datagrams(unsigned int nth)
+{
+	struct end e[2];
+	unsigned int i;
+	struct ibv_ah *ah;
+
+	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD });
+	ah = pair_ah(&e[0], &e[1]);
+	move_away("mock0");
+	for (i = 0; i < SENDS; i++)
+		CHECK_EQ(post_datagram(&e[0], ah, e[1].qp->qp_num, IBV_WR_SEND, i, IBV_SEND_SIGNALED), 0);
+	mock_fail("post_send", EIO, nth, 1);
+	move_back("mock0");
+	for (i = 0; i < SENDS; i++) {
+		struct ibv_wc wc = poll_one(&e[0]);
+
+		CHECK_EQ(wc.wr_id, i);
+		CHECK(i < nth || wc.status != IBV_WC_SUCCESS, "request %u", i);
+		CHECK(i <= nth || wc.status == IBV_WC_WR_FLUSH_ERR, "request %u: %d", i, wc.status);
+	}
+	CHECK_EQ(post_datagram(&e[0], ah, e[1].qp->qp_num, IBV_WR_SEND, 50, IBV_SEND_SIGNALED), 0);
+	expect(&e[0], 50, IBV_WC_WR_FLUSH_ERR);
+	CHECK_EQ(ibv_destroy_ah(ah), 0);
 	pair_close(e);
 	CHECK_EQ(mock_live_total(), 0);
 }
@@ -102,8 +157,10 @@ int main(void)
 {
 	alarm(60);
 	not_connected();
-	refused(0, false);
-	refused(3, false);
-	refused(5, true);
+	refused(0, false, false);
+	refused(3, false, true);
+	refused(5, true, false);
+	datagrams(0);
+	datagrams(3);
 	return 0;
 }

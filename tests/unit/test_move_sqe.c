@@ -11,8 +11,6 @@
 #include "move_cycle.h"
 #include "pair.h"
 
-#define QKEY 0x11111111
-
 static struct end e[2];
 static struct ibv_ah *ah, *back;	/* of UD: to the second end, and to the first one */
 
@@ -31,14 +29,6 @@ static int modify(enum ibv_qp_state from, enum ibv_qp_state to)
 	struct ibv_qp_attr a = { .cur_qp_state = from, .qp_state = to };
 
 	return ibv_modify_qp(e[0].qp, &a, IBV_QP_CUR_STATE | IBV_QP_STATE);
-}
-
-static struct ibv_ah *address_of(int i)
-{
-	struct ibv_ah_attr aa = { .is_global = 1, .port_num = 1, .grh.hop_limit = 1 };
-
-	CHECK_EQ(ibv_query_gid(e[i].ctx, 1, 0, &aa.grh.dgid), 0);
-	return ibv_create_ah(e[!i].pd, &aa);
 }
 
 /* @qpn: of the receiver, as its sender may know it */
@@ -89,8 +79,8 @@ static void open_pair(enum ibv_qp_type type, bool srq)
 	int i;
 
 	pair_open(e, &(struct pair_how){ .type = type, .srq = srq });
-	ah = type == IBV_QPT_UD ? address_of(1) : NULL;
-	back = type == IBV_QPT_UD ? address_of(0) : NULL;
+	ah = type == IBV_QPT_UD ? pair_ah(&e[0], &e[1]) : NULL;
+	back = type == IBV_QPT_UD ? pair_ah(&e[1], &e[0]) : NULL;
 	for (i = 0; i < 8; i++)
 		CHECK_EQ(post_recv(&e[0], i, 1024 + 64 * i, 64), 0);
 }

@@ -8,7 +8,6 @@
 #include "move_cycle.h"
 #include "pair.h"
 
-#define QKEY	0x11111111
 #define MSS	48
 #define HEADER	64
 #define AT	8192	/* of the far buffer, and of what is sent */
@@ -118,6 +117,11 @@ static void atomic_writes(bool no_inline)
 	CHECK_EQ(ibv_wr_complete(e[0].qpx), 0);
 	expect(&e[0], 7, IBV_WC_REM_ACCESS_ERR);
 	CHECK_EQ(*(uint64_t *)(e[1].buf + AT), 66);
+	/* What comes behind it is flushed. */
+	atomic_write(8, 88);
+	expect(&e[0], 8, IBV_WC_WR_FLUSH_ERR);
+	CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, 9, 0, 0, 8), 0);
+	expect(&e[0], 9, IBV_WC_WR_FLUSH_ERR);
 	pair_close(e);
 	CHECK_EQ(mock_live_total(), 0);
 }
@@ -331,13 +335,10 @@ static void too_long(void)
 
 static void datagrams(void)
 {
-	struct ibv_ah_attr aa = { .is_global = 1, .port_num = 1 };
 	unsigned int i, k;
 
 	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD, .ex_qp = true, .tso_header = HEADER });
-	CHECK_EQ(ibv_query_gid(e[1].ctx, 1, 0, &aa.grh.dgid), 0);
-	ah = ibv_create_ah(e[0].pd, &aa);
-	CHECK(ah, "%s", strerror(errno));
+	ah = pair_ah(&e[0], &e[1]);
 	for (i = 0; i < 1024; i++)
 		e[0].buf[AT + i] = i * 7;
 	receives(5);

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Direct verbs. A provider's own library that is asked about what the shim hands out says that it is not its
- * device, even where the device behind it is: the call fails, nothing is read as what it is not. The libraries
- * are the installed ones; what they take of libibverbs beside verbs is in libprivate-fake.so.
+ * device, even where the device behind it is: the call fails, nothing is read as what it is not. mlx4's and mana's do
+ * not look, so the shim says it for them, unless it is switched off. The libraries are the installed ones; what they
+ * take of libibverbs beside verbs is in libprivate-fake.so.
  */
 #include <dlfcn.h>
 #include <infiniband/efadv.h>
+#include <infiniband/manadv.h>
+#include <infiniband/mlx4dv.h>
 #include <infiniband/mlx5dv.h>
+#include <sys/wait.h>
 
 #include "../../libshim/shim.h"
 #include "check.h"
@@ -162,10 +166,111 @@ static void efa(void *lib)
 	CHECK_EQ(ibv_destroy_ah(ah), 0);
 }
 
+/* However it is found: by a program that is linked to the provider, or that asks its handle. */
+static void is_ours(void *lib, const char *name, const char *node)
+{
+	void *found = dlsym(RTLD_DEFAULT, name);
+
+	CHECK(found);
+	CHECK(entry(lib, name) == found);
+	CHECK(dlvsym(lib, name, node) == found);
+	CHECK(dlvsym(RTLD_DEFAULT, name, node) == found);
+}
+
+static void mlx4(void *lib)
+{
+	struct mlx4dv_qp_init_attr direct = { 0 };
+	struct ibv_qp_init_attr_ex ex = {
+		.qp_type = IBV_QPT_RC, .comp_mask = IBV_QP_INIT_ATTR_PD, .pd = e[0].pd,
+		.send_cq = e[0].cq, .recv_cq = e[0].cq,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	struct mlx4dv_context attr = { 0 };
+	uint8_t blueflame = 1;
+	struct mlx4dv_obj obj;
+	union {
+		struct mlx4dv_qp qp;
+		struct mlx4dv_cq cq;
+		char bytes[1024];
+	} out;
+	struct ibv_cq before;
+	size_t i;
+
+	is_ours(lib, "mlx4dv_init_obj", "MLX4_1.0");
+	is_ours(lib, "mlx4dv_query_device", "MLX4_1.0");
+	is_ours(lib, "mlx4dv_set_context_attr", "MLX4_1.0");
+	is_ours(lib, "mlx4dv_create_qp", "MLX4_1.0");
+	memset(&out, 0x5a, sizeof(out));
+	memset(&obj, 0, sizeof(obj));
+	obj.qp.in = e[0].qp;
+	obj.qp.out = &out.qp;
+	obj.cq.in = e[0].cq;
+	obj.cq.out = &out.cq;
+	before = *e[0].cq;
+	CHECK_EQ(CALL(lib, mlx4dv_init_obj)(&obj, MLX4DV_OBJ_QP), EOPNOTSUPP);
+	CHECK_EQ(CALL(lib, mlx4dv_init_obj)(&obj, MLX4DV_OBJ_CQ), EOPNOTSUPP);
+	CHECK(!memcmp(&before, e[0].cq, sizeof(before)));
+	for (i = 0; i < sizeof(out); i++)
+		CHECK_EQ(out.bytes[i], 0x5a);
+	CHECK_EQ(CALL(lib, mlx4dv_query_device)(e[0].ctx, &attr), EOPNOTSUPP);
+	CHECK_EQ(CALL(lib, mlx4dv_set_context_attr)(e[0].ctx, MLX4DV_SET_CTX_ATTR_LOG_WQS_RANGE_SZ, &blueflame), EOPNOTSUPP);
+	errno = 0;
+	CHECK(!CALL(lib, mlx4dv_create_qp)(e[0].ctx, &ex, &direct));
+	CHECK_EQ(errno, EOPNOTSUPP);
+}
+
+static void mana(void *lib)
+{
+	struct manadv_ctx_allocators allocators = { 0 };
+	struct manadv_obj obj = { 0 };
+	struct manadv_cq out;
+	size_t i;
+
+	is_ours(lib, "manadv_init_obj", "MANA_1.0");
+	is_ours(lib, "manadv_set_context_attr", "MANA_1.0");
+	memset(&out, 0x5a, sizeof(out));
+	obj.cq.in = e[0].cq;
+	obj.cq.out = &out;
+	CHECK_EQ(CALL(lib, manadv_init_obj)(&obj, MANADV_OBJ_CQ), EOPNOTSUPP);
+	for (i = 0; i < sizeof(out); i++)
+		CHECK_EQ(((char *)&out)[i], 0x5a);
+	CHECK_EQ(CALL(lib, manadv_set_context_attr)(e[0].ctx, MANADV_CTX_ATTR_BUF_ALLOCATORS, &allocators),
+		 EOPNOTSUPP);
+}
+
+/* With the shim switched off the provider's own is called, which does nothing for no object. */
+static int switched_off(void *mlx4_lib, void *mana_lib)
+{
+	struct mlx4dv_obj of_mlx4 = { 0 };
+	struct manadv_obj of_mana = { 0 };
+	Dl_info info;
+
+	CHECK(dladdr(entry(mlx4_lib, "mlx4dv_init_obj"), &info) && strstr(info.dli_fname, "libmlx4"));
+	CHECK(dladdr(entry(mana_lib, "manadv_init_obj"), &info) && strstr(info.dli_fname, "libmana"));
+	CHECK_EQ(((__typeof__(&mlx4dv_init_obj))dlsym(RTLD_DEFAULT, "mlx4dv_init_obj"))(&of_mlx4, 0), 0);
+	CHECK_EQ(((__typeof__(&manadv_init_obj))dlsym(RTLD_DEFAULT, "manadv_init_obj"))(&of_mana, 0), 0);
+	return 0;
+}
+
+static void off_in_child(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	CHECK(pid >= 0);
+	if (!pid) {
+		setenv("REPATH_DISABLE", "1", 1);
+		execl("/proc/self/exe", "test_verbs_direct", NULL);
+		_exit(127);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+}
+
 int main(void)
 {
+	void *mlx5_lib, *efa_lib, *mlx4_lib, *mana_lib;
 	char path[4096], *slash;
-	void *mlx5_lib, *efa_lib;
 	Dl_info info;
 
 	alarm(30);
@@ -177,11 +282,18 @@ int main(void)
 	CHECK(dlopen(path, RTLD_NOW | RTLD_GLOBAL), "%s", dlerror());
 	mlx5_lib = load("libmlx5.so.1");
 	efa_lib = load("libefa.so.1");
+	mlx4_lib = load("libmlx4.so.1");
+	mana_lib = load("libmana.so.1");
+	if (getenv("REPATH_DISABLE"))
+		return switched_off(mlx4_lib, mana_lib);
+	off_in_child();
 	plug("mock0", "mlx5");
 	plug("mock1", "efa");
 	pair_open(e, &(struct pair_how){ 0 });
 	mlx5(mlx5_lib);
 	efa(efa_lib);
+	mlx4(mlx4_lib);
+	mana(mana_lib);
 	CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED, 0, 8), 0);
 	expect(&e[0], 1, IBV_WC_SUCCESS);
 	pair_close(e);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Nothing is forgotten: verbs.def names every symbol that the installed libibverbs exports, at its
- * version, and libibrepath.so exports exactly what it says that it wraps, and the C library's two
- * functions by which programs find libibverbs themselves (libshim/dl.c).
+ * version, and libibrepath.so exports exactly what it says that it wraps, the C library's two functions by
+ * which programs find libibverbs themselves (libshim/dl.c), and all direct verbs of those providers that do not
+ * look whose object they are given (libshim/direct.c).
  */
 #include <stdbool.h>
 
@@ -58,18 +59,52 @@ static const struct symbol *find(const struct symbol *s, int n, const char *name
 	return NULL;
 }
 
+/* Where an installed library of the toolchain's machine is. */
+static void locate(const char *library, char *path)
+{
+	char cmd[128];
+	FILE *f;
+
+	snprintf(cmd, sizeof(cmd), "LD_PRELOAD= cc -print-file-name=%s", library);
+	f = popen(cmd, "r");
+	CHECK(f && fscanf(f, "%511s", path) == 1);
+	pclose(f);
+}
+
+/* How many direct verbs @library has; each must be among the @n that we @have. */
+static int refused(const char *library, const char *prefix, const struct symbol *have, int n, int *bad)
+{
+	static struct symbol theirs[100];
+	int count = 0, m, i;
+	char path[512];
+
+	locate(library, path);
+	m = read_symbols(path, theirs, 100);
+	for (i = 0; i < m; i++) {
+		const struct symbol *h;
+
+		if (strncmp(theirs[i].name, prefix, strlen(prefix)))
+			continue;
+		count++;
+		h = find(have, n, theirs[i].name);
+		if (h && !strcmp(h->node, theirs[i].node))
+			continue;
+		fprintf(stderr, "%s@@%s of %s is not in libshim/direct.c\n", theirs[i].name, theirs[i].node, path);
+		(*bad)++;
+	}
+	CHECK(count, "%s has no %s*", path, prefix);
+	return count;
+}
+
 int main(void)
 {
 	static const char *const loaders[2] = { "dlsym", "dlvsym" };
 	static struct symbol have[1000];
 	char real[512] = "", self[512], *slash;
-	int n, i, wrapped = 0, bad = 0;
-	FILE *f;
+	int n, i, wrapped = 0, direct, bad = 0;
 
 	alarm(60);
-	f = popen("LD_PRELOAD= cc -print-file-name=libibverbs.so.1", "r");
-	CHECK(f && fscanf(f, "%511s", real) == 1);
-	pclose(f);
+	locate("libibverbs.so.1", real);
 	n = read_symbols(real, have, 1000);
 	CHECK(n > 50, "%s: %d symbols", real, n);
 	for (i = 0; i < n; i++) {
@@ -101,8 +136,10 @@ int main(void)
 	}
 	for (i = 0; i < 2; i++)
 		CHECK(find(have, n, loaders[i]), "%s does not export %s", real, loaders[i]);
-	if (n != wrapped + 2) {
-		fprintf(stderr, "%s exports %d symbols, verbs.def wraps %d\n", real, n, wrapped);
+	direct = refused("libmlx4.so.1", "mlx4dv_", have, n, &bad) + refused("libmana.so.1", "manadv_", have, n, &bad);
+	if (n != wrapped + 2 + direct) {
+		fprintf(stderr, "%s exports %d symbols, verbs.def wraps %d, and %d direct ones are refused\n", real, n,
+			wrapped, direct);
 		bad++;
 	}
 	return !!bad;
