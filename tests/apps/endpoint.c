@@ -86,7 +86,7 @@ int rc_init(struct ibv_qp *qp, const struct endpoint *ep)
 struct ibv_ah_attr endpoint_path(const struct endpoint *ep, const struct rc_address *to)
 {
 	static const uint8_t none[sizeof(to->gid)];
-	struct ibv_ah_attr path = { .dlid = to->lid, .port_num = ep->port };
+	struct ibv_ah_attr path = { .dlid = to->lid, .port_num = ep->port, .sl = ep->sl };
 
 	if (!memcmp(to->gid, none, sizeof(none)))
 		return path;

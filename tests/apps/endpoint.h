@@ -14,6 +14,7 @@
  * @gid: our address
  * @lid: our LID; 0 on RoCE
  * @mtu: the port's active MTU
+ * @sl: service level of its paths; 0 until somebody says another one
  */
 struct endpoint {
 	struct ibv_context *ctx;
@@ -22,6 +23,7 @@ struct endpoint {
 	union ibv_gid gid;
 	uint16_t lid;
 	enum ibv_mtu mtu;
+	uint8_t sl;
 };
 
 /**

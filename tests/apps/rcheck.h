@@ -79,8 +79,10 @@ struct options {
 	const char *device;
 	int gid_index;
 	uint16_t port;
+	uint8_t sl;
 	enum wait_mode wait;
 	uint32_t ballast;	/* MB */
+	uint32_t regions;	/* of its first page, before all others */
 	bool new_post;
 	bool ex_cq;
 	bool split_cq;
@@ -180,6 +182,7 @@ struct check {
 	struct ibv_pd *pd;
 	void *ballast;
 	struct ibv_mr *ballast_mr;
+	struct ibv_mr **regions;
 	uint32_t sampled;	/* samples of the other end's that were asked for */
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cqs[MAX_CQS];

@@ -5,6 +5,7 @@
  * over it, by each queue pair.
  */
 #include <err.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -24,6 +25,36 @@ static size_t ballast_bytes(const struct check *c)
 	return (size_t)c->opt.ballast << 20;
 }
 
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
+/* Nobody uses their keys; all the same they are keys that peers of who moves are told. */
+static void regions_create(struct check *c)
+{
+	uint32_t i;
+
+	c->regions = calloc(c->opt.regions + 1, sizeof(*c->regions));
+	if (!c->regions)
+		err(2, "%u regions", c->opt.regions);
+	for (i = 0; i < c->opt.regions; i++) {
+		c->regions[i] = ibv_reg_mr(c->pd, c->ballast, PAGE, ACCESS);
+		if (!c->regions[i])
+			err(2, "register %u regions", c->opt.regions);
+	}
+}
+
+static void regions_destroy(struct check *c)
+{
+	uint32_t i;
+	int rc;
+
+	for (i = 0; i < c->opt.regions; i++) {
+		rc = ibv_dereg_mr(c->regions[i]);
+		if (rc)
+			fail(c, NULL, "dereg_mr: %s", strerror(rc));
+	}
+	free(c->regions);
+}
+
 void ballast_create(struct check *c)
 {
 	size_t bytes = ballast_bytes(c), at;
@@ -38,8 +69,8 @@ void ballast_create(struct check *c)
 		*(uint64_t *)((char *)c->ballast + at) = word_at(c->from, at);
 	if (c->opt.plant == PLANT_BALLAST)
 		*((char *)c->ballast + bytes - 1) ^= 1;
-	c->ballast_mr = ibv_reg_mr(c->pd, c->ballast, bytes, IBV_ACCESS_LOCAL_WRITE |
-				   IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+	regions_create(c);
+	c->ballast_mr = ibv_reg_mr(c->pd, c->ballast, bytes, ACCESS);
 	if (!c->ballast_mr)
 		err(2, "register %zu bytes", bytes);
 }
@@ -62,6 +93,7 @@ void ballast_destroy(struct check *c)
 
 	if (!c->ballast_mr)
 		return;
+	regions_destroy(c);
 	rc = ibv_dereg_mr(c->ballast_mr);
 	if (rc)
 		fail(c, NULL, "dereg_mr: %s", strerror(rc));

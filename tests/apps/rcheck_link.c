@@ -150,6 +150,7 @@ void links_create(struct check *c)
 	c->nrecv = c->traffic.depth + CREDIT_RECVS;
 	c->nwrite = c->traffic.depth * 2 < 8 ? 8 : c->traffic.depth * 2;
 	endpoint_open(&c->ep, c->opt.device, c->opt.gid_index);
+	c->ep.sl = c->opt.sl;
 	c->pd = ibv_alloc_pd(c->ep.ctx);
 	if (!c->pd)
 		err(2, "allocate a protection domain");

@@ -36,9 +36,12 @@ static const char usage[] =
 "      --split-cq         sends and receives complete on different queues\n"
 "      --cqs N            completion queues (1)\n"
 "      --sig-all          sq_sig_all queue pairs\n"
+"      --rnr-timer N      how long who finds no receive waits, as verbs number it (12)\n"
+"      --sl N             service level of the queue pairs (0)\n"
 "      --timeout N --retry N   of the queue pairs (16, 7; soft RoCE never ends 7 retries)\n"
 "      --ballast MB       register so much memory more; the other end READs samples of it\n"
 "                         at the end (0)\n"
+"      --regions N        register the first page of that so often, before everything else (0)\n"
 " Disturbing\n"
 "      --no-recv-ms N     SIGUSR1: post no receives for N ms (2000), or until the next\n"
 "      --pause-ms N       SIGUSR2: do nothing at all for N ms (2000)\n"
@@ -65,8 +68,8 @@ static const char *const plant_names[PLANTS] = {
 enum {
 	OPT_VARY = 256, OPT_SGES, OPT_EPOLL, OPT_POLL, OPT_SELECT, OPT_NONBLOCK, OPT_BUSY,
 	OPT_NEW_POST, OPT_EX_CQ, OPT_SPLIT_CQ, OPT_CQS, OPT_SIG_ALL, OPT_TIMEOUT, OPT_RETRY,
-	OPT_FORK, OPT_FORK_INIT, OPT_NO_RECV, OPT_PAUSE, OPT_PLANT, OPT_STALL, OPT_BALLAST, OPT_ALONE, OPT_OVERRUN,
-	OPT_TAIL, OPT_PROBE,
+	OPT_FORK, OPT_FORK_INIT, OPT_NO_RECV, OPT_PAUSE, OPT_PLANT, OPT_STALL, OPT_BALLAST, OPT_REGIONS, OPT_ALONE, OPT_OVERRUN,
+	OPT_TAIL, OPT_PROBE, OPT_SL, OPT_RNR_TIMER,
 };
 
 static const struct option longs[] = {
@@ -98,7 +101,10 @@ static const struct option longs[] = {
 	{ "sig-all", no_argument, NULL, OPT_SIG_ALL },
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
 	{ "retry", required_argument, NULL, OPT_RETRY },
+	{ "sl", required_argument, NULL, OPT_SL },
+	{ "rnr-timer", required_argument, NULL, OPT_RNR_TIMER },
 	{ "ballast", required_argument, NULL, OPT_BALLAST },
+	{ "regions", required_argument, NULL, OPT_REGIONS },
 	{ "no-recv-ms", required_argument, NULL, OPT_NO_RECV },
 	{ "pause-ms", required_argument, NULL, OPT_PAUSE },
 	{ "fork", no_argument, NULL, OPT_FORK },
@@ -207,8 +213,11 @@ static bool parse_local(struct options *opt, int o, const char *arg)
 	case OPT_CQS: opt->cqs = number(arg, 1, MAX_CQS / 2); break;
 	case OPT_SIG_ALL: opt->sig_all = true; break;
 	case OPT_TIMEOUT: opt->limits.timeout = number(arg, 0, 31); break;
+	case OPT_RNR_TIMER: opt->limits.min_rnr_timer = number(arg, 0, 31); break;
+	case OPT_SL: opt->sl = number(arg, 0, 15); break;
 	case OPT_RETRY: opt->limits.retry = number(arg, 0, 7); break;
 	case OPT_BALLAST: opt->ballast = number(arg, 0, 65536); break;
+	case OPT_REGIONS: opt->regions = number(arg, 0, 65536); break;
 	case OPT_NO_RECV: opt->no_recv_ms = number(arg, 1, 600000); break;
 	case OPT_PAUSE: opt->pause_ms = number(arg, 1, 600000); break;
 	case OPT_FORK: opt->fork = true; break;
@@ -251,6 +260,8 @@ void options_parse(struct check *c, int argc, char **argv)
 			exit(2);
 		}
 	}
+	if (c->opt.regions && !c->opt.ballast)
+		errx(2, "--regions are of the --ballast");
 	if (argc - optind > 1)
 		errx(2, "one host at most");
 	c->opt.host = argv[optind];

@@ -6,8 +6,9 @@
  *
  *	open Q DEVICE PORT [uc|ud] [srq] [pkey=INDEX]	a queue pair, and all it needs
  *	connect Q R [sl=N] [timeout=N] [retry=N] [alt=PORT] [altsl=N] [rnr=N] [bits=N] [rbits=N]
- *		    [from=N] [to=N]	both to RTS; alt: the alternate path, port of both; bits, rbits:
- *					path bits of Q's and R's own LID; from, to: others that only Q uses
+ *		    [from=N] [to=N] [gid]	both to RTS; alt: the alternate path, port of both; bits, rbits:
+ *					path bits of Q's and R's own LID; from, to: others that only Q uses;
+ *					gid: with a GRH, which RoCE always has
  *	recv Q COUNT			post receives
  *	send Q COUNT BYTES [badkey]	post sends; badkey: with another Q_Key
  *	read|write Q COUNT BYTES [badkey]	post them, to where the peer's memory is
@@ -278,7 +279,7 @@ static int set_state(const char *command, char **w)
 	struct ibv_qp_attr a = { .qp_state = sqd ? IBV_QPS_SQD : IBV_QPS_RTS,
 		.en_sqd_async_notify = sqd && w[1] };
 
-	return modify(find(w[0]), &a, IBV_QP_STATE | (sqd ? IBV_QP_EN_SQD_ASYNC_NOTIFY : 0));
+	return modify(find(w[0]), &a, IBV_QP_STATE | (sqd && w[1] ? IBV_QP_EN_SQD_ASYNC_NOTIFY : 0));
 }
 
 static int reset(struct queue *q)

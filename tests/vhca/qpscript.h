@@ -3,6 +3,7 @@
 #ifndef QPSCRIPT_H
 #define QPSCRIPT_H
 
+#include <stdbool.h>
 #include <infiniband/verbs.h>
 
 #define ROOM (1 << 20)
@@ -22,6 +23,7 @@ struct queue {
 	unsigned int others;		/* receives of another length than what the peer has posted last */
 	enum ibv_wc_status status[2][ROOM_STATUS];
 	int type, port, pkey;		/* pkey: its index */
+	bool by_gid;			/* with a GRH */
 	int sl, slid;			/* by which, and from where, the last message has come */
 	int bits;			/* its path bits: which of its port's LIDs is its own */
 	int from, to;			/* path bits in what it sends */

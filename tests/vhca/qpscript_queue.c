@@ -99,15 +99,19 @@ void set_path(struct ibv_ah_attr *ah, const struct queue *q, int port, int sl)
 	ah->src_path_bits = q->from;
 	ah->sl = sl;
 	ah->port_num = port;
-	if (attr.link_layer != IBV_LINK_LAYER_ETHERNET)
+	if (attr.link_layer != IBV_LINK_LAYER_ETHERNET) {
+		if (q->by_gid && ibv_query_gid(to->context, port, 0, &ah->grh.dgid))
+			err(1, "GID of port %d", port);
+		ah->is_global = q->by_gid;
 		return;
+	}
 	set_gid(ah, to, port, attr.gid_tbl_len);
 	ah->grh.traffic_class = sl << 5;
 }
 
 int service_level(const struct ibv_ah_attr *ah)
 {
-	return ah->is_global ? ah->grh.traffic_class >> 5 : ah->sl;
+	return ah->is_global && !ah->dlid ? ah->grh.traffic_class >> 5 : ah->sl;
 }
 
 static int datagrams_to_rts(struct queue *q, char **w)
@@ -172,6 +176,7 @@ int connect_queues(struct queue *q, struct queue *r, char **w)
 {
 	q->peer = r;
 	r->peer = q;
+	q->by_gid = r->by_gid = has(w, "gid");
 	q->bits = option(w, "bits", 0);
 	r->bits = option(w, "rbits", 0);
 	q->from = option(w, "from", q->bits);

@@ -31,9 +31,10 @@ OpenSM with libosmrepath.so, and what its file of options says:
     fabric = bed.fabric("mesh:3x2", opensm="-R lash -Q", repath="method hybrid")
     fabric.repath_status()["notices"]
 
-When a test has passed that wants it, repath fabric check judges what OpenSM has set, if it still runs:
+When a test has passed, repath fabric check judges what OpenSM has set, if it still runs. A test that leaves
+something wrong on purpose says so, and why:
 
-    fabric.judged = True
+    fabric.judged = False     # why
 """
 
 import json
@@ -110,7 +111,7 @@ class Fabric:
         self.vguids = vguids or {}
         self.repath = repath
         self.sm_jobs = []
-        self.judged = False
+        self.judged = True
         bed.judges.append(self.judge)
         if "\n" in topology:
             path = os.path.join(bed.directory, "topology")
@@ -228,7 +229,10 @@ class Fabric:
         return f"echo {name} > {SYSFS}/remove"
 
     def has_gone(self, host):
-        """Somebody has run that command."""
+        """Somebody has run that command. An OpenSM there only logs for ever that it can receive nothing."""
+        for job in self.sm_jobs:
+            if job.host == host and self.place[host].alive and job.running:
+                job.kill(9)
         del self.place[host], self.hosts[host]
 
     def move(self, host, to, guest=None):
@@ -303,7 +307,8 @@ class Fabric:
 
     def _wrong(self, host):
         """What is. One engine does not avoid credit loops."""
-        engine = re.findall(r"(\S+) tables configured", self.sm_log(host))
+        engine = re.findall(r"(\S+) tables configured", self.place[host].run(
+            f"grep 'tables configured' /run/opensm-{host}/log | tail -n 1", check=False))
         try:
             said = self.place[host].run(f"repath -j fabric check dev {self.hosts[host]} 2>&1",
                                         timeout=60, check=False)

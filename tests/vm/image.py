@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 
@@ -199,6 +200,15 @@ def built_files(kernel):
         if os.path.isfile(path) and os.access(path, os.X_OK):
             files["usr/bin/" + os.path.basename(path)] = path
     return files
+
+
+def expect_built(kernel):
+    """Exits with what to do if something is missing that goes into every guest."""
+    wanted = [os.path.join(kernel.release, name) for name in ("ib_repath.ko", "ib_vhca.ko")]
+    wanted += ["libibrepath.so", "libosmrepath.so", "repath", "apps", os.path.join("vfabric", "vfabric")]
+    missing = [name for name in wanted if not os.path.exists(os.path.join(TOP, "build", name))]
+    if missing:
+        sys.exit(f"{sys.argv[0]}: build/{missing[0]} is not there: `make guest-files` first")
 
 
 def overlay(kernel, extra):

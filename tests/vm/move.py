@@ -69,6 +69,8 @@ class Mover:
     def __init__(self, comm="rcheck"):
         self.comm = comm
         self.burned = 40        # queue pairs, at each move
+        self.burned_regions = 80
+        self.timeout = 30       # of suspend and resume, seconds
         self.moves = 0
         self.inflight = []      # send requests under way, where that was looked at
         self.suspended = []     # the operations as `repath` told them, in order
@@ -81,15 +83,17 @@ class Mover:
     def numbers(self, guest):
         return numbers(guest, self.comm, self.device(guest))
 
-    def suspend(self, guest, device=None, timeout=30):
+    def suspend(self, guest, device=None, timeout=None):
         device = device or self.device(guest)
+        timeout = timeout or self.timeout
         status, op, text = repath(guest, f"suspend {device} timeout {timeout}", timeout + 30)
         assert status == 0 and op["state"] == "suspended", f"suspend: {status}\n{text}"
         self.suspended.append(op)
         return op
 
-    def resume(self, guest, op, device=None, timeout=30):
+    def resume(self, guest, op, device=None, timeout=None):
         device = device or self.device(guest)
+        timeout = timeout or self.timeout
         status, op, text = repath(guest, f"resume {op['op']} on {device} timeout {timeout}",
                                   timeout + 30)
         assert status == 0 and op["state"] == "resumed", f"resume: {status}\n{text}"
@@ -110,8 +114,8 @@ class Mover:
 
     def burn(self, guest):
         """Queue pairs and regions of no use: what comes after has numbers never seen before."""
-        count = self.burned * self.moves + 1
-        guest.run(f"holdqp -b -d {self.device(guest)} -q {count} -m {2 * count}")
+        queue_pairs, regions = (n * self.moves + 1 for n in (self.burned, self.burned_regions))
+        guest.run(f"holdqp -b -d {self.device(guest)} -q {queue_pairs} -m {regions}", timeout=120)
 
     def swap(self, guest, inflight=True, look=True):
         """Within one guest: NIC and rxe deleted, others added. @look: at the numbers before and after."""

@@ -28,8 +28,10 @@ LEFT_OUT = tuple(f"mca_{name}_" for name in (
     "sshmem", "vprotocol")) + ("mca_btl_ofi", "mca_btl_openib")
 STOP = "/tmp/mpicheck.stop"
 COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
-# What may be said: ours, and what UCX says of the events that a new device brings.
-USUAL = re.compile(r"\{|repath: run: |\[[\d.]+\] \[\w+:\d+ *:\w+\] +ib_device\.c:\d+ +UCX  WARN  "
+# What may be said: ours; that mpirun's rsh was quicker than mpirun, who would make it a group of processes; and
+# what UCX says of the events that a new device brings.
+USUAL = re.compile(r"\{|repath: run: |\[\w+:\d+\] plm:rsh: Warning: setpgid\(\d+,\d+\) failed in parent with errno=Permission|"
+                   r"\[[\d.]+\] \[\w+:\d+ *:\w+\] +ib_device\.c:\d+ +UCX  WARN  "
                    r"IB Async event on rxe0: (GID table change|LID change|LID was changed|client reregistration)")
 RC, UD = "rc_verbs,ud_verbs:aux,sm,self", "ud_verbs,sm,self"
 LEFT = "^rc_mlx5,dc_mlx5,ud_mlx5"       # what `repath run` takes out, where nobody says UCX_TLS

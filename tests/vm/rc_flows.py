@@ -11,11 +11,11 @@ LINK = 400000       # bytes a second
 PORT = 18600
 
 
-def slow_links(fabric):
+def slow_links(fabric, slow=SLOW):
     """All cables of the topology, at both ends."""
     for node, text in re.findall(r'^Switch\s+\d+\s+"([^"]+)".*\n((?:\[.*\n)*)', fabric.topology, re.M):
         for port in re.findall(r"^\[(\d+)\]", text, re.M):
-            fabric.command(f'Fault "{node}"[{port}] slow={SLOW}')
+            fabric.command(f'Fault "{node}"[{port}] slow={slow}')
 
 
 def service_level(fabric, a, b):

@@ -41,13 +41,20 @@ def end_run(directory, how):
                     ignore=shutil.ignore_patterns("test_*", "__pycache__"))
     with open(os.path.join(copy, "test_hang.py"), "w") as f:
         f.write(HANGS)
+    build = os.path.join(directory, "build")        # what goes into guests; its logs are its own
+    os.mkdir(build)
+    for entry in os.scandir(os.path.join(image.TOP, "build")):
+        if entry.name != "vm-logs":
+            os.symlink(entry.path, os.path.join(build, entry.name))
     runner = subprocess.Popen([sys.executable, os.path.join(copy, "run"), "hang"],
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, start_new_session=True)
+    said = []
     for line in runner.stdout:
+        said.append(line)
         if line == "booted\n":
             break
-    assert qemus(), "the run has no QEMU"
+    assert qemus(), f"the run has no QEMU: {''.join(said)}"
     how(runner)
     runner.wait(30)
     end = time.monotonic() + 10

@@ -16,6 +16,35 @@ GUESTS = 2
 
 HCAS = ("vhca1", "vhca2", "vhca3")
 
+# By LID alone, and by GID; then one end's port gets another LID.
+CONNECTED = '''
+    open a vhca2 1
+    open b vhca3 1
+    connect a b timeout=16
+    open c vhca2 1
+    open d vhca3 1
+    connect c d timeout=16 gid
+    recv a 1
+    recv b 2
+    recv c 1
+    recv d 2
+    send a 1 100
+    done b recv 1 success
+    send c 1 100
+    done d recv 1 success
+    !touch /run/connected; while [ ! -e /run/others ]; do sleep 0.2; done
+    send b 1 100
+    done b send 1 success
+    done a recv 1 success
+    send d 1 100
+    done d send 1 success
+    done c recv 1 success
+    send a 1 100
+    done a send 2 success
+    send c 1 100
+    done c send 2 success
+'''
+
 
 class Manager:
     """Reports to a port, as the subnet manager at vhca1 sends them."""
@@ -202,10 +231,16 @@ def flaps(a, fabric, manager):
 
 
 def gets_lids(a, fabric, manager):
-    """An OpenSM that gives all hosts other LIDs, its own too: what was learnt of the old one is forgotten."""
+    """An OpenSM that gives hosts other LIDs, its own too: what was learnt of the old one is forgotten, and the queue
+    pairs of another host, idle meanwhile, go to the new one."""
+    job = a.start("exec qpscript", stdin=CONNECTED.encode())
+    a.wait_until("[ -e /run/connected ] || ! pidof qpscript > /dev/null")
+    # Who goes by a LID alone goes to who was told to be there.
+    a.run("repath path ask vhca3")
+    a.wait_until(f"repath path dev vhca3 | grep -q 'dlid {manager.lid} '")
     before = {hca: count(a, hca, "sm-subscribed") for hca in HCAS}
     assert paths(a, "vhca2")
-    lids = {host: fabric.lid(host) + 100 for host in fabric.hosts}
+    lids = {host: fabric.lid(host) + 100 * (host != "H3") for host in fabric.hosts}
     restart(a, fabric, "-F /run/lids.conf", "echo honor_guid2lid_file TRUE > /run/lids.conf; printf '" +
             "".join(f"{fabric.port_guid(host):#018x} {lid:#06x} {lid:#06x}\\n\\n" for host, lid in lids.items()) +
             "' > /run/opensm-H1/guid2lid")
@@ -215,12 +250,16 @@ def gets_lids(a, fabric, manager):
     assert {host: fabric.lid(host) for host in lids} == lids
     sm, = repath(a, "path sm dev vhca2")
     assert (sm["lid"], sm["sm-lid"]) == (lids["H2"], lids["H1"]), sm
-    assert not paths(a, "vhca2")
+    a.wait_until(f"repath path dev vhca2 | grep -q ' slid {lids['H2']} '")
+    assert {path["slid"] for path in paths(a, "vhca2").values()} == {lids["H2"]}
+    a.wait_until(f"[ $(repath qp dev vhca3 state RTS | grep qpscript | grep -c ' dlid {lids['H2']} ') = 2 ]")
+    a.run("touch /run/others")
+    job.wait(60)
     manager.lid = lids["H2"]
     job = holds(a)
     follows(a, manager, 7, 4)
-    path, = paths(a, "vhca2").values()
-    assert (path["slid"], path["dlid"], path["source"]) == (lids["H2"], lids["H2"], "report"), path
+    path = paths(a, "vhca2")[lids["H2"]]
+    assert (path["slid"], path["sl"], path["source"]) == (lids["H2"], 4, "report"), path
     ends(a, job)
 
 
@@ -246,7 +285,6 @@ def switched(a):
 
 def test(bed):
     fabric = bed.fabric("mesh:3")
-    fabric.judged = True
     a = fabric.guest
     a.load_repath()
     wait_subscribed(a)

@@ -131,7 +131,6 @@ def nothing_upward(fabric, job, agent, vm, other, lids):
 def test(bed):
     fabric = bed.fabric("mesh:3x2,shared=2", opensm="-R lash -Q", repath="method auto", memory=320,
                         guests={"pf": ["H1", "H5"], "vm1": ["H1v1"], "vm2": ["H1v2", "H5v1"]})
-    fabric.judged = True
     pf, vm1, vm2 = fabric.guests
     vms = ((vm1, "vhca1v1"), (vm2, "vhca1v2"))
     for guest in fabric.guests:

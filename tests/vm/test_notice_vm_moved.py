@@ -32,7 +32,6 @@ def told(fabric, before):
 
 def test(bed):
     fabric = servers(bed)
-    fabric.judged = True
     pf, vm1, vm2 = fabric.guests
     with moving(*fabric.guests, mover=VfMover(fabric, spare=["H2v1"])) as mover:
         relays = start_relays(fabric)

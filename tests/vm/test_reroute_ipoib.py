@@ -98,7 +98,6 @@ def by_hand(fabric, ping):
 def test(bed):
     with open(NET) as f:
         fabric = bed.fabric(f.read(), opensm="-R lash -Q", repath="", ipoib=True, hosts=("H1", *HOSTS))
-    fabric.judged = True
     a = fabric.guest
     a.load_repath()
     wait_subscribed(a, DEVS)

@@ -36,9 +36,9 @@ def answered(fabric):
 
 
 def start(fabric, sm_sl):
-    """A subnet manager that all hosts listen to."""
+    """A subnet manager that all hosts listen to. What it says last is in its log at once: nothing may follow."""
     fabric.repath = f"method wildcard\nunpath off\nreport_limit 1000\nsm_sl {sm_sl}"
-    job = fabric.start_opensm("-R lash -Q", host=SM, conf="lash_start_vl 1\nsm_sl 0")
+    job = fabric.start_opensm("-R lash -Q", host=SM, conf="lash_start_vl 1\nsm_sl 0\nforce_log_flush TRUE")
     fabric.guest.wait_until(f"grep -q 'SUBNET UP' /run/opensm-{SM}/log", timeout=60)
     fabric.wait_active()
     return job

@@ -162,7 +162,6 @@ def loop(fabric, pairs, old, new):
 def test(bed):
     fabric = bed.fabric("mesh:3x2", opensm="-R lash -Q", repath="method auto", memory=320,
                         guests={"a": ["H1", "H2", "H3"], "b": ["H4", "H5", "H6"]})
-    fabric.judged = True
     for guest in fabric.guests:
         guest.load_repath()
     for host, hca in fabric.hosts.items():

@@ -20,9 +20,36 @@ def refused(guest, command, why):
     assert "DONE" not in text and why in text, f"{command}: {text}"
 
 
+# Their PIDs.
+REPATHS = "grep -lx repath /proc/[0-9]*/comm 2>/dev/null | cut -d / -f 3"
+
+
+def hears(a, who):
+    """Whether a socket that listens is told of processes."""
+    monitor = a.start(f"exec {who} stdbuf -oL repath monitor process")
+    a.run("n=0; until [ $n = 10 ]; do holdqp -b >/dev/null; n=$((n + 1)); done")
+    monitor.wait_for("process del")
+    monitor.kill()
+    monitor.wait(30, check=False)
+
+
+def listeners(a):
+    """Whoever makes a queue pair waits until all who listen have been told: anybody may, not as often as he likes."""
+    crowd = a.start("n=0; until [ $n = 64 ]; do unshare -U repath monitor process >/tmp/hears.$n & n=$((n + 1)); done; wait")
+    # All of them, before somebody else tries: he would take the place of one.
+    a.wait_until("holdqp -b && [ $(grep -l del /tmp/hears.* | grep -c .) = 64 ]", 120)
+    refused(a, "timeout 60 unshare -U repath monitor", "too many sockets listen")
+    assert len(a.run(REPATHS).split()) == 64
+    hears(a, "")        # an administrator
+    a.run(f"for pid in $({REPATHS}); do kill $pid; done")
+    crowd.wait(30, check=False)
+    hears(a, "unshare -U")      # nothing stays of them
+
+
 def test(bed):
     (a,) = bed.guests("a")
     a.load_repath()
+    listeners(a)
     job, numbers = tracking.hold(a, "-q 2 -c")
 
     # In a user namespace of its own, but in the first network namespace.

@@ -96,7 +96,6 @@ NOT_FOLLOWED = ARMED.format(other=2) + """
 
 def test(bed):
     fabric = bed.fabric("mesh:2", opensm=f"-l {LMC}")
-    fabric.judged = True
     for kind in ("rc", "uc"):
         for bits in range(1 << LMC):
             fabric.play(CONNECTED.format(type=kind, bits=bits, rbits=(bits + 1) % (1 << LMC)))

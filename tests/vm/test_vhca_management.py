@@ -130,7 +130,6 @@ def wait_counted(a, fabric):
 
 def test(bed):
     fabric = bed.fabric("mesh:2", opensm=None)
-    fabric.judged = True
     a = fabric.guest
     a.run(f"printf '{PARTITIONS}' >/run/partitions.conf")
     fabric.start_opensm(f"-l {LMC} -P /run/partitions.conf")

@@ -99,7 +99,6 @@ def moved(pf, a, b, fabric):
 def test(bed):
     fabric = bed.fabric("mesh:2,shared=2", memory=320, vguids={"H1v1": CHOSEN},
                         guests={"pf": ["H1", "H2"], "vm1": ["H1v1"], "vm2": ["H2v2"]})
-    fabric.judged = True
     pf, *vms = fabric.guests
     guids = addresses(pf, vms, fabric)
     management(pf, vms, fabric, guids)

@@ -171,7 +171,6 @@ def test(bed):
     fabric = bed.fabric("mesh:2,vswitch=2", opensm="-R minhop", memory=320,
                         repath=f"vswitch prepopulated\nvswitch_socket {SOCKET}",
                         guests={"pf": ["H1"], "vm1": ["H1v1"], "vm2": ["H2v1"]})
-    fabric.judged = True
     vms, orchestrator = fabric.guests[1:], Orchestrator(fabric)
     stock(fabric, vms, orchestrator)
     vms[1].plug("rdma")
