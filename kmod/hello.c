@@ -14,6 +14,7 @@
 #include "device.h"
 #include "hello.h"
 #include "local.h"
+#include "number.h"
 #include "op.h"
 #include "proc.h"
 #include "silent.h"
@@ -95,6 +96,8 @@ static u8 early_keep(const struct repath_device *dev, const struct repath_hello 
 
 static void believe(struct repath_conn *conn, const struct repath_hello *hello)
 {
+	const struct repath_remote *before = conn->remote;
+	const bool was_ready = conn->state == REPATH_CONN_READY;
 	u64 token = be64_to_cpu(hello->token);
 
 	if (conn->peer_token != token) {
@@ -110,6 +113,9 @@ static void believe(struct repath_conn *conn, const struct repath_hello *hello)
 	if (!(be32_to_cpu(hello->flags) & REPATH_HELLO_WANT))
 		conn->hello_acked = true;
 	repath_conn_update_ready(conn);
+	/* Its shim has to tell the keys anew to whom it knows by another number now: they may have been on their way. */
+	if (was_ready && conn->remote != before && repath_number_has_moved(conn->proc, conn->dev))
+		repath_conn_tell(conn);
 }
 
 /**

@@ -99,8 +99,9 @@
  *   EV_RESOLVED  MSG_ID ERRNO [QPN DGID DLID MOVED?]  the answer to RESOLVE; of a UD address again
  *                                        each time it has changed. MOVED: keys that were told
  *                                        before are not the device's
- *   EV_CONN      CONN                    a connection of a process that has moved became READY; one
- *                                        that is MOVING: its peer is now where it was not looked for
+ *   EV_CONN      CONN                    a connection of a process that has moved became READY, or its
+ *                                        peer has another PEER_ID; one that is MOVING: its peer is
+ *                                        now where it was not looked for
  *   EV_NUMBERS   COUNT                   so many queue pairs of this host are known by other
  *                                        numbers, and of so many other processes, which are away,
  *                                        numbers are kept; when it becomes 0 or stops being 0

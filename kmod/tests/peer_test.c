@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 35 */
+/* kunit-cases: 36 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../known.o ../lid.o ../peer.o ../peer_wire.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
@@ -569,6 +569,25 @@ static void t_hello_with_another_token(struct kunit *test)
 	EXPECT_STATUS(hello(test), REPATH_PEER_OK);
 	KUNIT_EXPECT_EQ(test, conn->peer_token, PEER_TOKEN + 1);
 	KUNIT_EXPECT_FALSE(test, conn->expect_token);
+	KUNIT_EXPECT_EQ(test, fake.ready_told, 0);
+}
+
+/* Who has moved told keys to a process that it knew by another number. */
+static void t_hello_with_another_cookie(struct kunit *test)
+{
+	struct repath_conn *conn;
+
+	fake.moved = true;
+	conn = ready(test);
+	KUNIT_EXPECT_EQ(test, fake.ready_told, 1);
+	EXPECT_STATUS(hello(test), REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, fake.ready_told, 1);
+	conn->expect_token = true;
+	of(test)->hello.token = cpu_to_be64(PEER_TOKEN + 1);
+	of(test)->hello.cookie = cpu_to_be64(PEER_COOKIE + 1);
+	EXPECT_STATUS(hello(test), REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, conn->remote->cookie, PEER_COOKIE + 1);
+	KUNIT_EXPECT_EQ(test, fake.ready_told, 2);
 }
 
 /* A stranger is first to answer what the peer is asked: it is the peer who knows what was known before. */
@@ -1272,6 +1291,7 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_hello_to_nobody),
 	KUNIT_CASE(t_hello_malformed),
 	KUNIT_CASE(t_hello_with_another_token),
+	KUNIT_CASE(t_hello_with_another_cookie),
 	KUNIT_CASE(t_hello_of_a_liar),
 	KUNIT_CASE(t_hello_while_moving),
 	KUNIT_CASE(t_hellos_are_bounded),
