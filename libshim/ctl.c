@@ -253,6 +253,27 @@ static void overrun(void)
 	rp_numbers_about(1);
 }
 
+/*
+ * ENOBUFS comes before what is older, and until the socket has been empty once the kernel drops more without saying so
+ * again: what is lost is known then.
+ */
+static void read_events(void)
+{
+	bool lost = false;
+	int ret;
+
+	do {
+		ret = nl_recvmsgs_default(rp_ctl.events);
+		if (ret < 0 && ret != -NLE_AGAIN && ret != -NLE_INTR)
+			rp_log(RP_LOG_ERR, "netlink: %s", nl_geterror(ret));
+		if (ret == -NLE_NOMEM && lost)
+			usleep(1000);	/* or it was ENOMEM */
+		lost |= ret == -NLE_NOMEM;
+	} while (lost && ret != -NLE_AGAIN);
+	if (lost)
+		overrun();
+}
+
 static void *ctl_main(void *arg)
 {
 	int ms, n;
@@ -286,23 +307,38 @@ static void *ctl_main(void *arg)
 		}
 		if (fds[0].revents)
 			run_calls();
-		if (fds[2].revents && rp_ctl.events) {
-			int ret = nl_recvmsgs_default(rp_ctl.events);
-
-			if (ret < 0 && ret != -NLE_AGAIN && ret != -NLE_INTR)
-				rp_log(RP_LOG_ERR, "netlink: %s", nl_geterror(ret));
-			if (ret == -NLE_NOMEM)
-				overrun();
-		}
+		if (fds[2].revents && rp_ctl.events)
+			read_events();
 		if (fds[1].revents)
 			nl_recvmsgs_default(rp_ctl.families);
 	}
 	return NULL;
 }
 
-/* The child has neither the thread nor a registration; its sockets are the parent's. */
+/* Unless the program has closed all that it did not know, and the number is another one's since. */
+static void close_inherited(struct nl_sock *sk)
+{
+	struct sockaddr_nl name = { 0 };
+	socklen_t len = sizeof(name);
+	int fd;
+
+	if (!sk)
+		return;
+	fd = nl_socket_get_fd(sk);
+	if (!getsockname(fd, (void *)&name, &len) && name.nl_family == AF_NETLINK &&
+	    name.nl_pid == nl_socket_get_local_port(sk))
+		close(fd);
+}
+
+/*
+ * The child has neither the thread nor a registration. Its sockets are the parent's: as long as one is open the module takes
+ * the parent to live, whom the child may outlive. What they are in may have been in the middle of a change.
+ */
 static void atfork_child(void)
 {
+	close_inherited(rp_ctl.events);
+	close_inherited(rp_ctl.requests);
+	close_inherited(rp_ctl.families);
 	rp_ctl.started = rp_ctl.running = false;
 	rp_ctl.family = 0;
 	rp_ctl.events = rp_ctl.requests = rp_ctl.families = NULL;

@@ -25,7 +25,19 @@ static struct {
 	void *answer_arg, *done_arg;
 	bool asks;	/* whether this process can be moved, before it says that it has it; and again before it is done */
 	unsigned int events;
-} module;
+	int fd;			/* of the socket that it talks to; -1: nothing comes by itself */
+	struct sockaddr_nl name;
+	unsigned int reads;
+	char said[64];		/* what has been heard of what it says, in its order */
+} module = { .fd = -1 };
+
+static void heard(char what)
+{
+	char c[2] = { what };
+
+	if (module.fd >= 0)
+		strncat(module.said, c, sizeof(module.said) - strlen(module.said) - 1);
+}
 
 /* --- in place of libnl's --- */
 
@@ -57,11 +69,40 @@ int nl_socket_add_membership(struct nl_sock *sk, int group)
 	return 0;
 }
 
-/* Nothing comes by itself. */
 int nl_socket_get_fd(const struct nl_sock *sk)
 {
-	(void)sk;
-	return -1;
+	return sk == rp_ctl.events ? module.fd : -1;
+}
+
+uint32_t nl_socket_get_local_port(const struct nl_sock *sk)
+{
+	return sk == rp_ctl.events ? module.name.nl_pid : 0;
+}
+
+/* There was more than the socket holds; two that are older are still there. */
+int nl_recvmsgs_default(struct nl_sock *sk)
+{
+	struct nl_msg *msg;
+	char c;
+
+	CHECK(sk == rp_ctl.events);
+	switch (module.reads++) {
+	case 0:
+		return -NLE_NOMEM;
+	case 1:
+	case 2:
+		msg = nlmsg_alloc();
+		CHECK(msg);
+		genlmsg_put(msg, 0, 0, FAMILY, 0, 0, REPATH_CMD_EV_NUMBERS, REPATH_GENL_VERSION);
+		nla_put_u32(msg, REPATH_A_COUNT, 0);
+		rp_ctl_event_in(msg, NULL);
+		nlmsg_free(msg);
+		return 0;
+	default:
+		CHECK_EQ(recv(module.fd, &c, 1, MSG_DONTWAIT), 1);
+		heard('.');
+		return -NLE_AGAIN;
+	}
 }
 
 int nl_socket_set_nonblocking(const struct nl_sock *sk)
@@ -174,15 +215,21 @@ void rp_log(enum rp_log_level level, const char *format, ...)
 int rp_move_tick(void) { return -1; }
 void rp_move_forked(void) { }
 void rp_move_lost_module(void) { }
-void rp_numbers_about(uint32_t count) { CHECK_EQ(count, 0); }
 void rp_numbers_again(void) { }
-void rp_peer_resend(void) { }
-void rp_conns_missed(void) { }
+void rp_peer_resend(void) { heard('r'); }
+void rp_conns_missed(void) { heard('c'); }
 void rp_peer_sent(uint64_t msg_id, int err) { (void)msg_id; (void)err; }
 void rp_peer_msg_in(const struct rp_ctl_peer_msg *m) { (void)m; }
 void rp_resolved(uint32_t id, int err, const struct rp_place *place) { (void)id; (void)err; (void)place; }
+void rp_resolve_refused(uint32_t id, int err) { (void)id; (void)err; }
 void rp_conn_ready(const struct rp_ctl_conn *row) { (void)row; }
 void rp_cycle_event(uint32_t conn_id, const struct rp_ctl_path *to) { (void)conn_id; (void)to; }
+
+void rp_numbers_about(uint32_t count)
+{
+	CHECK(!count || module.fd >= 0);
+	heard(count ? 'n' : '0');
+}
 
 void rp_ahs_repath(uint32_t dev_index, uint32_t port, const uint8_t *gid, const struct rp_ctl_path *to)
 {
@@ -303,6 +350,44 @@ static void forks(void)
 	}
 }
 
+static void open_socket(void)
+{
+	socklen_t len = sizeof(module.name);
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_USERSOCK);
+	struct sockaddr_nl name = { .nl_family = AF_NETLINK };
+
+	CHECK(fd >= 0);
+	CHECK_EQ(bind(fd, (void *)&name, sizeof(name)), 0);
+	CHECK_EQ(getsockname(fd, (void *)&module.name, &len), 0);
+	module.fd = fd;
+}
+
+/* What was lost is asked for when nothing more can be lost unseen, and what is older does not undo it. */
+static void overruns(void)
+{
+	int i;
+
+	CHECK_EQ(sendto(module.fd, "", 1, 0, (void *)&module.name, sizeof(module.name)), 1);
+	CHECK(rp_ctl_call(nothing, NULL));
+	for (i = 0; i < 5000 && !strchr(module.said, 'n'); i++)
+		usleep(1000);
+	CHECK(!strcmp(module.said, "00.rcn"), "%s", module.said);
+}
+
+/* The module takes a process to live for as long as its socket is open: a child does not keep it. */
+static void leaves_socket(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(fcntl(module.fd, F_GETFD) >= 0);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFEXITED(status) && !WEXITSTATUS(status), "status 0x%x", status);
+	CHECK(fcntl(module.fd, F_GETFD) >= 0);
+}
+
 int main(void)
 {
 	alarm(60);
@@ -326,5 +411,8 @@ int main(void)
 	load(-1);
 	says(false);
 	forks();
+	open_socket();
+	overruns();
+	leaves_socket();
 	return 0;
 }
