@@ -139,23 +139,29 @@ void rp_move_check(uint32_t op, uint32_t dev_index, const char *name, bool force
 		if (ctx->real && ctx->dev_index == (int)dev_index)
 			ask_peers(ctx);
 	rp_unlock(&rp_contexts_lock);
-	if (!peers_pending())
-		rp_move_prepared(NULL);
+	rp_move_prepared();
 }
 
-void rp_move_prepared(const char *reason)
+void rp_move_prepared(void)
 {
-	struct rp_move *m, *tmp;
+	struct rp_move *m;
 
-	list_for_each_safe(m, tmp, &rp_moves, node) {
-		if (m->state != MOVE_CHECK)
-			continue;
-		if (reason) {
-			rp_ctl_reply(m->op, REPATH_STAGE_CHECK, EOPNOTSUPP, reason, NULL);
-			rp_move_end(m);
-		} else if (!peers_pending()) {
+	if (peers_pending())
+		return;
+	list_for_each(m, &rp_moves, node)
+		if (m->state == MOVE_CHECK) {
 			m->state = MOVE_CHECKED;
 			rp_ctl_reply(m->op, REPATH_STAGE_CHECK, 0, NULL, NULL);
 		}
-	}
+}
+
+void rp_move_refused(const struct rp_context *ctx, const char *why)
+{
+	struct rp_move *m, *tmp;
+
+	list_for_each_safe(m, tmp, &rp_moves, node)
+		if (m->state == MOVE_CHECK && (int)m->dev_index == ctx->dev_index) {
+			rp_ctl_reply(m->op, REPATH_STAGE_CHECK, EOPNOTSUPP, why, NULL);
+			rp_move_end(m);
+		}
 }

@@ -17,6 +17,7 @@
  * @prepares: PREPAREs that it has not answered
  * @acks: KEYS that it has not answered
  * @keys_due: it may lack keys, and is told soon
+ * @of_lost_module: @id is a number of a module that has been unloaded
  */
 struct rp_peer {
 	uint32_t id;
@@ -25,7 +26,7 @@ struct rp_peer {
 	struct list_head streams;
 	unsigned int prepares;
 	unsigned int acks;
-	bool keys_due;
+	bool keys_due, of_lost_module;
 	struct list_node node;
 };
 
@@ -148,6 +149,7 @@ int rp_conns_refresh(void);			/* asks the module for all of this process */
  * it is asked again by that one, before the old one goes. Moves may end by it: not amidst their list.
  */
 void rp_conns_renumbered(void);
+void rp_conns_lost_module(void);		/* their numbers mean nothing any more */
 void rp_conns_forked(void);			/* forgets them all, without freeing */
 struct rp_conn *rp_conn_find(uint32_t id);
 struct rp_peer *rp_peer_find(uint32_t id);
@@ -319,7 +321,8 @@ void rp_keys_failed(struct rp_qp *qp);	/* one that had a wrong key has completed
 void rp_keys_reset(struct rp_qp *qp);	/* all requests are gone; caller holds qp->lock */
 
 /* check.c, move.c */
-void rp_move_prepared(const char *reason);	/* NULL: yes */
+void rp_move_prepared(void);		/* a peer has answered, or need not any more */
+void rp_move_refused(const struct rp_context *ctx, const char *why);	/* by a peer of its connections */
 extern struct repath_counters *rp_counters;	/* of the move that is worked on, or NULL */
 
 #endif /* RP_CONN_H */

@@ -51,9 +51,10 @@ static void unhash(struct rp_conn *c)
 {
 	struct rp_conn **at = hash_row(c->id);
 
-	while (*at != c)
+	while (*at && *at != c)
 		at = &(*at)->next_hashed;
-	*at = c->next_hashed;
+	if (*at)
+		*at = c->next_hashed;
 }
 
 struct rp_peer *rp_peer_find(uint32_t id)
@@ -61,7 +62,7 @@ struct rp_peer *rp_peer_find(uint32_t id)
 	struct rp_peer *p;
 
 	list_for_each(p, &rp_peers, node)
-		if (p->id == id)
+		if (p->id == id && !p->of_lost_module)
 			return p;
 	return NULL;
 }
@@ -96,7 +97,7 @@ static void peer_put(struct rp_peer *peer)
 	list_del(&peer->node);
 	free(peer);
 	if (asked)
-		rp_move_prepared(NULL);
+		rp_move_prepared();
 }
 
 void rp_conn_forget(struct rp_conn *c)
@@ -265,7 +266,7 @@ void rp_conns_renumbered(void)
 		if (c->known == REPATH_CONN_GONE)
 			continue;
 		if (!rp_conn_is_ready(c)) {
-			rp_move_prepared("its peer's module has been loaded anew");
+			rp_move_refused(c->ctx, "its peer's module has been loaded anew");
 			continue;
 		}
 		/* One question is about all of them. */
@@ -325,6 +326,26 @@ int rp_conns_refresh(void)
 			if (!c->listed)
 				not_listed(c);
 	return ret;
+}
+
+/*
+ * The next module counts from where it likes: what one number meant and what it will mean have nothing to do with each
+ * other. Found by none, each is replaced when the module that comes names its queue pair.
+ */
+void rp_conns_lost_module(void)
+{
+	struct rp_peer *p;
+	struct rp_conn *c;
+
+	memset(by_id, 0, sizeof(by_id));
+	list_for_each(c, &rp_conns, node) {
+		c->next_hashed = NULL;
+		c->id = 0;
+	}
+	list_for_each(p, &rp_peers, node) {
+		p->of_lost_module = true;
+		rp_peer_drop(p);
+	}
 }
 
 void rp_conns_missed(void)

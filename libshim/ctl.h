@@ -143,6 +143,7 @@ void rp_cycle_event(uint32_t conn_id, const struct rp_ctl_path *to);
 
 /* resolve.c, keys_stream.c, numbers.c. @place: NULL with an error. */
 void rp_resolved(uint32_t id, int err, const struct rp_place *place);
+void rp_resolve_refused(uint32_t id, int err);	/* the module does not even ask */
 void rp_conn_ready(const struct rp_ctl_conn *row);
 void rp_numbers_about(uint32_t count);
 void rp_numbers_again(void);	/* to a module that knows nothing yet */

@@ -126,7 +126,7 @@ int rp_ctl_event_error(struct sockaddr_nl *nla, struct nlmsgerr *err, void *arg)
 		rp_log(RP_LOG_ERR, "the module refused request %u: %s", err->msg.nlmsg_seq,
 		       strerror(-err->error));
 	if (err->error && err->msg.nlmsg_seq & RP_RESOLVE_ID)
-		rp_resolved(err->msg.nlmsg_seq, -err->error, NULL);
+		rp_resolve_refused(err->msg.nlmsg_seq, -err->error);
 	else if (err->error)
 		rp_peer_sent(err->msg.nlmsg_seq, -err->error);
 	return NL_SKIP;

@@ -196,7 +196,7 @@ static unsigned int prepare_some(struct rp_peer *peer, struct rp_context *ctx, u
 		return 0;
 	m = rp_message_new(peer, REPATH_MSG_PREPARE, n, NULL, 0);
 	if (!m) {
-		rp_move_prepared("out of memory");
+		rp_move_refused(ctx, "out of memory");
 		return 0;
 	}
 	list_for_each(c, &peer->conns, in_peer)
@@ -206,7 +206,7 @@ static unsigned int prepare_some(struct rp_peer *peer, struct rp_context *ctx, u
 		}
 	if (!rp_message_ask(m, &peer->prepares)) {
 		rp_message_free(m);
-		rp_move_prepared("out of memory");
+		rp_move_refused(ctx, "out of memory");
 		return 0;
 	}
 	rp_message_try(m);

@@ -322,7 +322,7 @@ void rp_keys_push_peer(struct rp_peer *peer, struct rp_context *ctx)
 	bool unbound;
 
 	/* Of a device that has not moved: what the peer was told is right, unless it waits for us. */
-	if (!peer->id || !conn_to_name(peer, ctx, &unbound) || (!ctx->epoch && !unbound))
+	if (!peer->id || peer->of_lost_module || !conn_to_name(peer, ctx, &unbound) || (!ctx->epoch && !unbound))
 		return;
 	s = stream_of(peer, ctx);
 	if (!s || s->message)

@@ -134,6 +134,22 @@ bool rp_message_answered(struct rp_peer *peer, uint32_t id)
 	return false;
 }
 
+void rp_message_refused(struct rp_peer *peer, uint32_t id, const char *why)
+{
+	const struct rp_context *ctx = NULL;
+	const struct rp_conn *c;
+
+	list_for_each(c, &peer->conns, in_peer)
+		if (c->asked == id)
+			ctx = c->ctx;
+	if (!rp_message_answered(peer, id))
+		return;
+	/* One that has nobody left to ask for is refused nothing. */
+	if (ctx)
+		rp_move_refused(ctx, why);
+	rp_move_prepared();
+}
+
 void rp_peer_forked(void)
 {
 	list_init(&messages);
@@ -162,7 +178,7 @@ void rp_peer_expire(void)
 
 		if (prepare && !must_answer(peer, q->id)) {
 			rp_message_answered(peer, q->id);
-			rp_move_prepared(NULL);
+			rp_move_prepared();
 			continue;
 		}
 		if (now < q->deadline_ns)
@@ -171,9 +187,10 @@ void rp_peer_expire(void)
 		       q->id);
 		if (!prepare)
 			rp_keys_lost(peer, q->id);
-		rp_message_answered(peer, q->id);
 		if (prepare)
-			rp_move_prepared("its peer does not answer");
+			rp_message_refused(peer, q->id, "its peer does not answer");
+		else
+			rp_message_answered(peer, q->id);
 	}
 }
 
@@ -330,7 +347,7 @@ static void give_up(struct rp_message *m, int err)
 {
 	struct rp_peer *peer = m->peer;
 	char why[96];
-	bool asked;
+	uint32_t id;
 
 	if (m->type != REPATH_MSG_PREPARE && m->type != REPATH_MSG_KEYS && wait_on(m, err == EACCES))
 		return;
@@ -338,10 +355,10 @@ static void give_up(struct rp_message *m, int err)
 	       strerror(err));
 	if (m->type == REPATH_MSG_PREPARE) {
 		snprintf(why, sizeof(why), "its peer's host does not answer (%s)", strerror(err));
-		asked = !rp_cycle_refused(peer, m->id) && rp_message_answered(peer, m->id);
+		id = m->id;
 		rp_message_free(m);
-		if (asked)
-			rp_move_prepared(why);
+		if (!rp_cycle_refused(peer, id))
+			rp_message_refused(peer, id, why);
 		return;
 	}
 	if (m->type == REPATH_MSG_KEYS) {
@@ -367,6 +384,9 @@ static bool is_wanted(const struct rp_message *m, const struct repath_conn_rec *
 	/* What the peer has said of itself need not be asked, and what the module does not have can not be. */
 	if ((m->type == REPATH_MSG_PREPARE || m->type == REPATH_MSG_KEYS) && !rp_conn_is_ready(c))
 		return false;
+	/* There is nobody to hear it, and the module may have destroyed it, which would keep the others' words back. */
+	if (c->known == REPATH_CONN_GONE && m->type != REPATH_MSG_GONE)
+		return false;
 	/* Of an end that has begun anew since the peer hears something newer. */
 	if (m->seldom && !is_told_on(m, r, c))
 		return false;
@@ -389,12 +409,6 @@ static unsigned int forget_unwanted(struct rp_message *m)
 	}
 	m->nrecs = n;
 	return n;
-}
-
-/* Nobody waits for the end of these: with nothing left to ask (see rp_peer_expire()) or to say they are over. */
-static bool ends_empty(const struct rp_message *m)
-{
-	return m->type == REPATH_MSG_PREPARE || tells_of_round(m->type) || m->seldom;
 }
 
 /* What the connections are now connected to, or will be, is known there; or ABORT, which is to be answered. */
@@ -479,7 +493,8 @@ void rp_peer_sent(uint64_t msg_id, int err)
 	 */
 	if (err == EACCES && m->deadline_ns > rp_now_ns() + REFUSED_NS)
 		m->deadline_ns = rp_now_ns() + REFUSED_NS;
-	if (!forget_unwanted(m) && ends_empty(m))
+	/* With nothing left to ask (see rp_peer_expire()) or to say it is over; but its sender waits for KEYS. */
+	if (!forget_unwanted(m) && m->type != REPATH_MSG_KEYS)
 		rp_message_free(m);
 	else if (rp_now_ns() >= m->deadline_ns || !m->nrecs)
 		give_up(m, err);

@@ -39,6 +39,8 @@ void rp_message_supersede(const struct rp_message *m);
 void rp_message_retry(void);
 /* Notes in a PREPARE or KEYS, before it is tried, that an answer is waited for; false: no memory. */
 bool rp_message_ask(struct rp_message *m, unsigned int *count);
+/* What was asked in message @id can not be: whose check it was hears it. */
+void rp_message_refused(struct rp_peer *peer, uint32_t id, const char *why);
 /* An answer to message @id: false if nobody waits for it (any more). */
 bool rp_message_answered(struct rp_peer *peer, uint32_t id);
 

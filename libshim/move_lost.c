@@ -39,6 +39,8 @@ void rp_move_lost_module(void)
 	list_for_each(c, &rp_conns, node)
 		if (c->moving && !c->ctx->move)
 			conn_lost(c);
+	rp_conns_lost_module();
+	rp_resolve_lost_module();
 }
 
 /*

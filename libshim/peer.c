@@ -75,14 +75,14 @@ static void prepared_in(struct rp_peer *peer, const struct rp_ctl_peer_msg *in)
 		return;
 	}
 	id = in->recs[0].count;
-	if (rp_cycle_refused(peer, id) || !rp_message_answered(peer, id))
-		return;		/* or of a check that is over */
+	if (rp_cycle_refused(peer, id))
+		return;
 	n = in->blob_len < sizeof(why) ? in->blob_len : sizeof(why) - 1;
 	memcpy(why, in->blob, n);
 	while (n--)	/* somebody else's text goes to a terminal */
 		if (why[n] < ' ' || why[n] > '~')
 			why[n] = '?';
-	rp_move_prepared(why);
+	rp_message_refused(peer, id, why);	/* or it is of a check that is over */
 }
 
 /*
@@ -363,6 +363,6 @@ void rp_peer_msg_in(const struct rp_ctl_peer_msg *m)
 		rp_peer_drop(peer);
 		rp_request_keys_acked();
 		if (asked)
-			rp_move_prepared(NULL);
+			rp_move_prepared();
 	}
 }

@@ -14,13 +14,16 @@
 #define ANSWER_S	6
 #define ASKS		2
 #define UD_ANSWER_MS	250
+/* How long a question waits that was no answer, and how often it may be. */
+#define REFUSED_MS	100
+#define REFUSALS	10
 
 /* A question that somebody waits for the answer of. */
 struct question {
 	struct list_node node;
 	uint32_t id;
 	struct rp_ctl_address address;
-	bool done;
+	bool done, refused;
 	int err;
 	struct rp_place now;
 };
@@ -68,6 +71,41 @@ void rp_resolved(uint32_t id, int err, const struct rp_place *place)
 	pthread_mutex_unlock(&lock);
 }
 
+/* By a module that is on its way out, or has not come to know the device yet. */
+static bool is_no_answer(int err)
+{
+	return err == ENODEV || err == ENOENT || err == ESRCH || err == EPERM;
+}
+
+void rp_resolve_refused(uint32_t id, int err)
+{
+	bool waits = false;
+	struct question *q;
+
+	pthread_mutex_lock(&lock);
+	list_for_each(q, &questions, node)
+		if (q->id == id && is_no_answer(err))
+			q->refused = waits = true;
+	pthread_cond_broadcast(&answered);
+	pthread_mutex_unlock(&lock);
+	if (!waits)
+		rp_resolved(id, err, NULL);
+}
+
+void rp_resolve_lost_module(void)
+{
+	struct question *q;
+
+	pthread_mutex_lock(&lock);
+	list_for_each(q, &questions, node)
+		if (!q->done) {
+			q->done = true;
+			q->err = ENOTCONN;
+		}
+	pthread_cond_broadcast(&answered);
+	pthread_mutex_unlock(&lock);
+}
+
 static void address_of(struct rp_ctl_address *a, struct rp_context *ctx,
 		       const struct ibv_ah_attr *av, enum ibv_qp_type type, uint32_t qpn,
 		       uint32_t src_qpn)
@@ -103,7 +141,6 @@ static void send_question(void *arg)
 	int ret = rp_ctl_resolve(q->id, &q->address);
 
 	pthread_mutex_lock(&lock);
-	/* No module, so nobody who could have moved is a peer of this process. */
 	if (ret) {
 		q->done = true;
 		q->err = ret == -ENOTCONN ? ENOTCONN : EIO;
@@ -111,10 +148,12 @@ static void send_question(void *arg)
 	pthread_mutex_unlock(&lock);
 }
 
-static void deadline_in(struct timespec *t, int seconds)
+static void deadline_in(struct timespec *t, int ms)
 {
 	clock_gettime(CLOCK_MONOTONIC, t);
-	t->tv_sec += seconds;
+	t->tv_nsec += ms % 1000 * 1000000l;
+	t->tv_sec += ms / 1000 + t->tv_nsec / 1000000000;
+	t->tv_nsec %= 1000000000;
 }
 
 /* The time of day may be set while it waits, as after a move of the machine. */
@@ -127,19 +166,35 @@ static int wait_answer(const struct timespec *end)
 	return ret;
 }
 
+/* Caller holds the lock. False: it is not answered, and may be asked again. */
+static bool wait_resolved(struct question *q)
+{
+	struct timespec end;
+
+	deadline_in(&end, ANSWER_S * 1000);
+	while (!q->done && !q->refused && !wait_answer(&end))
+		;
+	if (!q->refused)
+		return q->done;
+	deadline_in(&end, REFUSED_MS);
+	while (!q->done && !wait_answer(&end))
+		;
+	return q->done;
+}
+
 static int resolve(struct rp_context *ctx, const struct ibv_ah_attr *av, enum ibv_qp_type type,
 	       uint32_t qpn, uint32_t src_qpn, struct rp_place *now)
 {
 	struct question q = { .done = false };
-	struct timespec end;
-	int asks;
+	int asks = 0, refusals = 0;
 
 	*now = as_given(av, qpn);
 	address_of(&q.address, ctx, av, type, qpn, src_qpn);
 	pthread_mutex_lock(&lock);
 	q.id = new_id();
 	list_add_tail(&questions, &q.node);
-	for (asks = 0; asks < ASKS && !q.done; asks++) {
+	while (!q.done && asks < ASKS && refusals < REFUSALS) {
+		q.refused = false;
 		pthread_mutex_unlock(&lock);
 		if (!rp_ctl_call(send_question, &q)) {
 			pthread_mutex_lock(&lock);
@@ -147,17 +202,19 @@ static int resolve(struct rp_context *ctx, const struct ibv_ah_attr *av, enum ib
 			q.done = true;
 			break;
 		}
-		deadline_in(&end, ANSWER_S);
 		pthread_mutex_lock(&lock);
-		while (!q.done && !wait_answer(&end))
-			;
+		if (!wait_resolved(&q)) {
+			asks += !q.refused;
+			refusals += q.refused;
+		}
 	}
 	list_del(&q.node);
 	pthread_mutex_unlock(&lock);
+	/* No module that knows the device, so nobody who could have moved is a peer of this process. */
+	if (q.err == ENOTCONN || (!q.done && refusals == REFUSALS))
+		return 0;
 	if (!q.done)
 		return ETIMEDOUT;
-	if (q.err == ENOTCONN)
-		return 0;
 	if (!q.err)
 		*now = q.now;
 	return q.err;
@@ -321,10 +378,7 @@ struct rp_dest *rp_dest_get(struct rp_context *ctx, const struct ibv_ah_attr *av
 	if (!rp_ctl_call(send_dest, d))
 		return d;
 	/* A datagram may be lost, but its sender is not kept for as long as one who connects. */
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_nsec += UD_ANSWER_MS * 1000000l;
-	end.tv_sec += end.tv_nsec / 1000000000;
-	end.tv_nsec %= 1000000000;
+	deadline_in(&end, UD_ANSWER_MS);
 	pthread_mutex_lock(&lock);
 	while (!d->answered && !wait_answer(&end))
 		;

@@ -55,6 +55,7 @@ void rp_dests_again(struct rp_context *ctx);
 int rp_resolve_rtr(struct rp_qp *qp, struct ibv_qp_attr *attr, int mask, bool *moved);
 
 /* In a child of fork. */
+void rp_resolve_lost_module(void);	/* nobody answers any more */
 void rp_resolve_forked(void);
 
 /* numbers.c */

@@ -45,10 +45,13 @@ static struct {
 	bool all_away;		/* others may know queue pairs by any number, and are away */
 	_Atomic uint32_t first_id;	/* processes have the numbers that follow */
 	_Atomic uint32_t unready_qpn;	/* whose peer can not be moved with */
+	_Atomic uint32_t swapped[2];	/* each of these queue pairs has the connection's number of the other one */
 	_Atomic uint32_t anew;		/* a queue pair of a host whose module has been loaded anew */
 	_Atomic(const char *) known_anew;	/* the device of the only process that is known by another number */
 	_Atomic int unready;
 	int refuse;		/* what the next connection is refused with */
+	int no_answer;		/* ... and the next @no_answers questions by this process's module; 0: they get lost */
+	unsigned int no_answers;
 	struct {
 		uint32_t conn_id;
 		bool waits;
@@ -192,16 +195,81 @@ static uint32_t ctx_id(struct rp_context *want)
 
 static uint32_t conn_id(struct rp_qp *qp)
 {
-	return qp->qp.qp_num + (qp->qp.qp_num == fake.anew ? 5000000 : 1000000);
+	uint32_t number = qp->qp.qp_num;
+
+	if (number == fake.swapped[0] || number == fake.swapped[1])
+		number ^= fake.swapped[0] ^ fake.swapped[1];
+	return number + (qp->qp.qp_num == fake.anew ? 5000000 : 1000000);
 }
 
-/* Also one that is being destroyed and says so. */
+/*
+ * Of which device a connection's end is, for the module: the one that it was made on, and in a move that until INFO names
+ * its queue pair of another one. By the epoch of its context; the control thread's.
+ */
+static struct bound {
+	uint32_t id, epoch;
+	bool destroyed;		/* its peer was gone while it had no queue pair: there is no such connection */
+} *ends;
+static unsigned int nends;
+
+static struct bound *bound_of(struct rp_qp *qp, uint32_t id, bool binds)
+{
+	unsigned int i;
+
+	for (i = 0; i < nends && ends[i].id != id; i++)
+		;
+	if (i == nends) {
+		ends = realloc(ends, ++nends * sizeof(*ends));
+		if (!ends)
+			abort();
+		ends[i] = (struct bound){ .id = id };
+		binds = true;
+	}
+	if (binds || !qp->conn || !qp->conn->moving)
+		ends[i].epoch = rp_qp_context(qp)->epoch;
+	return &ends[i];
+}
+
+static bool is_bound(struct rp_qp *qp, uint32_t id, bool binds)
+{
+	return bound_of(qp, id, binds)->epoch == rp_qp_context(qp)->epoch;
+}
+
+static bool is_destroyed(struct rp_qp *qp)
+{
+	return bound_of(qp, conn_id(qp), false)->destroyed;
+}
+
+/* GONE, as the module takes it, before its process reads it. */
+static void note_gone(const struct work *w)
+{
+	struct census s;
+	unsigned int i, k;
+
+	census_take(&s);
+	for (i = 0; i < w->msg.nrecs; i++)
+		for (k = 0; k < s.n; k++)
+			if (s.row[k].number == w->end[i].dest && s.row[k].dest == w->end[i].number &&
+			    (!s.row[k].real || !is_bound(s.row[k].qp, conn_id(s.row[k].qp), false)))
+				bound_of(s.row[k].qp, conn_id(s.row[k].qp), false)->destroyed = true;
+	free(s.row);
+}
+
+/* Also one that is being destroyed and says so. NULL: no connection has that number. */
 static struct rp_qp *qp_of(uint32_t id)
 {
 	struct rp_conn *c = rp_conn_find(id);
 
-	return c ? c->qp : NULL;
+	if (c && conn_id(c->qp) == id)
+		return c->qp;
+	list_for_each(c, &rp_conns, node)
+		if (conn_id(c->qp) == id)
+			return c->qp;
+	return NULL;
 }
+
+/* Whose processes look, those on another device's host do not: the device's name; NULL: all. The control thread's. */
+static const char *reader;
 
 int rp_ctl_conns(void (*fn)(const struct rp_ctl_conn *c, void *arg), void *arg)
 {
@@ -218,6 +286,8 @@ int rp_ctl_conns(void (*fn)(const struct rp_ctl_conn *c, void *arg), void *arg)
 		other = partner(&s, i);
 		if (other < 0)
 			continue;
+		if (is_destroyed(s.row[i].qp))
+			continue;
 		/* One whose device is away is known by the number that it had: by nobody's, here. */
 		if (!s.row[i].real && !rp_conn_find(conn_id(s.row[i].qp)))
 			continue;
@@ -227,6 +297,15 @@ int rp_ctl_conns(void (*fn)(const struct rp_ctl_conn *c, void *arg), void *arg)
 		row.peer_id = s.row[other].ctx;
 		row.dev_index = s.row[i].dev_index;
 		row.qpn = s.row[i].real;
+		if (reader && strcmp(rp_qp_context(s.row[i].qp)->name, reader)) {
+			const struct rp_conn *c = s.row[i].qp->conn;
+
+			if (!c)
+				continue;
+			row.conn_id = c->id;
+			row.peer_id = c->peer->id;
+			row.state = c->known;
+		}
 		fn(&row, arg);
 	}
 	free(s.row);
@@ -339,8 +418,11 @@ static void carry(struct work *w)
 
 	if (err == EACCES && type != REPATH_MSG_GONE)
 		tell_gone(w);
+	if (!err && type == REPATH_MSG_GONE)
+		note_gone(w);
 	sent->peer_id = w->peer_id;
 	sent->msg_id = w->msg_id;
+	sent->from = w->from;
 	w->kind = W_MSG;
 	pthread_mutex_lock(&fake.lock);
 	copies = chance(fake.faults.lost) ? 0 : chance(fake.faults.twice) ? 2 : 1;
@@ -379,32 +461,6 @@ static void carry(struct work *w)
 	pthread_mutex_unlock(&fake.lock);
 }
 
-/*
- * Of which device a connection's end is, for the module: the one that it was made on, and in a move that until INFO names
- * its queue pair of another one. By the epoch of its context; the control thread's.
- */
-static bool is_bound(struct rp_qp *qp, uint32_t id, bool binds)
-{
-	static struct {
-		uint32_t id, epoch;
-	} *ends;
-	static unsigned int n;
-	unsigned int i;
-
-	for (i = 0; i < n && ends[i].id != id; i++)
-		;
-	if (i == n) {
-		ends = realloc(ends, ++n * sizeof(*ends));
-		if (!ends)
-			abort();
-		ends[i].id = id;
-		binds = true;
-	}
-	if (binds || !qp->conn || !qp->conn->moving)
-		ends[i].epoch = rp_qp_context(qp)->epoch;
-	return ends[i].epoch == rp_qp_context(qp)->epoch;
-}
-
 /* Its sender may hold locks that must be had to see who gets it. */
 int rp_ctl_peer_send(uint32_t peer_id, enum repath_msg type, uint64_t msg_id,
 		     const struct repath_conn_rec *recs, unsigned int nrecs,
@@ -418,8 +474,11 @@ int rp_ctl_peer_send(uint32_t peer_id, enum repath_msg type, uint64_t msg_id,
 	for (i = 0; i < nrecs; i++) {
 		struct rp_qp *qp = qp_of(recs[i].conn_id);
 
-		if (!qp)
-			continue;
+		if (!qp || is_destroyed(qp)) {
+			w->kind = W_SENT;
+			w->err = ENOENT;
+			break;
+		}
 		has_device |= is_bound(qp, recs[i].conn_id, bind);
 		w->recs[n] = recs[i];
 		w->end[n].number = qp->qp.qp_num;
@@ -523,7 +582,7 @@ int rp_ctl_number_check(uint32_t dev_index, uint32_t qpn)
 /* Whose connection was told, and to whom. The control thread's. */
 static struct {
 	struct rp_qp *qp;
-	uint32_t dest;
+	uint32_t dest, peer;
 } told[4096];
 
 /* @qpn is about to be connected, which may be anew to the same: nobody may have seen it in RESET. */
@@ -531,10 +590,13 @@ static void connects(struct census *s, uint32_t dev_index, uint32_t qpn)
 {
 	unsigned int i, k;
 
-	for (i = 0; i < s->n; i++)
+	for (i = 0; i < s->n; i++) {
+		if (s->row[i].real == qpn && s->row[i].dev_index == dev_index)
+			bound_of(s->row[i].qp, conn_id(s->row[i].qp), true)->destroyed = false;
 		for (k = 0; s->row[i].real == qpn && s->row[i].dev_index == dev_index && k < 4096; k++)
 			if (told[k].qp == s->row[i].qp)
 				told[k].qp = NULL;
+	}
 }
 
 /* Who is known by that number; of all contexts, since all have the same address here. */
@@ -552,6 +614,14 @@ static void resolve(uint32_t id, const struct rp_ctl_address *a)
 		fake.refuse = 0;
 		pthread_mutex_unlock(&fake.lock);
 		rp_resolved(id, err, NULL);
+		return;
+	}
+	if (fake.no_answers && a->qp_type != IBV_QPT_UD) {
+		fake.no_answers--;
+		err = fake.no_answer;
+		pthread_mutex_unlock(&fake.lock);
+		if (err)
+			rp_resolve_refused(id, err);
 		return;
 	}
 	pthread_mutex_unlock(&fake.lock);
@@ -576,7 +646,7 @@ static void resolve(uint32_t id, const struct rp_ctl_address *a)
 	rp_resolved(id, err, err ? NULL : &place);
 }
 
-/* Connections of those that have moved are told once, when they are there. */
+/* Connections of those that have moved are told once, when they are there, and when the peer has another number. */
 static void tell_new(void)
 {
 	static unsigned int next;
@@ -597,12 +667,13 @@ static void tell_new(void)
 				told[k].qp = NULL;
 			continue;
 		}
-		if (!s.row[i].epoch || (k < 4096 && told[k].dest == s.row[i].dest))
+		if (!s.row[i].epoch || (k < 4096 && told[k].dest == s.row[i].dest && told[k].peer == s.row[other].ctx))
 			continue;
 		if (k == 4096)
 			k = next++ % 4096;
 		told[k].qp = s.row[i].qp;
 		told[k].dest = s.row[i].dest;
+		told[k].peer = s.row[other].ctx;
 		row.conn_id = conn_id(s.row[i].qp);
 		row.peer_id = s.row[other].ctx;
 		row.dev_index = s.row[i].dev_index;
@@ -625,6 +696,7 @@ static bool address(struct work *w)
 			    s.row[k].dest == w->end[i].number) {
 				w->recs[n] = w->recs[i];
 				w->recs[n++].conn_id = conn_id(s.row[k].qp);
+				reader = rp_qp_context(s.row[k].qp)->name;
 				break;
 			}
 	free(s.row);
@@ -637,8 +709,10 @@ static void run(struct work *w)
 {
 	struct rp_conn *c;
 
+	reader = NULL;
 	switch (w->kind) {
 	case W_EVENT:
+		reader = w->cmd == REPATH_CMD_EV_CHECK ? w->dev : NULL;
 		rp_move_event(w->cmd, w->op, w->dev_index, w->dev, 10000, w->force);
 		break;
 	case W_SEND:
@@ -656,6 +730,7 @@ static void run(struct work *w)
 			rp_peer_msg_in(&w->msg);
 		break;
 	case W_SENT:
+		reader = w->from ? w->from->name : NULL;
 		rp_peer_sent(w->msg_id, w->err);
 		break;
 	case W_GONE:
@@ -687,6 +762,7 @@ static void run(struct work *w)
 		pthread_mutex_unlock(&fake.lock);
 		break;
 	}
+	reader = NULL;
 	free(w->blob);
 	free(w);
 }
@@ -1037,6 +1113,23 @@ void fake_load_anew(uint32_t qpn)
 	fake_look();
 }
 
+static void load_swapped(void *arg)
+{
+	const uint32_t *qpns = arg;
+
+	rp_move_lost_module();
+	memset(told, 0, sizeof(told));
+	fake.swapped[0] = qpns[0];
+	fake.swapped[1] = qpns[1];
+}
+
+void fake_load_swapped(uint32_t a, uint32_t b)
+{
+	uint32_t qpns[2] = { a, b };
+
+	rp_ctl_call(load_swapped, qpns);
+}
+
 void fake_known_anew(const char *dev)
 {
 	fake.known_anew = dev;
@@ -1261,6 +1354,14 @@ void fake_refuse(int err)
 {
 	pthread_mutex_lock(&fake.lock);
 	fake.refuse = err;
+	pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_no_answer(int err, unsigned int n)
+{
+	pthread_mutex_lock(&fake.lock);
+	fake.no_answer = err;
+	fake.no_answers = n;
 	pthread_mutex_unlock(&fake.lock);
 }
 

@@ -97,6 +97,11 @@ void fake_look(void);
 /* The module of the host of this queue pair has been loaded anew: its connection has another number there. */
 void fake_load_anew(uint32_t qpn);
 /*
+ * The module of the host of these two queue pairs is unloaded and loaded: the connection of each has the number that the
+ * other's had.
+ */
+void fake_load_swapped(uint32_t a, uint32_t b);
+/*
  * The module of this device's host has been loaded anew, and knows all by the numbers that it had for them before: only
  * others know its process by another number, once they look. NULL: by the first one. The string stays.
  */
@@ -150,6 +155,8 @@ void fake_number_known(uint32_t qpn);
 void fake_numbers_away(bool away);	/* any number may be one of a process that is away */
 /* The next queue pair that goes to RTR is refused with this. */
 void fake_refuse(int err);
+/* This process's module does not ask for the next @n, and says this; 0: or nothing. */
+void fake_no_answer(int err, unsigned int n);
 
 struct repath_counters;
 const struct repath_counters *fake_counters(void);	/* of the last answer that had some */

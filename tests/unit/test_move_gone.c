@@ -156,9 +156,44 @@ static void given_up(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/*
+ * One of two queue pairs of the peer is destroyed while the device is away: the module knows before this process reads of it, and
+ * takes nothing about the connection any more. The other one goes on.
+ */
+static void one_of_two(void)
+{
+	const struct pair_how how = { 0 };
+	struct end e[2], f[2];
+	const char *why = "";
+	int i, ret;
+
+	pair_open(e, &how);
+	for (i = 0; i < 2; i++) {
+		f[i] = e[i];
+		f[i].qp = end_create_qp(&f[i], &how);
+	}
+	pair_connect(f);
+	move_away("mock0");
+	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = "mock0" }), 0);
+	fake_faults_set(&(struct fake_faults){
+		.seed = 1, .slow = REPATH_MSG_GONE, .slow_us = 300000 });
+	CHECK_EQ(ibv_destroy_qp(f[1].qp), 0);
+	CHECK_EQ(post(&f[0], &e[1], IBV_WR_SEND, 7, 0, 0, 8), 0);
+	usleep(20000);
+	ret = fake_resume("mock0", &why);
+	CHECK(!ret, "%d, %s", ret, why);
+	expect(&f[0], 7, IBV_WC_RETRY_EXC_ERR);
+	send_one(e);
+	CHECK_EQ(ibv_destroy_qp(f[0].qp), 0);
+	fake_faults_set(&(struct fake_faults){ .seed = 1 });
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
 	alarm(60);
+	one_of_two();
 	given_up();
 	stuck();
 	drained();

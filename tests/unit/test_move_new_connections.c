@@ -3,6 +3,8 @@
  * Connections that are made after a move, by the numbers and with the keys that were told before it;
  * and keys that are told, taken back, or wrong.
  */
+#include <pthread.h>
+
 #include "../../libshim/shim.h"
 #include "check.h"
 #include "move_cycle.h"
@@ -269,6 +271,50 @@ static void refused(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+static void *unloads(void *arg)
+{
+	usleep(200000);
+	fake_unload();
+	return arg;
+}
+
+/* The own module goes, or has not heard of the device yet: it is asked again, and who has none connects as he is told to. */
+static void no_answer(void)
+{
+	struct ibv_qp *idle, *far;
+	pthread_t thread;
+	struct end e[2];
+
+	pair_open(e, &(struct pair_how){ 0 });
+	idle = end_create_qp(&e[0], &(struct pair_how){ 0 });
+	far = end_create_qp(&e[1], &(struct pair_how){ 0 });
+	move_away("mock0");
+	back("mock0", e[0].qp->qp_num + 1, e[0].mr->lkey + 0x100);
+	fake_no_answer(ENODEV, 3);
+	connect_by(&e[1], far, &e[0], idle);
+	CHECK_EQ(ibv_destroy_qp(e[1].qp), 0);
+	e[1].qp = far;
+	write_and_read_back(&e[1], &e[0], "asked again");
+	CHECK_EQ(ibv_destroy_qp(idle), 0);
+	pair_close(e);
+
+	fake_no_answer(ENODEV, UINT32_MAX);
+	pair_open(e, &(struct pair_how){ 0 });
+	write_and_read_back(&e[1], &e[0], "as given");
+	pair_close(e);
+
+	fake_no_answer(0, UINT32_MAX);
+	CHECK_EQ(pthread_create(&thread, NULL, unloads, NULL), 0);
+	end_open(&e[0], "mock0", &(struct pair_how){ 0 });
+	end_open(&e[1], "mock1", &(struct pair_how){ 0 });
+	qp_to_init(&e[0], e[0].qp);
+	qp_to_rtr(&e[0], e[0].qp, e[1].qp->qp_num, 100);	/* nobody is left who could answer */
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	fake_no_answer(0, 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
 	alarm(110);
@@ -278,5 +324,6 @@ int main(void)
 	wrong_key(true);
 	come_and_go();
 	refused();
+	no_answer();
 	return 0;
 }

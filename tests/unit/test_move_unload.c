@@ -96,6 +96,48 @@ static void anew(int end)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+static void send_both(struct end e[2], struct end f[2])
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		struct end *with = i ? f : e;
+
+		CHECK_EQ(post_recv(&with[1], 20 + i, 0, 8), 0);
+		CHECK_EQ(post(&with[0], &with[1], IBV_WR_SEND, i, IBV_SEND_SIGNALED, 0, 8), 0);
+		CHECK_EQ(expect(&with[1], 20 + i, IBV_WC_SUCCESS).qp_num, with[1].qp->qp_num);
+		CHECK_EQ(expect(&with[0], i, IBV_WC_SUCCESS).qp_num, with[0].qp->qp_num);
+	}
+}
+
+/* The end that stays had its module loaded anew, and that gives the number of one connection to another one. */
+static void swapped(int end)
+{
+	const struct pair_how how = { 0 };
+	struct end e[2], f[2];
+	int i;
+
+	pair_open(e, &how);
+	for (i = 0; i < 2; i++) {
+		f[i] = e[i];
+		f[i].qp = end_create_qp(&f[i], &how);
+	}
+	pair_connect(f);
+	for (i = 0; i < 2; i++) {
+		send_both(e, f);
+		move_away(end ? "mock0" : "mock1");
+		move_back(end ? "mock0" : "mock1");
+		send_both(e, f);
+		if (!i)
+			fake_load_swapped(e[end].qp->qp_num, f[end].qp->qp_num);
+	}
+	CHECK_EQ(fake_settled(), 0);
+	for (i = 0; i < 2; i++)
+		CHECK_EQ(ibv_destroy_qp(f[i].qp), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 static atomic_bool stop;
 
 static void *writes(void *arg)
@@ -146,6 +188,8 @@ int main(void)
 	keys_in_use();
 	anew(0);
 	anew(1);
+	swapped(0);
+	swapped(1);
 	go(false);
 	go(true);
 	return 0;
