@@ -3,8 +3,8 @@
  * GONE. Nobody says it again when the process has ended, and a peer that is suspended and does not hear it
  * stays so until its lease ends. So it is said until the peer has heard it, as long as a lease lasts: its
  * host may be cut off, or asleep. A peer that is not suspended could not be moved with whom it takes for being
- * there: it is told for some seconds. A few at a time, and to a host that does not answer only as long as that is
- * not known: nothing else waits behind it.
+ * there: it is told for some seconds. A few at a time, and where a port is known not to answer one:
+ * nothing else waits behind it.
  */
 #include <linux/atomic.h>
 #include <linux/jiffies.h>
@@ -34,7 +34,7 @@
 
 /**
  * struct gone - a GONE that was not answered yet
- * @node: in @soon or @seldom between two tries
+ * @node: in @soon or @seldom between two tries; in @under_way, if @again
  * @dev: from where; holds a reference
  * @to: the peer's port
  * @waited_for: its peer is suspended
@@ -63,7 +63,8 @@ static DEFINE_SPINLOCK(gone_lock);
 static LIST_HEAD(soon);		/* each in the order in which they are sent again */
 static LIST_HEAD(seldom);
 static unsigned int unheard_count;	/* in both */
-static unsigned int again;	/* under way, of those that are sent again */
+static LIST_HEAD(under_way);	/* of those that are sent again */
+static unsigned int again;	/* in it */
 static bool heard;		/* one of them was: there may be others that will be */
 static unsigned long planned;	/* jiffies, when @again_work runs; valid while it is pending */
 
@@ -106,7 +107,7 @@ static struct gone *keep(struct gone *gone)
 	bool young = is_young(gone);
 	struct gone *out = NULL;
 
-	spin_lock(&gone_lock);
+	lockdep_assert_held(&gone_lock);
 	if (unheard_count < UNHEARD_MAX) {
 		unheard_count++;
 	} else if (gone->waited_for) {
@@ -119,7 +120,6 @@ static struct gone *keep(struct gone *gone)
 		gone->next = jiffies + (young ? PERIOD : SELDOM);
 		list_add_tail(&gone->node, young ? &soon : &seldom);
 	}
-	spin_unlock(&gone_lock);
 	return out;
 }
 
@@ -138,15 +138,15 @@ static struct gone *next_one(void)
 }
 
 /*
- * With a pause in which nothing is under way: a suspend waits for that. Others end all the time: what is planned is not put
- * off for them.
+ * With a pause in which nothing is under way, as long as none is heard: a suspend waits for that.
+ * Others end all the time: what is planned is not put off for them.
  */
 static void plan(void)
 {
 	struct gone *gone = next_one();
 	long delay;
 
-	if (!gone || again)
+	if (!gone || (again && !heard))
 		return;
 	delay = max_t(long, gone->next - jiffies, heard ? 0 : PERIOD);
 	heard = false;
@@ -158,19 +158,20 @@ static void plan(void)
 
 static void end_try(struct gone *gone, int err, u8 status)
 {
-	bool again_too = gone->again;
+	struct gone *out = gone;
 
-	if (is_said_again(gone, err, status))
-		gone = keep(gone);
-	if (gone)
-		gone_free(gone);
 	spin_lock(&gone_lock);
-	if (again_too) {
+	if (gone->again) {
+		list_del(&gone->node);
 		again--;
 		heard |= !err;
 	}
+	if (is_said_again(gone, err, status))
+		out = keep(gone);
 	plan();
 	spin_unlock(&gone_lock);
+	if (out)
+		gone_free(out);
 }
 
 static void answered(void *arg, int err, u8 status)
@@ -190,14 +191,33 @@ static void answered(void *arg, int err, u8 status)
 	repath_op_conn_changed();
 }
 
-/* Of a thousand whose peers were at one host that does not answer, some are sent. */
+/* Is another one sent to its port again at the moment? */
+static bool is_behind(const struct gone *gone)
+{
+	const struct gone *other;
+	bool behind = false;
+
+	spin_lock(&gone_lock);
+	list_for_each_entry(other, &under_way, node)
+		behind |= other != gone && other->dev == gone->dev &&
+			  other->to.port == gone->to.port &&
+			  repath_addr_is_same_place(&other->to, &gone->to);
+	spin_unlock(&gone_lock);
+	return behind;
+}
+
+/*
+ * Of a thousand whose peers were at one host that does not answer, some are sent. Those that are
+ * sent again one by one: the first is under way for longer than the pause.
+ */
 static int is_of_use(void *arg)
 {
 	const struct gone *gone = arg;
+	unsigned long age = is_behind(gone) ? MAX_JIFFY_OFFSET : PERIOD;
 	bool silent;
 
 	mutex_lock(&repath_conn_mutex);
-	silent = repath_silent_was(gone->dev, &gone->to, PERIOD);
+	silent = repath_silent_was(gone->dev, &gone->to, age);
 	mutex_unlock(&repath_conn_mutex);
 	return silent ? -EHOSTDOWN : 0;
 }
@@ -233,7 +253,7 @@ static struct gone *take_due(void)
 	if (gone && time_before(jiffies, gone->next))
 		gone = NULL;
 	if (gone) {
-		list_del(&gone->node);
+		list_move_tail(&gone->node, &under_way);
 		unheard_count--;
 		again++;
 		gone->again = true;

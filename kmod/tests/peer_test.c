@@ -33,6 +33,7 @@
 #define PEER_QPN	99
 #define QPN		17
 #define HELD_MAX	6000
+#define DOWN		9	/* the last byte of a GID */
 
 /* What surrounds the three in the module. */
 static struct {
@@ -47,6 +48,8 @@ static struct {
 	bool moved;
 	int ready_told;
 	int gones, gone_err;	/* that were sent, and what became of them */
+	unsigned int gone_late;	/* ms that those to DOWN are under way, until nobody has answered */
+	int down_tried, up_heard;	/* to there, and to others */
 	u8 gone_status;
 	struct repath_qp *second;
 	struct repath_device *dev;	/* that a process may name */
@@ -180,38 +183,74 @@ int repath_qp_walk_of(struct pid *tgid, repath_qp_fn fn, void *arg)
 struct held_gone {
 	struct list_head node;
 	struct repath_xprt_send msg;
+	bool down;		/* nobody answers */
+	bool sent;
+	unsigned long at;	/* its time is over */
 };
 
 static DEFINE_SPINLOCK(gones_lock);
 static LIST_HEAD(held_gones);
+static void end_gones(struct work_struct *work);
+static DECLARE_DELAYED_WORK(gones_work, end_gones);
+
+static struct held_gone *next_held(void)
+{
+	struct held_gone *held, *next = NULL;
+
+	spin_lock(&gones_lock);
+	list_for_each_entry(held, &held_gones, node)
+		if (!held->sent || !READ_ONCE(fake.gone_late) || time_after_eq(jiffies, held->at)) {
+			next = held;
+			list_del(&next->node);
+			break;
+		}
+	spin_unlock(&gones_lock);
+	return next;
+}
+
+static void keep_under_way(struct held_gone *held)
+{
+	held->sent = true;
+	held->at = jiffies + msecs_to_jiffies(fake.gone_late);
+	fake.down_tried++;
+	spin_lock(&gones_lock);
+	list_add_tail(&held->node, &held_gones);
+	spin_unlock(&gones_lock);
+}
+
+static void end_gone(struct held_gone *held)
+{
+	int err = held->sent ? 0 : held->msg.check(held->msg.arg);
+
+	if (!err && held->down && !held->sent && READ_ONCE(fake.gone_late)) {
+		keep_under_way(held);
+		return;
+	}
+	if (!err) {
+		WRITE_ONCE(fake.gones, fake.gones + 1);
+		err = held->sent ? -ETIMEDOUT : READ_ONCE(fake.gone_err);
+		WRITE_ONCE(fake.up_heard, fake.up_heard + (!held->down && !err));
+	}
+	held->msg.done(held->msg.arg, err, fake.gone_status);
+	kfree(held);
+}
 
 static void end_gones(struct work_struct *work)
 {
 	struct held_gone *held;
-	int err;
 
-	for (;;) {
-		spin_lock(&gones_lock);
-		held = list_first_entry_or_null(&held_gones, struct held_gone, node);
-		if (held)
-			list_del(&held->node);
-		spin_unlock(&gones_lock);
-		if (!held)
-			return;
-		err = held->msg.check(held->msg.arg);
-		held->msg.done(held->msg.arg, err ?: READ_ONCE(fake.gone_err), fake.gone_status);
-		if (!err)
-			WRITE_ONCE(fake.gones, fake.gones + 1);
-		kfree(held);
-	}
+	while ((held = next_held()))
+		end_gone(held);
+	spin_lock(&gones_lock);
+	if (!list_empty(&held_gones))
+		schedule_delayed_work(&gones_work, HZ / 20);
+	spin_unlock(&gones_lock);
 }
-
-static DECLARE_WORK(gones_work, end_gones);
 
 /* That were sent. */
 static int gones(void)
 {
-	flush_work(&gones_work);
+	flush_delayed_work(&gones_work);
 	return READ_ONCE(fake.gones);
 }
 
@@ -222,10 +261,11 @@ static int hold_gone(const struct repath_xprt_send *msg)
 	if (!held)
 		return -ENOMEM;
 	held->msg = *msg;
+	held->down = msg->to->dgid.raw[15] == DOWN;
 	spin_lock(&gones_lock);
 	list_add_tail(&held->node, &held_gones);
 	spin_unlock(&gones_lock);
-	schedule_work(&gones_work);
+	mod_delayed_work(system_wq, &gones_work, 0);
 	return 0;
 }
 
@@ -339,7 +379,8 @@ static void peer_exit(struct kunit *test)
 	if (!c)
 		return;
 	repath_peer_exit();
-	flush_work(&gones_work);
+	WRITE_ONCE(fake.gone_late, 0);
+	flush_delayed_work(&gones_work);
 	repath_gone_exit();
 	repath_hello_device_removed(&c->dev);
 	repath_hello_exit();
@@ -978,6 +1019,37 @@ static void t_gone_from_many(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dev_users(test), users);
 }
 
+/*
+ * Another host with as many is down, and each is under way for longer than there is a pause: this
+ * one waits for one of them.
+ */
+static void t_gone_beside_many(struct kunit *test)
+{
+	struct repath_conn *conn = ready(test);
+	struct repath_addr down = conn->addr;
+	const struct repath_wire_msg wire = {};
+	int i, users = dev_users(test);
+
+	down.dgid.raw[15] = DOWN;
+	WRITE_ONCE(fake.gone_err, -ETIMEDOUT);
+	for (i = 0; i < 1000; i++)
+		repath_gone_say(&of(test)->dev, &down, &wire, sizeof(wire), true);
+	gones();
+	for (i = 0; i < 100; i++)
+		repath_gone_say(&of(test)->dev, &conn->addr, &wire, sizeof(wire), true);
+	gones();
+	KUNIT_ASSERT_EQ(test, dev_users(test), users + 1100);
+	WRITE_ONCE(fake.gone_late, 2300);
+	WRITE_ONCE(fake.gone_err, 0);
+	for (i = 0; i < 140 && READ_ONCE(fake.up_heard) < 100; i++)
+		msleep(50);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(fake.up_heard), 100);
+	msleep(5000);
+	gones();
+	KUNIT_EXPECT_LE(test, fake.down_tried, 5);
+	KUNIT_EXPECT_GE(test, fake.down_tried, 2);
+}
+
 /* A peer that is not suspended waits for nothing: a few times are enough. */
 static void t_gone_in_vain(struct kunit *test)
 {
@@ -1307,6 +1379,7 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_gone_again),
 	KUNIT_CASE(t_gone_unheard),
 	KUNIT_CASE(t_gone_from_many),
+	KUNIT_CASE(t_gone_beside_many),
 	KUNIT_CASE(t_gone_in_vain),
 	KUNIT_CASE(t_gone_is_answered),
 	KUNIT_CASE(t_gone_connected_again),
