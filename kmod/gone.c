@@ -40,7 +40,7 @@
  * @waited_for: its peer is suspended
  * @again: it is one of those that are sent again
  * @tries: how often it was sent, and has ended
- * @since: jiffies, the first time
+ * @since: jiffies, when it had ended for the first time, sent or not
  * @next: jiffies, when it is sent again
  * @len: bytes of @data
  * @data: the message
@@ -165,6 +165,9 @@ static void end_try(struct gone *gone, int err, u8 status)
 		list_del(&gone->node);
 		again--;
 		heard |= !err;
+	} else {
+		/* It may have waited for long in the carrier. */
+		gone->since = jiffies;
 	}
 	if (is_said_again(gone, err, status))
 		out = keep(gone);
@@ -292,7 +295,6 @@ void repath_gone_say(struct repath_device *dev, const struct repath_addr *to, co
 	gone->dev = repath_device_get(dev);
 	gone->to = *to;
 	gone->waited_for = waited_for;
-	gone->since = jiffies;
 	gone->len = len;
 	memcpy(gone->data, data, len);
 	gone_send_or_end(gone);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 36 */
+/* kunit-cases: 37 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../known.o ../lid.o ../peer.o ../peer_wire.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
@@ -48,6 +48,7 @@ static struct {
 	bool moved;
 	int ready_told;
 	int gones, gone_err;	/* that were sent, and what became of them */
+	bool gones_wait;	/* for the carrier to send them */
 	unsigned int gone_late;	/* ms that those to DOWN are under way, until nobody has answered */
 	int down_tried, up_heard;	/* to there, and to others */
 	u8 gone_status;
@@ -239,7 +240,7 @@ static void end_gones(struct work_struct *work)
 {
 	struct held_gone *held;
 
-	while ((held = next_held()))
+	while (!READ_ONCE(fake.gones_wait) && (held = next_held()))
 		end_gone(held);
 	spin_lock(&gones_lock);
 	if (!list_empty(&held_gones))
@@ -1050,6 +1051,24 @@ static void t_gone_beside_many(struct kunit *test)
 	KUNIT_EXPECT_GE(test, fake.down_tried, 2);
 }
 
+/* What has waited in the carrier for longer than it would be said again was not said at all. */
+static void t_gone_waits_for_the_carrier(struct kunit *test)
+{
+	struct repath_conn *conn = ready(test);
+	const struct repath_wire_msg wire = {};
+	int i, users = dev_users(test);
+
+	WRITE_ONCE(fake.gone_err, -ETIMEDOUT);
+	WRITE_ONCE(fake.gones_wait, true);
+	for (i = 0; i < 2; i++)
+		repath_gone_say(&of(test)->dev, &conn->addr, &wire, sizeof(wire), false);
+	msleep(21000);
+	WRITE_ONCE(fake.gones_wait, false);
+	KUNIT_EXPECT_EQ(test, gones(), 1);
+	KUNIT_EXPECT_EQ(test, dev_users(test), users + 2);
+	wait_gones(test, 5);
+}
+
 /* A peer that is not suspended waits for nothing: a few times are enough. */
 static void t_gone_in_vain(struct kunit *test)
 {
@@ -1380,6 +1399,7 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_gone_unheard),
 	KUNIT_CASE(t_gone_from_many),
 	KUNIT_CASE(t_gone_beside_many),
+	KUNIT_CASE(t_gone_waits_for_the_carrier),
 	KUNIT_CASE(t_gone_in_vain),
 	KUNIT_CASE(t_gone_is_answered),
 	KUNIT_CASE(t_gone_connected_again),
