@@ -26,9 +26,9 @@
 #define TRIES_TIME	(20 * HZ)	/* or so long, where its port does not answer others, either */
 #define REFUSED_TRIES	3	/* it may have been damaged, or have nobody who waits for it */
 #define BATCH		16
-#define UNHEARD_MAX	16384
-#define LOOKED_MAX	4096	/* at a time, of those whose port does not answer */
-#define GONE_MAX	65536	/* with those that are under way */
+#define SELDOM_MAX	16384
+#define LOOKED_MAX	16384	/* at a time, of those whose port does not answer */
+#define GONE_MAX	65536	/* of all */
 #define PERIOD		HZ
 #define SELDOM		(10 * HZ)
 
@@ -39,6 +39,7 @@
  * @to: the peer's port
  * @waited_for: its peer is suspended
  * @again: it is one of those that are sent again
+ * @rare: in @seldom, or it was before
  * @tries: how often it was sent, and has ended
  * @since: jiffies, when it had ended for the first time, sent or not
  * @next: jiffies, when it is sent again
@@ -51,6 +52,7 @@ struct gone {
 	struct repath_addr to;
 	bool waited_for;
 	bool again;
+	bool rare;
 	unsigned int tries;
 	unsigned long since;
 	unsigned long next;
@@ -62,7 +64,7 @@ struct gone {
 static DEFINE_SPINLOCK(gone_lock);
 static LIST_HEAD(soon);		/* each in the order in which they are sent again */
 static LIST_HEAD(seldom);
-static unsigned int unheard_count;	/* in both */
+static unsigned int seldom_count;
 static LIST_HEAD(under_way);	/* of those that are sent again */
 static unsigned int again;	/* in it */
 static bool heard;		/* one of them was: there may be others that will be */
@@ -98,34 +100,30 @@ static bool is_said_again(const struct gone *gone, int err, u8 status)
 	return is_young(gone) || (gone->waited_for && !repath_conn_lease_is_over(gone->since));
 }
 
-/*
- * For another try. Where there are too many, one has to go that nobody waits for, was said often, or was said longest ago:
- * it is returned.
- */
-static struct gone *keep(struct gone *gone)
-{
-	bool young = is_young(gone);
-	struct gone *out = NULL;
-
-	lockdep_assert_held(&gone_lock);
-	if (unheard_count < UNHEARD_MAX) {
-		unheard_count++;
-	} else if (gone->waited_for) {
-		out = list_first_entry(list_empty(&seldom) ? &soon : &seldom, struct gone, node);
-		list_del(&out->node);
-	} else {
-		out = gone;
-	}
-	if (out != gone) {
-		gone->next = jiffies + (young ? PERIOD : SELDOM);
-		list_add_tail(&gone->node, young ? &soon : &seldom);
-	}
-	return out;
-}
-
 static struct gone *first_of(struct list_head *list)
 {
 	return list_first_entry_or_null(list, struct gone, node);
+}
+
+/*
+ * For another try. Of those that were said often, or for long, there may be so many only: the one
+ * that was said longest ago has to go, and is returned. The others, some of which were not sent
+ * yet, are all kept: there are not more of them than are let in.
+ */
+static struct gone *keep(struct gone *gone)
+{
+	struct gone *out = NULL;
+
+	lockdep_assert_held(&gone_lock);
+	gone->rare = !is_young(gone);
+	gone->next = jiffies + (gone->rare ? SELDOM : PERIOD);
+	list_add_tail(&gone->node, gone->rare ? &seldom : &soon);
+	if (gone->rare && ++seldom_count > SELDOM_MAX) {
+		out = first_of(&seldom);
+		list_del(&out->node);
+		seldom_count--;
+	}
+	return out;
 }
 
 /* The one that is sent next. */
@@ -257,7 +255,7 @@ static struct gone *take_due(void)
 		gone = NULL;
 	if (gone) {
 		list_move_tail(&gone->node, &under_way);
-		unheard_count--;
+		seldom_count -= gone->rare;
 		again++;
 		gone->again = true;
 	}
@@ -318,5 +316,5 @@ void repath_gone_exit(void)
 	list_for_each_entry_safe(gone, next, &soon, node)
 		gone_free(gone);
 	INIT_LIST_HEAD(&soon);
-	unheard_count = 0;
+	seldom_count = 0;
 }

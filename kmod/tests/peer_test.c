@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 37 */
+/* kunit-cases: 38 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../known.o ../lid.o ../peer.o ../peer_wire.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
@@ -1051,6 +1051,25 @@ static void t_gone_beside_many(struct kunit *test)
 	KUNIT_EXPECT_GE(test, fake.down_tried, 2);
 }
 
+/* All that wait in the carrier when a port falls silent end at once, and none of them was sent. */
+static void t_gone_from_very_many(struct kunit *test)
+{
+	struct repath_conn *conn = ready(test);
+	const struct repath_wire_msg wire = {};
+	int i, users = dev_users(test);
+
+	WRITE_ONCE(fake.gone_err, -ETIMEDOUT);
+	for (i = 0; i < 20000; i++)
+		repath_gone_say(&of(test)->dev, &conn->addr, &wire, sizeof(wire), false);
+	gones();
+	KUNIT_EXPECT_EQ(test, dev_users(test), users + 20000);
+	WRITE_ONCE(fake.gone_err, 0);
+	for (i = 0; i < 600 && dev_users(test) > users; i++)
+		msleep(50);
+	KUNIT_EXPECT_EQ(test, dev_users(test), users);
+	KUNIT_EXPECT_GE(test, gones(), 20000);
+}
+
 /* What has waited in the carrier for longer than it would be said again was not said at all. */
 static void t_gone_waits_for_the_carrier(struct kunit *test)
 {
@@ -1399,6 +1418,7 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_gone_unheard),
 	KUNIT_CASE(t_gone_from_many),
 	KUNIT_CASE(t_gone_beside_many),
+	KUNIT_CASE(t_gone_from_very_many),
 	KUNIT_CASE(t_gone_waits_for_the_carrier),
 	KUNIT_CASE(t_gone_in_vain),
 	KUNIT_CASE(t_gone_is_answered),
