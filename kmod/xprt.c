@@ -353,14 +353,27 @@ static void end_all(struct repath_xprt *xprt)
 	}
 }
 
+static void end_finished(struct repath_xprt *xprt)
+{
+	struct out_msg *msg, *next;
+	LIST_HEAD(finished);
+
+	spin_lock(&xprt->lock);
+	list_splice_init(&xprt->finished, &finished);
+	spin_unlock(&xprt->lock);
+	list_for_each_entry_safe(msg, next, &finished, node)
+		msg_end(msg);
+}
+
 /* Who waits costs nothing: anybody may have thousands of messages wait, to hosts that are down. */
 static void pump(struct work_struct *work)
 {
 	struct repath_xprt *xprt = container_of(work, struct repath_xprt, pump);
-	struct out_msg *msg, *next;
-	LIST_HEAD(finished);
+	struct out_msg *msg;
 
 	repath_xprt_frag_reap(xprt);
+	/* Before others go to the same port: check() knows by done() that it does not answer. */
+	end_finished(xprt);
 	spin_lock(&xprt->lock);
 	while (!xprt->dead && (msg = next_turn(xprt))) {
 		take_turn(xprt, msg);
@@ -368,11 +381,8 @@ static void pump(struct work_struct *work)
 	}
 	if (xprt->dead)
 		end_all(xprt);
-	list_splice_init(&xprt->finished, &finished);
 	spin_unlock(&xprt->lock);
-
-	list_for_each_entry_safe(msg, next, &finished, node)
-		msg_end(msg);
+	end_finished(xprt);
 }
 
 static void msg_add(struct repath_xprt *xprt, struct out_msg *msg)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 9 */
+/* kunit-cases: 10 */
 /* kunit-objs: ../xprt.o ../stat.o ../trace.o */
 /* The carrier to hosts that are down: no route is found, or what is sent stays under way. */
 #include <kunit/test.h>
@@ -270,7 +270,7 @@ static void t_window_is_shared(struct kunit *test)
 	end(test, xprt);
 }
 
-/* Nobody has to hear of any before the next is sent: all that is under way is answered. */
+/* All that is under way is answered. */
 static void answer_all(struct repath_xprt *xprt)
 {
 	fake.gives_up = true;
@@ -436,6 +436,33 @@ static void t_forgotten(struct kunit *test)
 	end(test, xprt);
 }
 
+/* The carrier does not know who is silent: those who have said something do, once they are told. */
+static int is_silent(void *arg)
+{
+	struct ctx *c = arg;
+
+	return c->ended ? -ECANCELED : 0;
+}
+
+static void t_told_before_the_next(struct kunit *test)
+{
+	struct repath_xprt *xprt = begin(test);
+	struct ctx *c = of(test);
+	int i;
+
+	fake.routes = true;
+	fake.check = is_silent;
+	for (i = 0; i < 200; i++)
+		KUNIT_ASSERT_EQ(test, say(test, REPATH_MSG_GONE, 0, 8), 0);
+	flush_work(&xprt->pump);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_GONE], 8);
+	answer_all(xprt);
+	KUNIT_EXPECT_EQ(test, fake.sent[REPATH_MSG_GONE], 8);
+	KUNIT_EXPECT_EQ(test, c->ended, 200);
+	KUNIT_EXPECT_EQ(test, c->canceled, 192);
+	end(test, xprt);
+}
+
 static struct kunit_case xprt_cases[] = {
 	KUNIT_CASE(t_ends_with_the_device),
 	KUNIT_CASE(t_questions_hold_up_nobody),
@@ -446,6 +473,7 @@ static struct kunit_case xprt_cases[] = {
 	KUNIT_CASE(t_order_is_of_a_port),
 	KUNIT_CASE(t_route_is_waited_for),
 	KUNIT_CASE(t_forgotten),
+	KUNIT_CASE(t_told_before_the_next),
 	{}
 };
 
