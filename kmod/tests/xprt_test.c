@@ -3,6 +3,7 @@
 /* kunit-objs: ../xprt.o ../stat.o ../trace.o */
 /* The carrier to hosts that are down: no route is found, or what is sent stays under way. */
 #include <kunit/test.h>
+#include <linux/hash.h>
 #include <linux/slab.h>
 #include <rdma/ib_cm.h>
 
@@ -10,13 +11,12 @@
 #include "../hello.h"
 #include "../xprt_frag.h"
 
-#define LATE	((void *)0x1000)
-
 static struct {
 	bool routes;		/* are found */
 	bool gives_up;		/* all that is under way */
 	int sent[__REPATH_MSG_MAX];
-	int late;		/* of these, paid by LATE */
+	const void *later;	/* a payer */
+	int late;		/* of these, paid by that */
 	int looked;		/* for routes */
 	void (*ready)(void *arg);
 	void *ready_arg;
@@ -45,7 +45,7 @@ void repath_route_end(struct repath_route *route)
 int repath_xprt_frag_send(struct repath_xprt *xprt, struct out_msg *msg, u32 offset)
 {
 	fake.sent[msg->m.type]++;
-	if (msg->m.payer == LATE)
+	if (fake.later && msg->m.payer == fake.later)
 		fake.late++;
 	return 0;
 }
@@ -279,6 +279,17 @@ static void answer_all(struct repath_xprt *xprt)
 	fake.gives_up = false;
 }
 
+/* One that has not the place of the other, without salt. */
+static const void *payer_beside(const void *other)
+{
+	unsigned long payer = PAGE_SIZE;
+
+	while (hash_64(payer, REPATH_XPRT_PAYERS_BITS) ==
+	       hash_64((unsigned long)other, REPATH_XPRT_PAYERS_BITS))
+		payer += PAGE_SIZE;
+	return (const void *)payer;
+}
+
 /* Who lost a thousand peers, at hosts that are down, does not keep those waiting who look for theirs, nor those who lost one. */
 static void t_payers_take_turns(struct kunit *test)
 {
@@ -286,6 +297,8 @@ static void t_payers_take_turns(struct kunit *test)
 	struct repath_xprt *xprt = begin(test);
 	unsigned int i, k;
 
+	xprt->salt = 0;
+	fake.later = payer_beside(test);
 	fake.routes = true;
 	for (k = 0; k < ARRAY_SIZE(types); k++) {
 		u64 order = types[k] == REPATH_MSG_PREPARE;
@@ -295,13 +308,11 @@ static void t_payers_take_turns(struct kunit *test)
 			KUNIT_ASSERT_EQ(test, say_for(test, test, types[k], order * (i + 1), 8), 0);
 	}
 	flush_work(&xprt->pump);
-	/* So that none of them has the place of the other. */
-	xprt->salt = 0;
 	for (i = 0; i < 10; i++)
 		answer_all(xprt);
 	for (k = 0; k < ARRAY_SIZE(types); k++)
 		for (i = 0; i < 3; i++)
-			KUNIT_ASSERT_EQ(test, say_for(test, LATE, types[k],
+			KUNIT_ASSERT_EQ(test, say_for(test, fake.later, types[k],
 						      types[k] == REPATH_MSG_PREPARE ? 2000 + i : 0, 8), 0);
 	flush_work(&xprt->pump);
 	KUNIT_EXPECT_EQ(test, fake.late, 0);
