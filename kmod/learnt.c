@@ -30,13 +30,10 @@ static bool same(const struct repath_learnt *a, const struct repath_learnt *b)
 static enum repath_learnt_change compare(const struct repath_learnt *old,
 					 const struct repath_learnt *path)
 {
-	static const u8 unknown[sizeof(path->dgid)];
-
 	if (same(old, path))
 		return REPATH_LEARNT_SAME;
-	if (memcmp(old->dgid, unknown, sizeof(unknown)) &&
-	    memcmp(path->dgid, unknown, sizeof(unknown)) &&
-	    memcmp(old->dgid, path->dgid, sizeof(unknown)))
+	if (repath_learnt_has_dgid(old) && repath_learnt_has_dgid(path) &&
+	    memcmp(old->dgid, path->dgid, sizeof(old->dgid)))
 		return REPATH_LEARNT_ELSEWHERE;
 	return REPATH_LEARNT_CHANGED;
 }

@@ -3,6 +3,7 @@
 #ifndef REPATH_LEARNT_H
 #define REPATH_LEARNT_H
 
+#include <linux/string.h>
 #include <linux/types.h>
 #include <linux/xarray.h>
 
@@ -41,6 +42,11 @@ struct repath_learnt {
 	bool shared;
 	u32 epoch;
 };
+
+static inline bool repath_learnt_has_dgid(const struct repath_learnt *path)
+{
+	return memchr_inv(path->dgid, 0, sizeof(path->dgid));
+}
 
 /**
  * struct repath_learnts - the paths of a port

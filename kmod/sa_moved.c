@@ -18,11 +18,6 @@
 #include "stat.h"
 #include "track.h"
 
-static bool has_dgid(const struct repath_learnt *path)
-{
-	return memchr_inv(path->dgid, 0, sizeof(path->dgid));
-}
-
 static bool same_dgid(const struct repath_learnt *a, const struct repath_learnt *b)
 {
 	return !memcmp(a->dgid, b->dgid, sizeof(a->dgid));
@@ -210,8 +205,8 @@ static bool find_gid(struct all_paths *all, const struct repath_learnt *old, str
 /* Where that is that was at a LID, if it was one GID only, and nobody is there now. */
 static bool find_all(struct all_paths *all, const struct repath_learnt *old, struct repath_learnt *to)
 {
-	return repath_sa_is_outdated(all->sp, old, all->asked_ns) && has_dgid(old) && !old->shared &&
-	       find_gid(all, old, to);
+	return repath_sa_is_outdated(all->sp, old, all->asked_ns) && repath_learnt_has_dgid(old) &&
+	       !old->shared && find_gid(all, old, to);
 }
 
 static bool is_by_lid(const struct moved *moved, u16 from)
@@ -337,7 +332,7 @@ bool repath_sa_is_elsewhere(struct repath_sa_port *sp, const struct repath_learn
 {
 	struct moved moved = { .sp = sp, .to = path, .bits = (1 << sp->lmc) - 1, .before_ns = U64_MAX };
 
-	if (!has_dgid(path))
+	if (!repath_learnt_has_dgid(path))
 		return false;
 	/* Mostly none does: then no more is done than to look. */
 	repath_qp_look_on_path(sp->dev, sp->port, 0, (const union ib_gid *)path->dgid, look, &moved);
@@ -361,7 +356,8 @@ static void find_by_gid(struct all_paths *all)
 		};
 
 		cond_resched();
-		if (to.ns != all->now || !has_dgid(&to) || (to.slid == last.slid && same_dgid(&to, &last)))
+		if (to.ns != all->now || !repath_learnt_has_dgid(&to) ||
+		    (to.slid == last.slid && same_dgid(&to, &last)))
 			continue;
 		last = to;
 		find(&moved);
@@ -389,7 +385,7 @@ static void find_by_lid(struct all_paths *all, bool under_way)
 			path.by_lid = true;
 			repath_sa_hand_over(sp, &path);
 		}
-		if (under_way && has_dgid(&old) && find_gid(all, &old, &to)) {
+		if (under_way && repath_learnt_has_dgid(&old) && find_gid(all, &old, &to)) {
 			path_of(&to, &path);
 			hand_over_gid(sp, &path, old.dgid, old.dlid);
 		}

@@ -333,7 +333,8 @@ static bool is_shared(const struct answer *answer, const struct repath_learnt *p
 
 	if (!repath_learnt_find(&answer->sp->paths, path->slid, path->dlid, &old))
 		return false;
-	return memcmp(old.dgid, path->dgid, sizeof(old.dgid)) ||
+	/* A notice may tell of a path, and not whose LID that is. */
+	return (repath_learnt_has_dgid(&old) && memcmp(old.dgid, path->dgid, sizeof(old.dgid))) ||
 	       (old.shared && (!answer->all || old.ns == answer->now));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 10 */
+/* kunit-cases: 11 */
 /* kunit-objs: ../sa.o ../sa_ask.o ../sa_subscribe.o ../sa_paths.o ../sa_heard.o ../sa_moved.o ../sa_relay.o ../notice.o ../learnt.o ../stat.o ../trace.o */
 /* Who is at another LID: as the subnet manager tells it, and as an answer with all paths shows it. */
 #include "sa_case.h"
@@ -220,6 +220,26 @@ static void t_found_by_lid(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.ngiven, 0);
 }
 
+/* Whose LID it is was not told at first, but that is no other one's. */
+static void t_found_by_lid_told_before(struct kunit *test)
+{
+	const struct at before[] = { { 30, 1 } };
+	const struct repath_notice told = {
+		.repath = true, .kind = REPATH_SM_ROUTE, .slid = OWN_LID, .dlid = 20,
+		.number = 1, .serial = 5, .sl = 1, .mask = PATH,
+	};
+
+	begin(test, before, 1);
+	hear(&told);
+	KUNIT_ASSERT_TRUE(test, knows(20));
+	fake.ngiven = 0;
+	ANSWER(test, { 20, 0 }, { 30, 1 });
+	KUNIT_EXPECT_EQ(test, fake.ngiven, 0);
+	ANSWER(test, { 21, 0 }, { 30, 1 });
+	given(test, 20, 21, NULL);
+	KUNIT_EXPECT_TRUE(test, fake.given.by_lid);
+}
+
 /* Nobody knows whom it goes to: another port has the LID, or two GIDs had it. */
 static void t_not_found_by_lid(struct kunit *test)
 {
@@ -283,6 +303,7 @@ static struct kunit_case moved_cases[] = {
 	KUNIT_CASE(t_found),
 	KUNIT_CASE(t_found_several),
 	KUNIT_CASE(t_found_by_lid),
+	KUNIT_CASE(t_found_by_lid_told_before),
 	KUNIT_CASE(t_not_found_by_lid),
 	KUNIT_CASE(t_found_late),
 	KUNIT_CASE(t_found_back),
