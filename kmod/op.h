@@ -89,6 +89,7 @@ struct repath_op_proc {
  * @checked: the device was looked at
  * @helloed: HELLO was said again to peers that are not READY
  * @look_next: until when the peers are not looked at again, jiffies; valid if @helloed
+ * @look_put_off: they were to be looked at before that
  * @asked: EV_CHECK was sent
  * @killed: with @force: who has the device open without the shim got SIGKILL
  * @pinned: the module is held while processes are suspended; with nobody in it, it may go
@@ -123,6 +124,7 @@ struct repath_op {
 	bool dry_run;
 	bool checked;
 	bool helloed;
+	bool look_put_off;
 	bool asked;
 	bool killed;
 	bool pinned;

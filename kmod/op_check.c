@@ -272,7 +272,8 @@ int repath_op_check_conns(struct repath_op *op)
 	unsigned long began = jiffies;
 
 	/* Each of a thousand answers wakes it. */
-	if (op->helloed && !peers.last && time_before(began, op->look_next))
+	op->look_put_off = op->helloed && !peers.last && time_before(began, op->look_next);
+	if (op->look_put_off)
 		return -EAGAIN;
 	op->helloed = true;
 	repath_qp_for_each(op->dev, look_at_qp, &peers);

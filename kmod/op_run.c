@@ -315,9 +315,11 @@ static unsigned long next_look(struct repath_op *op)
 	default:
 		return MAX_JIFFY_OFFSET;
 	}
+	/* Its time may have come since it was put off, and nobody else may wake us. */
+	if (op->state == REPATH_OP_CHECKING && !op->asked && op->look_put_off &&
+	    time_before(op->look_next, left))
+		left = op->look_next;
 	left = time_after(left, now) ? left - now : 1;
-	if (op->state == REPATH_OP_CHECKING && !op->asked && op->helloed && time_after(op->look_next, now))
-		left = min(left, op->look_next - now);
 	if (op->state == REPATH_OP_SUSPENDING)
 		left = min(left, POLL_PERIOD);
 	else if (op->state == REPATH_OP_ABORTING && any(op, is_untold))

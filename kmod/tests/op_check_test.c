@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 4 */
+/* kunit-cases: 5 */
 /* kunit-objs: ../op_check.o ../op_list.o ../op_state.o ../stat.o ../trace.o */
 /* Who speaks against a suspend because he has the device open, and whom force ends. */
 #include <kunit/test.h>
@@ -228,11 +228,42 @@ static void t_last_words(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, repath_op_is_released(op));
 }
 
+static int check_conns(struct repath_op *op)
+{
+	int err;
+
+	mutex_lock(&repath_op_mutex);
+	err = repath_op_check_conns(op);
+	mutex_unlock(&repath_op_mutex);
+	return err;
+}
+
+/* Who is not looked at, as all have been a moment ago, is looked at later. */
+static void t_look_is_put_off(struct kunit *test)
+{
+	struct repath_op *op = op_in(test, false, false);
+
+	op->hello_deadline = jiffies + 60 * HZ;
+	op->helloed = true;
+	op->look_next = jiffies + 60 * HZ;
+	KUNIT_EXPECT_EQ(test, check_conns(op), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, op->look_put_off);
+	op->look_next = jiffies;
+	KUNIT_EXPECT_EQ(test, check_conns(op), 0);
+	KUNIT_EXPECT_FALSE(test, op->look_put_off);
+	/* There is no later. */
+	op->look_next = jiffies + 60 * HZ;
+	op->hello_deadline = jiffies;
+	KUNIT_EXPECT_EQ(test, check_conns(op), 0);
+	KUNIT_EXPECT_FALSE(test, op->look_put_off);
+}
+
 static struct kunit_case check_cases[] = {
 	KUNIT_CASE(t_without_force),
 	KUNIT_CASE(t_force),
 	KUNIT_CASE(t_force_ends_at_the_user_namespace),
 	KUNIT_CASE(t_last_words),
+	KUNIT_CASE(t_look_is_put_off),
 	{}
 };
 

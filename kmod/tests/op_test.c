@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 21 */
+/* kunit-cases: 22 */
 /* kunit-objs: ../op.o ../op_list.o ../op_run.o ../op_state.o ../stat.o ../trace.o */
 /* The order of an operation, with processes that are only structs. */
 #include <kunit/test.h>
@@ -17,7 +17,7 @@
 /* What surrounds op.c in the module. */
 static struct {
 	int device_err, conns_err, again_err, tell_err;
-	bool released;
+	bool released, put_off;
 	int killed, events;
 	int told[REPATH_CMD_EV_ABORT + 1];
 	int kept;
@@ -45,6 +45,9 @@ int repath_op_check_conns(struct repath_op *op)
 {
 	if (fake.conns_err && fake.conns_err != -EAGAIN)
 		repath_op_say(op, -fake.conns_err, "no answer");
+	op->helloed = true;
+	op->look_put_off = fake.put_off;
+	op->look_next = jiffies;
 	return fake.conns_err;
 }
 
@@ -141,11 +144,14 @@ static void op_exit(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, kref_read(&fake.procs[i].kref), 1u);
 }
 
-static void run(void)
+static unsigned long run(void)
 {
+	unsigned long next;
+
 	mutex_lock(&repath_op_mutex);
-	repath_op_run();
+	next = repath_op_run();
 	mutex_unlock(&repath_op_mutex);
+	return next;
 }
 
 static struct repath_op *start(struct kunit *test, bool force, bool dry_run)
@@ -325,6 +331,16 @@ static void t_peers_answer_late(struct kunit *test)
 	run();
 	EXPECT_STATE(op, REPATH_OP_CHECKING);
 	KUNIT_EXPECT_EQ(test, fake.told[REPATH_CMD_EV_CHECK], 2);
+}
+
+/* They were to be looked at too soon after the last time, and that time has come meanwhile. */
+static void t_peers_are_looked_at_again(struct kunit *test)
+{
+	fake.conns_err = -EAGAIN;
+	start(test, false, false);
+	KUNIT_EXPECT_GT(test, run(), HZ / 2ul);
+	fake.put_off = true;
+	KUNIT_EXPECT_EQ(test, run(), 1ul);
 }
 
 static void t_peers_do_not_answer(struct kunit *test)
@@ -723,6 +739,7 @@ static struct kunit_case op_cases[] = {
 	KUNIT_CASE(t_stages_are_timed),
 	KUNIT_CASE(t_device_refuses),
 	KUNIT_CASE(t_peers_answer_late),
+	KUNIT_CASE(t_peers_are_looked_at_again),
 	KUNIT_CASE(t_peers_do_not_answer),
 	KUNIT_CASE(t_process_refuses),
 	KUNIT_CASE(t_dry_run),
