@@ -11,6 +11,7 @@
 #include <linux/rculist.h>
 #include <linux/slab.h>
 #include <linux/srcu.h>
+#include <linux/user_namespace.h>
 #include <net/sock.h>
 
 #include "listen.h"
@@ -23,7 +24,7 @@
  * @sk: the socket; holds a reference, of the struct alone
  * @portid: address of the socket; another one may have it as soon as that is closed
  * @ns: whose PIDs it is told; a reference
- * @uid: who has asked
+ * @user: who has asked, see user_of()
  * @counts: it is one of those of which there may be so many only
  * @rcu: frees it
  */
@@ -33,7 +34,7 @@ struct listener {
 	struct sock *sk;
 	u32 portid;
 	struct pid_namespace *ns;
-	kuid_t uid;
+	kuid_t user;
 	bool counts;
 	struct rcu_head rcu;
 };
@@ -82,7 +83,22 @@ static struct listener *find_closed_locked(const struct net *net, u32 portid)
 	return NULL;
 }
 
-/* Anybody may listen. A user namespace has as many users as it likes. */
+/*
+ * Who has made a user namespace, or namespaces below that, is one user with all that there are in
+ * these. The administrator makes them for others: those are one for each.
+ */
+static kuid_t user_of(const struct cred *cred)
+{
+	struct user_namespace *ns = cred->user_ns;
+
+	if (ns == &init_user_ns)
+		return cred->uid;
+	while (ns->parent != &init_user_ns)
+		ns = ns->parent;
+	return uid_eq(ns->owner, GLOBAL_ROOT_UID) ? make_kuid(ns, 0) : ns->owner;
+}
+
+/* Anybody may listen, and there may be many. */
 static bool is_one_too_many(const struct listener *l)
 {
 	unsigned int own = 0, all = 0;
@@ -91,7 +107,7 @@ static bool is_one_too_many(const struct listener *l)
 	lockdep_assert_held(&listen_mutex);
 	list_for_each_entry(other, &listeners, node) {
 		all += other->counts;
-		own += other->counts && uid_eq(other->uid, l->uid);
+		own += other->counts && uid_eq(other->user, l->user);
 	}
 	return l->counts && (own >= MAX_OF_USER || all >= MAX_IN_ALL);
 }
@@ -144,7 +160,7 @@ int repath_listen_cmd(struct sk_buff *skb, struct genl_info *info)
 	l->sk = NETLINK_CB(skb).sk;
 	sock_hold(l->sk);
 	l->ns = get_pid_ns(task_active_pid_ns(current));
-	l->uid = current_uid();
+	l->user = user_of(current_cred());
 	l->counts = !ns_capable_noaudit(&init_user_ns, CAP_NET_ADMIN);
 	mutex_lock(&listen_mutex);
 	listens = find_locked(l->sk);

@@ -42,8 +42,9 @@
  *   LISTEN                               events of the group "monitor" come to this socket by unicast,
  *                                        until it is closed, of processes that its owner sees, by
  *                                        their PIDs in his PID namespace; ENOBUFS as on the group.
- *                                        EUSERS: 64 sockets of a user do so already, or 1024 in all;
- *                                        those of an administrator do not count
+ *                                        EUSERS: 64 sockets of a user, with his user namespaces, do
+ *                                        so already, or 1024 in all; those of an administrator do
+ *                                        not count
  *
  * AN ADMINISTRATOR
  *   SUSPEND  DEV_NAME [TIMEOUT_MS FORCE DRY_RUN]        -> OP_ID

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 4 */
+/* kunit-cases: 5 */
 /*
  * Processes that have registered, and who listens, are known by their sockets. The address of one that is closed is
  * free, and another one's, before its end is told.
@@ -258,11 +258,42 @@ static void t_listens_on_a_socket(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, heard(), 0);
 }
 
+/* Whoever one is in a namespace of one's own, and however deep. */
+static void t_is_one_user_in_all_namespaces(struct kunit *test)
+{
+	struct user_namespace *outer = kunit_kzalloc(test, sizeof(*outer), GFP_KERNEL);
+	struct user_namespace *inner = kunit_kzalloc(test, sizeof(*inner), GFP_KERNEL);
+	struct cred *cred = kunit_kzalloc(test, sizeof(*cred), GFP_KERNEL);
+
+	KUNIT_ASSERT_TRUE(test, outer && inner && cred);
+	cred->uid = KUIDT_INIT(1000);
+	cred->user_ns = &init_user_ns;
+	KUNIT_EXPECT_EQ(test, __kuid_val(user_of(cred)), 1000u);
+	/* A subordinate one. */
+	cred->uid = KUIDT_INIT(100001);
+	cred->user_ns = outer;
+	outer->parent = &init_user_ns;
+	outer->owner = KUIDT_INIT(1000);
+	KUNIT_EXPECT_EQ(test, __kuid_val(user_of(cred)), 1000u);
+	cred->user_ns = inner;
+	inner->parent = outer;
+	inner->owner = KUIDT_INIT(100001);
+	KUNIT_EXPECT_EQ(test, __kuid_val(user_of(cred)), 1000u);
+	/* The administrator's namespaces are not all one. */
+	outer->owner = GLOBAL_ROOT_UID;
+	outer->uid_map.nr_extents = 1;
+	outer->uid_map.extent[0] = (struct uid_gid_extent) {
+		.first = 0, .lower_first = 100000, .count = 65536,
+	};
+	KUNIT_EXPECT_EQ(test, __kuid_val(user_of(cred)), 100000u);
+}
+
 static struct kunit_case socket_cases[] = {
 	KUNIT_CASE(t_registered_on_a_socket),
 	KUNIT_CASE(t_address_is_anothers),
 	KUNIT_CASE(t_is_told_on_its_own_socket),
 	KUNIT_CASE(t_listens_on_a_socket),
+	KUNIT_CASE(t_is_one_user_in_all_namespaces),
 	{}
 };
 
