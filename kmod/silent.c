@@ -19,8 +19,10 @@
  * @silent: nothing came back
  * @absent: the host is there, and no module
  * @was_there: and there were connections to it that its module knew of
+ * @spoke: neither of them, any more: something has come from it
  * @silent_at: jiffies, the last time
  * @absent_since: jiffies, the first time
+ * @spoke_at: jiffies, the last time
  */
 struct silent {
 	const struct repath_device *dev;
@@ -28,8 +30,10 @@ struct silent {
 	bool silent;
 	bool absent;
 	bool was_there;
+	bool spoke;
 	unsigned long silent_at;
 	unsigned long absent_since;
+	unsigned long spoke_at;
 };
 
 /* Protected by repath_conn_mutex. */
@@ -106,6 +110,22 @@ bool repath_silent_is_loaded_anew(const struct repath_device *dev, const struct 
 	return s->was_there && time_before(jiffies, s->absent_since + ABSENT_AGE);
 }
 
+/* Has the port spoken since that was sent of which it is known by now that nobody has answered? */
+static bool has_spoken_since(const struct silent *s, int err)
+{
+	return s && s->spoke && err == -ETIMEDOUT &&
+	       time_before(jiffies, s->spoke_at + repath_xprt_patience());
+}
+
+/* What has been sent to it before may time out later. */
+static void set_spoke(struct silent *s)
+{
+	s->silent = false;
+	s->absent = false;
+	s->spoke = true;
+	s->spoke_at = jiffies;
+}
+
 /**
  * repath_silent_add - a port has not answered
  * @dev: own device
@@ -117,12 +137,13 @@ void repath_silent_add(const struct repath_device *dev, const struct repath_addr
 	bool silent = err == -ETIMEDOUT || err == -EHOSTUNREACH;
 	struct silent *s = find(dev, addr);
 
-	if (!silent && err != -ENOPROTOOPT)
+	if ((!silent && err != -ENOPROTOOPT) || has_spoken_since(s, err))
 		return;
 	if (!s) {
 		s = &silents[silent_next++ % SILENT_MAX];
 		*s = (struct silent){ .dev = dev, .addr = *addr };
 	}
+	s->spoke = false;
 	if (silent) {
 		s->silent = true;
 		s->silent_at = jiffies;
@@ -143,7 +164,7 @@ void repath_silent_answered(const struct repath_device *dev, const struct repath
 	struct silent *s = find(dev, addr);
 
 	if (s)
-		s->dev = NULL;
+		set_spoke(s);
 }
 
 /**
@@ -159,7 +180,7 @@ void repath_silent_forget(const u8 gid[16], u32 lid)
 	for (s = silents; s < silents + SILENT_MAX; s++)
 		if (repath_addr_has_gid(&s->addr) ? !memcmp(&s->addr.dgid, gid, sizeof(s->addr.dgid)) :
 						    lid && s->addr.dlid == lid)
-			s->dev = NULL;
+			set_spoke(s);
 }
 
 /**

@@ -121,6 +121,9 @@ struct repath_xprt_send {
  */
 int repath_xprt_send(struct repath_device *dev, const struct repath_xprt_send *msg);
 
+/* In how many jiffies a message of one fragment that nobody answers times out, at least. */
+unsigned long repath_xprt_patience(void);
+
 /* Messages of the device that are not answered yet: who releases it waits for none to be left. */
 bool repath_xprt_busy(struct repath_device *dev);
 

@@ -75,6 +75,11 @@ static int frag_event(struct ib_cm_id *id, const struct ib_cm_event *event)
 	return 0;
 }
 
+unsigned long repath_xprt_patience(void)
+{
+	return msecs_to_jiffies(READ_ONCE(sidr_timeout_ms) * (READ_ONCE(sidr_retries) + 1));
+}
+
 /**
  * repath_xprt_frag_send - send a fragment
  * @xprt: a device's end

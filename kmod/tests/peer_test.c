@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 38 */
+/* kunit-cases: 39 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../known.o ../lid.o ../peer.o ../peer_wire.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
@@ -19,6 +19,7 @@
 #include "../peer.h"
 #include "../proc.h"
 #include "../resolve.h"
+#include "../silent.h"
 #include "../track.h"
 #include "../watch.h"
 #include "../xprt.h"
@@ -48,6 +49,7 @@ static struct {
 	bool moved;
 	int ready_told;
 	int gones, gone_err;	/* that were sent, and what became of them */
+	unsigned long patience;	/* of the carrier */
 	bool gones_wait;	/* for the carrier to send them */
 	unsigned int gone_late;	/* ms that those to DOWN are under way, until nobody has answered */
 	int down_tried, up_heard;	/* to there, and to others */
@@ -297,6 +299,11 @@ int repath_xprt_send(struct repath_device *dev, const struct repath_xprt_send *m
 	fake.sent_done = msg->done;
 	fake.sent_arg = msg->arg;
 	return 0;
+}
+
+unsigned long repath_xprt_patience(void)
+{
+	return fake.patience;
 }
 
 int repath_xprt_status_errno(u8 status)
@@ -1088,6 +1095,37 @@ static void t_gone_waits_for_the_carrier(struct kunit *test)
 	wait_gones(test, 5);
 }
 
+/* What was sent to a port before that has spoken, and times out afterwards, says nothing of it. */
+static void t_port_has_spoken(struct kunit *test)
+{
+	struct repath_conn *conn = ready(test);
+	struct repath_device *dev = &of(test)->dev;
+
+	fake.patience = 2 * HZ;
+	mutex_lock(&repath_conn_mutex);
+	repath_silent_add(dev, &conn->addr, -ETIMEDOUT);
+	KUNIT_EXPECT_TRUE(test, repath_silent_is(dev, &conn->addr));
+	repath_silent_answered(dev, &conn->addr);
+	KUNIT_EXPECT_FALSE(test, repath_silent_is(dev, &conn->addr));
+	repath_silent_add(dev, &conn->addr, -ETIMEDOUT);
+	KUNIT_EXPECT_FALSE(test, repath_silent_is(dev, &conn->addr));
+	mutex_unlock(&repath_conn_mutex);
+	msleep(2100);
+	mutex_lock(&repath_conn_mutex);
+	repath_silent_add(dev, &conn->addr, -ETIMEDOUT);
+	KUNIT_EXPECT_TRUE(test, repath_silent_is(dev, &conn->addr));
+	repath_silent_forget(conn->addr.dgid.raw, 0);
+	repath_silent_add(dev, &conn->addr, -ETIMEDOUT);
+	KUNIT_EXPECT_FALSE(test, repath_silent_is(dev, &conn->addr));
+	/* The network knows no way to it, or no module is there: that is so now. */
+	repath_silent_add(dev, &conn->addr, -EHOSTUNREACH);
+	KUNIT_EXPECT_TRUE(test, repath_silent_is(dev, &conn->addr));
+	repath_silent_answered(dev, &conn->addr);
+	repath_silent_add(dev, &conn->addr, -ENOPROTOOPT);
+	KUNIT_EXPECT_FALSE(test, repath_silent_is(dev, &conn->addr));
+	mutex_unlock(&repath_conn_mutex);
+}
+
 /* A peer that is not suspended waits for nothing: a few times are enough. */
 static void t_gone_in_vain(struct kunit *test)
 {
@@ -1420,6 +1458,7 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_gone_beside_many),
 	KUNIT_CASE(t_gone_from_very_many),
 	KUNIT_CASE(t_gone_waits_for_the_carrier),
+	KUNIT_CASE(t_port_has_spoken),
 	KUNIT_CASE(t_gone_in_vain),
 	KUNIT_CASE(t_gone_is_answered),
 	KUNIT_CASE(t_gone_connected_again),
