@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 39 */
+/* kunit-cases: 40 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../known.o ../lid.o ../peer.o ../peer_wire.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
