@@ -76,13 +76,13 @@ enum repath_sm_kind {
  * @flags: REPATH_SM_WAIT_FOR_REPATH, REPATH_SM_AHEAD, enum repath_sm_kind; the rest is 0
  * @version: REPATH_SM_VERSION; another version is answered and not acted on
  * @old_dlid: REPATH_SM_MOVED: the LID that the port had, and all that was there with it, where nobody
- *	is now: paths to it lead to the record's DLID, by whatever GID or none; 0: not told. @serial is
- *	then of a routing, as for REPATH_SM_ROUTE: what is late may have been overtaken
+ *	is now: paths to it lead to the record's DLID, by whatever GID or none; 0: not told, or there is
+ *	somebody by now, as a repetition may say
  * @sm_epoch: random, new at each start of the plugin; another one: @serial and @number begin anew
  * @serial: of the routing, one more each time that the tables are computed. An UnPath and the
  *	RePath that follows it have the same. Reports are repeated, so they may come late: a notice
  *	of REPATH_SM_ROUTE is out of date for a path of which a later serial was heard; for other
- *	paths it still holds. An UnPath is out of date once any RePath of its serial was heard: the
+ *	paths it still holds. One of REPATH_SM_MOVED is where any later one was heard. An UnPath is out of date once any RePath of its serial was heard: the
  *	tables have changed.
  * @number: of the notice, from anywhere, one more for each notice to the same subscriber; the
  *	same in a repetition

@@ -125,6 +125,10 @@ static bool by_records(const struct rsm *rsm, const struct rsm_changes *changes,
 	/* The queue has no room for all: what it leaves out of other LIDs is not made good for by those after it. */
 	if (end->n != end->n_kept)
 		return false;
+	/* What goes to one of several LIDs by a GID is to go on to the one in its place, which an answer with all shows. */
+	for (uint32_t i = 0; i < end->n_kept; i++)
+		if (end->changes[i].was && end->changes[i].several)
+			return false;
 	return rsm->opt.method == RSM_REPATH_ONLY ||
 	       (rsm->opt.method == RSM_AUTO && end->n <= cost_of_all(changes->n_paths));
 }

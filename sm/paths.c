@@ -131,6 +131,11 @@ static void hold_expected(struct rsm *rsm)
 	rsm_prd_hold(rsm->paths->prd, lids, rsm_slots_expected(lids));
 }
 
+static bool is_taken(const struct rsm *rsm, uint16_t lid)
+{
+	return rsm_prd_has(rsm->paths->prd, lid);
+}
+
 /*
  * When memory runs out every host is told that anything may have changed, and
  * once more when there is some again: what is new is not compared with what it was told then.
@@ -160,6 +165,7 @@ static void compare(struct rsm *rsm, struct osm_routing_engine *engine, bool com
 	counts->memory = rsm_prd_memory(paths->prd);
 	paths->failed = rc;
 	if (!rc) {
+		rsm_signal_taken(rsm, is_taken);
 		tell_sharing(rsm);
 		return;
 	}

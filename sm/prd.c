@@ -317,25 +317,47 @@ static void note_sharing(struct rsm_prd *prd, uint32_t from, uint32_t to, uint8_
 	prd->sm_shares |= prd->sm_lid && from != to && sl == prd->sm_sl;
 }
 
-/* SLs by switch: any LID at a switch speaks for all but the subnet manager's, whose paths have their own. */
-static int take_switch_lanes(struct rsm_prd *prd, const struct rsm_net *net, const int32_t *slots)
+static bool has_moved(const struct rsm_net *net, uint16_t lid)
+{
+	for (uint32_t i = 0; i < net->n_moved; i++)
+		if (net->moved[i] == lid)
+			return true;
+	return false;
+}
+
+static void take_switch_lane(struct rsm_prd *prd, const struct rsm_net *net, const uint16_t *lid_at, uint32_t from,
+			     uint32_t to)
+{
+	if (!lid_at[from] || !lid_at[to])
+		return;
+	prd->slots[from].sl_now[to] = net->sl(net->context, lid_at[from], lid_at[to]);
+	note_sharing(prd, from, to, prd->slots[from].sl_now[to]);
+}
+
+/*
+ * SLs by switch: any LID at a switch speaks for all but the subnet manager's, whose paths have their own, and those of VMs that
+ * are on their way: these have the paths of where they will be. Of all switches, or from and to those where somebody has
+ * moved to, of whom nobody may have spoken before.
+ */
+static int take_switch_lanes(struct rsm_prd *prd, const struct rsm_net *net, const int32_t *slots, bool all)
 {
 	uint16_t *lid_at = calloc(prd->n_slots + 1, sizeof(*lid_at));
 
 	if (!lid_at)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < net->n_ends; i++)
-		if (net->ends[i].lid != net->sm_lid)
+		if (net->ends[i].lid != net->sm_lid && !prd_is_held(prd, net->ends[i].lid))
 			lid_at[slots[net->ends[i].leaf]] = net->ends[i].lid;
-	for (uint32_t from = 0; from < prd->n_slots; from++) {
-		if (!lid_at[from])
-			continue;
-		for (uint32_t to = 0; to < prd->n_slots; to++)
-			if (lid_at[to]) {
-				prd->slots[from].sl_now[to] =
-					net->sl(net->context, lid_at[from], lid_at[to]);
-				note_sharing(prd, from, to, prd->slots[from].sl_now[to]);
-			}
+	for (uint32_t from = 0; all && from < prd->n_slots; from++)
+		for (uint32_t to = 0; lid_at[from] && to < prd->n_slots; to++)
+			take_switch_lane(prd, net, lid_at, from, to);
+	for (uint32_t i = 0; !all && i < net->n_ends; i++) {
+		uint32_t at = slots[net->ends[i].leaf];
+
+		for (uint32_t other = 0; has_moved(net, net->ends[i].lid) && other < prd->n_slots; other++) {
+			take_switch_lane(prd, net, lid_at, at, other);
+			take_switch_lane(prd, net, lid_at, other, at);
+		}
 	}
 	free(lid_at);
 	return 0;
@@ -348,14 +370,6 @@ static void take_port_lane(struct rsm_prd *prd, const struct rsm_net *net, uint3
 	prd->port_sl_now[from][lid] = net->sl(net->context, from, lid);
 	if (from != net->sm_lid && prd->now[lid].lid != net->sm_lid)
 		note_sharing(prd, prd->now[from].leaf, prd->now[lid].leaf, prd->port_sl_now[from][lid]);
-}
-
-static bool has_moved(const struct rsm_net *net, uint16_t lid)
-{
-	for (uint32_t i = 0; i < net->n_moved; i++)
-		if (net->moved[i] == lid)
-			return true;
-	return false;
 }
 
 /* Of all, or those from and to who has moved. */
@@ -386,7 +400,7 @@ static int take_port_lanes(struct rsm_prd *prd, const struct rsm_net *net, bool 
 static int take_lanes(struct rsm_prd *prd, const struct rsm_net *net, const int32_t *slots, bool all)
 {
 	if (net->lanes == RSM_LANES_SWITCH)
-		return take_switch_lanes(prd, net, slots);
+		return take_switch_lanes(prd, net, slots, all);
 	return net->lanes == RSM_LANES_PORT ? take_port_lanes(prd, net, all) : 0;
 }
 
@@ -498,6 +512,12 @@ int rsm_prd_update(struct rsm_prd *prd, const struct rsm_net *net)
 		rc = update(prd, net, slots);
 	free(slots);
 	return rc;
+}
+
+/** rsm_prd_has - whether somebody has this LID, as of the last update */
+bool rsm_prd_has(const struct rsm_prd *prd, uint16_t lid)
+{
+	return lid < prd->n_lids && prd->now[lid].guid;
 }
 
 /** rsm_prd_sm_shares - do other paths between switches have the subnet manager's level, where it has one? */

@@ -40,6 +40,7 @@ struct rsm_prd;
  * @sl: that it has now
  * @was: the LID that its destination had; 0: the same
  * @taken: another port has that now
+ * @several: its destination has several LIDs, and another place for each
  * @guid: of the destination's port, if it has another LID
  */
 struct rsm_change {
@@ -48,6 +49,7 @@ struct rsm_change {
 	uint8_t sl;
 	uint16_t was;
 	bool taken;
+	bool several;
 	uint64_t guid;
 };
 
@@ -91,6 +93,7 @@ void rsm_prd_take_along(struct rsm_prd *prd, uint16_t lid, uint64_t guid);
 void rsm_prd_hold(struct rsm_prd *prd, const uint16_t *lids, uint32_t n);
 int rsm_prd_changes(struct rsm_prd *prd, uint32_t keep, struct rsm_changes *changes);
 void rsm_changes_free(struct rsm_changes *changes);
+bool rsm_prd_has(const struct rsm_prd *prd, uint16_t lid);
 bool rsm_prd_sm_shares(const struct rsm_prd *prd);
 void rsm_prd_told(struct rsm_prd *prd);
 size_t rsm_prd_memory(const struct rsm_prd *prd);

@@ -159,7 +159,8 @@ static bool leads_to_other(const struct rsm_prd *prd, uint32_t from, const struc
 
 	*change = (struct rsm_change) {
 		.dlid = other->lid, .attr = attr, .sl = sl_now(prd, from, other->lid),
-		.was = other->was, .taken = prd->now[other->was].guid, .guid = to->guid,
+		.was = other->was, .taken = prd->now[other->was].guid,
+		.several = to->n_lids > 1, .guid = to->guid,
 	};
 	return to->guid != now->guid && attr != RSM_NO_PATH;
 }

@@ -373,6 +373,26 @@ unsigned int rsm_signal_all(struct rsm *rsm, const struct rsm_notice *notice)
 	return n;
 }
 
+/**
+ * rsm_signal_taken - LIDs may have got another owner
+ * @rsm: the plugin
+ * @is_taken: whether one has an owner
+ *
+ * That nobody is at a LID any more, which still is to be said, or to be repeated, may not be so by then: whoever has
+ * connected to the new owner would be sent to where the old one is.
+ */
+void rsm_signal_taken(struct rsm *rsm, bool (*is_taken)(const struct rsm *rsm, uint16_t lid))
+{
+	struct rsm_signal *signal = rsm->signal;
+
+	pthread_mutex_lock(&signal->mutex);
+	for (size_t i = 0; i < signal->n_hosts; i++)
+		for (struct rsm_queued *q = signal->hosts[i]->queue; q; q = q->next)
+			if (q->notice.old_dlid && is_taken(rsm, q->notice.old_dlid))
+				q->notice.old_dlid = 0;
+	pthread_mutex_unlock(&signal->mutex);
+}
+
 static int compare(const struct rsm_subscriber *a, const struct rsm_subscriber *b)
 {
 	if (a->lid != b->lid)

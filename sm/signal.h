@@ -52,6 +52,7 @@ struct rsm_notice {
 void rsm_signal_refresh(struct rsm *rsm, enum rsm_lock lock);
 bool rsm_signal_port(struct rsm *rsm, uint16_t lid, const struct rsm_notice *notice);
 unsigned int rsm_signal_all(struct rsm *rsm, const struct rsm_notice *notice);
+void rsm_signal_taken(struct rsm *rsm, bool (*is_taken)(const struct rsm *rsm, uint16_t lid));
 void rsm_signal_push(struct rsm *rsm);
 void rsm_signal_await(struct rsm *rsm, int milliseconds);
 

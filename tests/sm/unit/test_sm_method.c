@@ -102,6 +102,22 @@ static void too_many(enum rsm_method method)
 	CHECK(n_notices == 1 && !notices[0].mask && notices[0].flags == REPATH_SM_ROUTE);
 }
 
+/* Which of several LIDs has the place of which is not in a notice of a GID. */
+static void several(enum rsm_method method)
+{
+	struct rsm_change found[] = {
+		{ .dlid = 40, .attr = RSM_ATTR(4, 3), .was = 20, .several = true, .guid = cl_hton64(0x1234) },
+		{ .dlid = 41, .attr = RSM_ATTR(4, 3), .was = 21, .several = true, .guid = cl_hton64(0x1234) },
+	};
+	struct rsm_changed_end end = { .lid = LID, .n_lids = 2, .n = 2, .n_kept = 2, .changes = found };
+	struct rsm_changes changes = { .ends = &end, .n_ends = 1, .n = 2, .n_paths = 100 };
+
+	rsm.opt.method = method;
+	n_notices = 0;
+	rsm_method_tell(&rsm, REPATH_SM_REPATH, &changes);
+	CHECK(n_notices == 1 && !notices[0].mask && notices[0].flags == REPATH_SM_ROUTE);
+}
+
 int main(void)
 {
 	const enum rsm_method methods[] = { RSM_AUTO, RSM_REPATH_ONLY };
@@ -111,6 +127,7 @@ int main(void)
 	for (int i = 0; i < 2; i++) {
 		other_lids(methods[i]);
 		too_many(methods[i]);
+		several(methods[i]);
 		tell(methods[i], REPATH_SM_REPATH, 1, false);
 		CHECK_EQ(n_notices, i ? 2 : 1);
 		CHECK_EQ(notices[0].mask, record | REPATH_SM_MASK_SLID);

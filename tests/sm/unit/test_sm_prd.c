@@ -356,6 +356,8 @@ static unsigned int check(struct rsm_prd *prd, int fabric, int round)
 				fail("wrong values", fabric, round, end->lid, change->dlid);
 			if (change->was && (change->guid != is->destination || change->taken != !!end_at(change->was)))
 				fail("wrong port", fabric, round, end->lid, change->dlid);
+			if (change->was && change->several != (end_at(change->dlid)->n_lids > 1))
+				fail("of how many LIDs", fabric, round, end->lid, change->dlid);
 			if (change->was ? others[end->lid][change->was] : found[end->lid][change->dlid])
 				fail("twice", fabric, round, end->lid, change->dlid);
 			if (change->was)

@@ -22,6 +22,7 @@ struct sent {
 	uint16_t lid;
 	uint32_t number;
 	bool done;
+	uint16_t old_dlid;
 };
 
 static osm_opensm_t osm;
@@ -64,7 +65,8 @@ int rsm_report_send(struct rsm *r, const osm_mad_addr_t *to, const struct repath
 	(void)r;
 	(void)timeout;
 	CHECK(n_sent < MOST);
-	sent[n_sent++] = (struct sent) { cl_ntoh16(to->dest_lid), cl_ntoh32(data->details.number), false };
+	sent[n_sent++] = (struct sent) { cl_ntoh16(to->dest_lid), cl_ntoh32(data->details.number), false,
+					  cl_ntoh16(data->details.old_dlid) };
 	return 0;
 }
 
@@ -285,8 +287,46 @@ static void awaited(void)
 	stop();
 }
 
+static bool is_taken(const struct rsm *r, uint16_t lid)
+{
+	(void)r;
+	return lid == 50;
+}
+
+/* A LID that was free when that was said for the first time is somebody's when it is said again. */
+static void taken(void)
+{
+	struct rsm_notice notice = {
+		.trap = REPATH_SM_REPATH,
+		.flags = REPATH_SM_MOVED,
+		.mask = REPATH_SM_MASK_DLID | REPATH_SM_MASK_DGID,
+	};
+
+	start(1);
+	for (uint16_t i = 0; i < 2; i++) {
+		notice.old_dlid = 50 + i;
+		notice.path.dlid = cl_hton16(60 + i);
+		CHECK(rsm_signal_port(&rsm, LIVE, &notice));
+	}
+	rsm_signal_push(&rsm);
+	CHECK(n_sent == 2 && sent[0].old_dlid == 50 && sent[1].old_dlid == 51);
+	rsm_signal_taken(&rsm, is_taken);
+	tell(LIVE, false);
+	tell(LIVE, false);
+	tick();
+	CHECK(n_sent == 3 && !sent[2].old_dlid);
+	tell(LIVE, true);
+	tick();
+	CHECK(n_sent == 4 && sent[3].old_dlid == 51);
+	tell(LIVE, true);
+	tick();
+	CHECK_EQ(n_sent, 4);
+	stop();
+}
+
 int main(void)
 {
+	taken();
 	hung();
 	awaited();
 	awake();
