@@ -155,7 +155,8 @@ enum repath_notice_age repath_notice_age(struct repath_notice_ring *ring,
 	/* It wraps, so n would begin anew: what is full stays full. */
 	if (!*n)
 		*n = REPATH_NOTICE_RING;
-	if (notice->kind == REPATH_SM_MOVED && is_late_move(ring, notice))
+	if (notice->kind == REPATH_SM_MOVED &&
+	    (is_late_move(ring, notice) || (s32)(notice->serial - ring->serial) < 0))
 		return REPATH_NOTICE_LATE;
 	if (notice->kind != REPATH_SM_ROUTE)
 		return REPATH_NOTICE_NEW;

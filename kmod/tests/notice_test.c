@@ -199,6 +199,7 @@ static void t_late(struct kunit *test)
 {
 	struct repath_notice_ring *ring = ring_new(test);
 	struct repath_notice lane = { .repath = true, .epoch = 1, .kind = REPATH_SM_LANE };
+	struct repath_notice moved = { .repath = true, .epoch = 1, .kind = REPATH_SM_MOVED };
 
 	KUNIT_EXPECT_EQ(test, age_of(ring, true, 1, U32_MAX, 1), REPATH_NOTICE_NEW);
 	KUNIT_EXPECT_EQ(test, age_of(ring, true, 1, 0, 2), REPATH_NOTICE_NEW);
@@ -209,6 +210,13 @@ static void t_late(struct kunit *test)
 	lane.serial = U32_MAX;
 	lane.number = 5;
 	KUNIT_EXPECT_EQ(test, repath_notice_age(ring, &lane), REPATH_NOTICE_NEW);
+	/* What is said of the way to who has moved does. */
+	moved.serial = U32_MAX;
+	moved.number = 6;
+	KUNIT_EXPECT_EQ(test, repath_notice_age(ring, &moved), REPATH_NOTICE_LATE);
+	moved.serial = 0;
+	moved.number = 7;
+	KUNIT_EXPECT_EQ(test, repath_notice_age(ring, &moved), REPATH_NOTICE_NEW);
 }
 
 /* UnPath is said before the tables change: after a RePath of that routing it comes too late. */

@@ -490,7 +490,7 @@ static void t_kernel_users(struct kunit *test)
 static void t_kernel_users_wait(struct kunit *test)
 {
 	struct repath_notice moved = {
-		.repath = true, .kind = REPATH_SM_MOVED, .slid = OWN_LID, .dlid = 21, .number = 99,
+		.repath = true, .kind = REPATH_SM_MOVED, .slid = OWN_LID, .dlid = 21, .number = 99, .serial = 3,
 		.mask = PATH | REPATH_SM_MASK_DGID, .dgid = { 0xfe, 0x80, [15] = 1 },
 	};
 
