@@ -337,14 +337,16 @@ void rp_conns_lost_module(void)
 	struct rp_peer *p;
 	struct rp_conn *c;
 
-	memset(by_id, 0, sizeof(by_id));
-	list_for_each(c, &rp_conns, node) {
-		c->next_hashed = NULL;
-		c->id = 0;
-	}
 	list_for_each(p, &rp_peers, node) {
 		p->of_lost_module = true;
 		rp_peer_drop(p);
+	}
+	memset(by_id, 0, sizeof(by_id));
+	list_for_each(c, &rp_conns, node) {
+		c->next_hashed = NULL;
+		c->id = c->asked = c->due = 0;
+		if (rp_conn_is_ready(c))
+			c->known = REPATH_CONN_NEW;
 	}
 }
 

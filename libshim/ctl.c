@@ -18,6 +18,7 @@
 
 /* A move of thousands of connections arrives in bursts while the thread recreates objects. */
 #define RCVBUF (8 << 20)
+#define LOST_MAX 100	/* that the socket could not be read, before something else is done */
 
 struct rp_ctl rp_ctl = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -259,17 +260,15 @@ static void overrun(void)
  */
 static void read_events(void)
 {
-	bool lost = false;
-	int ret;
+	int ret, lost = 0;
 
 	do {
 		ret = nl_recvmsgs_default(rp_ctl.events);
 		if (ret < 0 && ret != -NLE_AGAIN && ret != -NLE_INTR)
 			rp_log(RP_LOG_ERR, "netlink: %s", nl_geterror(ret));
-		if (ret == -NLE_NOMEM && lost)
+		if (ret == -NLE_NOMEM && lost++)
 			usleep(1000);	/* or it was ENOMEM */
-		lost |= ret == -NLE_NOMEM;
-	} while (lost && ret != -NLE_AGAIN);
+	} while (lost && lost < LOST_MAX && (ret >= 0 || ret == -NLE_NOMEM || ret == -NLE_INTR));
 	if (lost)
 		overrun();
 }

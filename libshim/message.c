@@ -384,9 +384,6 @@ static bool is_wanted(const struct rp_message *m, const struct repath_conn_rec *
 	/* What the peer has said of itself need not be asked, and what the module does not have can not be. */
 	if ((m->type == REPATH_MSG_PREPARE || m->type == REPATH_MSG_KEYS) && !rp_conn_is_ready(c))
 		return false;
-	/* There is nobody to hear it, and the module may have destroyed it, which would keep the others' words back. */
-	if (c->known == REPATH_CONN_GONE && m->type != REPATH_MSG_GONE)
-		return false;
 	/* Of an end that has begun anew since the peer hears something newer. */
 	if (m->seldom && !is_told_on(m, r, c))
 		return false;
@@ -394,17 +391,17 @@ static bool is_wanted(const struct rp_message *m, const struct repath_conn_rec *
 }
 
 /*
- * What need not be said any more; records of connections that went away would make the module refuse the rest.
- * Returns how many are left.
+ * What need not be said any more; records of connections that went away would make the module refuse the rest, and if it has
+ * refused it as @unknown, those whose peer is gone are what it does not know. Returns how many are left.
  */
-static unsigned int forget_unwanted(struct rp_message *m)
+static unsigned int forget_unwanted(struct rp_message *m, bool unknown)
 {
 	unsigned int i, n = 0;
 
 	for (i = 0; i < m->nrecs; i++) {
 		const struct rp_conn *c = rp_conn_find(m->recs[i].conn_id);
 
-		if (c && is_wanted(m, &m->recs[i], c))
+		if (c && is_wanted(m, &m->recs[i], c) && !(unknown && c->known == REPATH_CONN_GONE))
 			m->recs[n++] = m->recs[i];
 	}
 	m->nrecs = n;
@@ -494,7 +491,7 @@ void rp_peer_sent(uint64_t msg_id, int err)
 	if (err == EACCES && m->deadline_ns > rp_now_ns() + REFUSED_NS)
 		m->deadline_ns = rp_now_ns() + REFUSED_NS;
 	/* With nothing left to ask (see rp_peer_expire()) or to say it is over; but its sender waits for KEYS. */
-	if (!forget_unwanted(m) && m->type != REPATH_MSG_KEYS)
+	if (!forget_unwanted(m, err == ENOENT) && m->type != REPATH_MSG_KEYS)
 		rp_message_free(m);
 	else if (rp_now_ns() >= m->deadline_ns || !m->nrecs)
 		give_up(m, err);
@@ -535,7 +532,7 @@ void rp_message_retry(void)
 	list_for_each_safe(m, tmp, &messages, node) {
 		if (m->inflight || now < m->next_ns)
 			continue;
-		if ((m->seldom || tells_of_round(m->type)) && !forget_unwanted(m)) {
+		if ((m->seldom || tells_of_round(m->type)) && !forget_unwanted(m, false)) {
 			rp_message_free(m);
 			continue;
 		}

@@ -422,7 +422,7 @@ static void carry(struct work *w)
 		note_gone(w);
 	sent->peer_id = w->peer_id;
 	sent->msg_id = w->msg_id;
-	sent->from = w->from;
+	snprintf(sent->dev, sizeof(sent->dev), "%s", w->from ? w->from->name : "");
 	w->kind = W_MSG;
 	pthread_mutex_lock(&fake.lock);
 	copies = chance(fake.faults.lost) ? 0 : chance(fake.faults.twice) ? 2 : 1;
@@ -730,7 +730,7 @@ static void run(struct work *w)
 			rp_peer_msg_in(&w->msg);
 		break;
 	case W_SENT:
-		reader = w->from ? w->from->name : NULL;
+		reader = w->dev[0] ? w->dev : NULL;
 		rp_peer_sent(w->msg_id, w->err);
 		break;
 	case W_GONE:
@@ -1018,6 +1018,11 @@ int fake_resume_start(const char *dev)
 int fake_check(const char *dev, const char **text)
 {
 	return event(REPATH_CMD_EV_CHECK, dev, REPATH_STAGE_CHECK, text);
+}
+
+int fake_check_start(const char *dev)
+{
+	return event(REPATH_CMD_EV_CHECK, dev, 0, NULL);
 }
 
 int fake_check_force(const char *dev, const char **text)

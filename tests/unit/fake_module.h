@@ -76,6 +76,7 @@ void fake_tap_get(unsigned int *touched, unsigned int *delivered);
  * errno that it carried; *text, if given, is the reason (static).
  */
 int fake_check(const char *dev, const char **text);
+int fake_check_start(const char *dev);			/* does not wait */
 int fake_check_force(const char *dev, const char **text);
 int fake_suspend(const char *dev);			/* after fake_check; until RELEASE */
 int fake_suspend_start(const char *dev);		/* does not wait */

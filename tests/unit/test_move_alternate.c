@@ -245,23 +245,25 @@ static void armed(enum ibv_qp_type type, int port, int cut)
 /* Also with more keys than INFO has room for. */
 static void many_regions(void)
 {
-	static struct ibv_mr *mr[4200];
+	static struct ibv_mr *mr[2][4200];
 	int i, k;
 
 	open_armed(IBV_QPT_RC, 2, NULL);
 	goes_by(0, 0);
-	for (k = 0; k < 4200; k++) {
-		mr[k] = ibv_reg_mr(e[0].pd, e[0].buf, 8, ALL_ACCESS);
-		CHECK(mr[k]);
-	}
+	for (i = 0; i < TIMES(2); i++)
+		for (k = 0; k < 4200; k++) {
+			mr[i][k] = ibv_reg_mr(e[i].pd, e[i].buf, 8, ALL_ACCESS);
+			CHECK(mr[i][k]);
+		}
 	for (i = 0; i < 2; i++) {
 		move(i ? "mock1" : "mock0");
 		goes_by(0, 0);
 		for (k = 0; k < 2; k++)
 			is_armed(k, &to[k][0], &to[k][1]);
 	}
-	for (k = 0; k < 4200; k++)
-		CHECK_EQ(ibv_dereg_mr(mr[k]), 0);
+	for (i = 0; i < TIMES(2); i++)
+		for (k = 0; k < 4200; k++)
+			CHECK_EQ(ibv_dereg_mr(mr[i][k]), 0);
 	close_pair();
 }
 

@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 
 #include "../../include/repath_peer.h"
+#include "../../include/uapi/ib_repath.h"
+#include "../../libshim/shim.h"
 #include "check.h"
 #include "move_cycle.h"
 #include "traffic.h"
@@ -112,6 +114,35 @@ static void renumbered(struct traffic *t)
 	traffic_flows(t, 50);
 }
 
+/* Two devices are asked for at once: what a peer of the one says is nothing to the other. */
+static void two_devices(void)
+{
+	const char *why = "";
+	struct end e[2], f[2];
+	int ret;
+
+	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = "mock2" }), 0);
+	pair_open(e, &(struct pair_how){ 0 });
+	pair_open(f, &(struct pair_how){ .dev = { "mock2", "mock1" } });
+	atomic_fetch_add(&to_rp_context(e[1].ctx)->immovable[RP_IMM_DIRECT_VERBS], 1);
+	fake_faults_set(&(struct fake_faults){
+		.seed = 1, .slow = REPATH_MSG_PREPARED, .slow_us = 300000 });
+	fake_check_start("mock0");
+	fake_use_op(1);
+	ret = fake_check("mock2", &why);
+	CHECK(!ret, "%d, %s", ret, why);
+	CHECK_EQ(fake_abort(), 0);
+	fake_use_op(0);
+	CHECK_EQ(fake_wait(REPATH_STAGE_CHECK), EOPNOTSUPP);
+	CHECK_EQ(fake_abort(), 0);
+	fake_faults_set(&(struct fake_faults){ .seed = 1 });
+	atomic_fetch_sub(&to_rp_context(e[1].ctx)->immovable[RP_IMM_DIRECT_VERBS], 1);
+	pair_close(e);
+	pair_close(f);
+	CHECK_EQ(mock_unplug("mock2"), 0);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 int main(void)
 {
 	struct ibv_dm *dm[2];
@@ -119,6 +150,7 @@ int main(void)
 	struct end e[2];
 
 	alarm(60);
+	two_devices();
 	pair_open(e, &(struct pair_how){ 0 });
 	t = traffic_start(e, &(struct traffic_how){ .seed = 8 });
 	traffic_flows(t, 50);
