@@ -185,12 +185,12 @@ void rp_peer_expire(void)
 			continue;
 		rp_log(RP_LOG_ERR, "peer %u has had message %u and does not answer", peer->id,
 		       q->id);
-		if (!prepare)
-			rp_keys_lost(peer, q->id);
-		if (prepare)
+		if (prepare) {
 			rp_message_refused(peer, q->id, "its peer does not answer");
-		else
+		} else {
+			rp_keys_lost(peer, q->id);
 			rp_message_answered(peer, q->id);
+		}
 	}
 }
 
