@@ -456,6 +456,15 @@ static void owner_loads(struct hw_qp *hw, const struct ib_qp_attr *attr, int mas
 		owner_loads_now(hw);
 }
 
+/* A reroute leaves it where it is, with the alternate path that its owner has loaded. */
+static void expect_owners(struct kunit *test, struct hw_qp *hw)
+{
+	reroute_to(test, NEW_SL);
+	settle(test, true);
+	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->alt), 7);
+	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->ah), OLD_SL);
+}
+
 /* The alternate path that the owner loads over the one for a move is his. */
 static void t_owner_loads_as_well(struct kunit *test)
 {
@@ -463,26 +472,17 @@ static void t_owner_loads_as_well(struct kunit *test)
 
 	the_device(test)->reroute->can[REPATH_WAY_SQD] = REPATH_CAN_NOT;
 	hw_device.after = owner_loads;
-	reroute_to(test, NEW_SL);
-	settle(test, true);
-	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->alt), 7);
-	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->ah), OLD_SL);
+	expect_owners(test, hw);
 
 	/* The device has done his just before: he gets it again. */
 	hw = add_qp(test, 22, DLID, current);
 	hw_device.before = owner_loads;
-	reroute_to(test, NEW_SL);
-	settle(test, true);
-	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->alt), 7);
-	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->ah), OLD_SL);
+	expect_owners(test, hw);
 
 	/* Or since it was seen that there is none. */
 	hw = add_qp(test, 23, DLID, current);
 	hw_device.asked = owner_loads_now;
-	reroute_to(test, NEW_SL);
-	settle(test, true);
-	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->alt), 7);
-	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->ah), OLD_SL);
+	expect_owners(test, hw);
 }
 
 /* One that its owner has drained stays so. */
