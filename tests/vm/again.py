@@ -2,7 +2,7 @@
 """Which tests that failed are run again.
 
 Two emulated processors that others use as well stand still now and then for longer than a test can
-wait. Of one run at most three tests that fail are run a second time. One that was too late both times
+wait. Of one run at most six tests that fail are run a second time. One that was too late both times
 is run once more if the machine was not there for it in the second: more than 5 % of its processors
 were stolen, or nothing ran for more than a second.
 
@@ -19,7 +19,7 @@ import time
 
 import kernel_log
 
-SECOND_TRIES = 3
+SECOND_TRIES = 6
 STOLEN, STILL = 0.05, 1.0
 PRODUCT = 2             # exit status of a test's process: see product_failed()
 LATE = re.compile(r"^FAIL [\d.]+s \w+: (TimeoutError|NetworkStalled):", re.M)
@@ -30,13 +30,18 @@ CHECKED = re.compile(r"\bdamage\b|(?<!\bnothing )\bis lost\b|\bis doubled|double
                      r"|Sanitizer|(LD_PRELOAD=[^\n]*: (status |ended \()|rcheck failed \()1(34|39)\b")
 
 
-def product_failed(bed, reason, logs):
-    """Is a failure for this @reason, of a test whose @logs are saved, nothing that the machine causes?"""
-    words = [line for complaint in bed.last_words.values() for line in complaint]
+def complaints(bed, logs):
+    """What kernels of the guests of a test, whose @logs are saved, say that sane ones do not: reports."""
+    found = [report for reports in bed.last_words.values() for report in reports]
     for path in glob.glob(os.path.join(logs, "*.dmesg")) + glob.glob(os.path.join(logs, "*.console")):
         with open(path, errors="replace") as f:
-            words += kernel_log.unexpected(f.read(), bed.expected_log_patterns)
-    return bool(words or CHECKED.search(reason))
+            found += kernel_log.unexpected(f.read(), bed.expected_log_patterns)
+    return found
+
+
+def product_failed(reason, reports):
+    """Is a failure for this @reason, with these complaints() of kernels, nothing that the machine causes?"""
+    return bool(reports or CHECKED.search(reason))
 
 
 class Machine:

@@ -4,7 +4,7 @@
 import os
 import tempfile
 
-from again import PRODUCT, SECOND_TRIES, Machine, Tries, product_failed
+from again import PRODUCT, SECOND_TRIES, Machine, Tries, complaints, product_failed
 
 GUESTS = 1
 LATE = "--- guest a\nFAIL 60.1s x: TimeoutError: no 12 rounds more:\n    logs: build/vm-logs/x"
@@ -51,16 +51,16 @@ def test(bed):
     tries()
     with tempfile.TemporaryDirectory() as logs:
         for reason, product in REASONS.items():
-            assert product_failed(bed, reason, logs) == product, reason
+            assert product_failed(reason, complaints(bed, logs)) == product, reason
         path = os.path.join(logs, "a.dmesg")
         with open(path, "w") as f:
             f.write("[ 1.0] rdma_rxe: loaded\n")
-        assert not product_failed(bed, "TimeoutError: x", logs)
+        assert not product_failed("TimeoutError: x", complaints(bed, logs))
         with open(path, "a") as f:
             f.write("[ 2.0] BUG: KASAN: use-after-free in f\n")
-        assert product_failed(bed, "TimeoutError: x", logs)
+        assert product_failed("TimeoutError: x", complaints(bed, logs))
         bed.expect_kernel_log("use-after-free in f")
-        assert not product_failed(bed, "TimeoutError: x", logs)
+        assert not product_failed("TimeoutError: x", complaints(bed, logs))
     machine = Machine()
     stolen, still = machine.since(machine.now())
     assert 0 <= stolen <= 1 and still >= 0, (stolen, still)
