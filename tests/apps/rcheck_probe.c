@@ -11,6 +11,7 @@
 #include "rcheck.h"
 
 #define AFTERMATH_S 30	/* within which all that is under way on a dead link has to come back */
+#define EXIT_US 1000000	/* that a program may need to destroy what it has */
 
 static void wrong(struct check *c, const struct link *l, const char *what, uint64_t number)
 {
@@ -144,16 +145,32 @@ static bool all_settled(const struct check *c)
 	return true;
 }
 
-void prove_dead(struct check *c)
+/* Until nothing is under way any more. */
+static void wait_settled(struct check *c, double until)
 {
-	double until = seconds_now() + AFTERMATH_S;
-	bool any = false;
+	while (!all_settled(c) && seconds_now() < until) {
+		poll_all(c);
+		usleep(10000);
+	}
+}
+
+static bool any_dead(const struct check *c)
+{
 	uint32_t i;
 
 	for (i = 0; i < c->traffic.qps; i++)
-		any |= is_dead(&c->links[i]);
+		if (is_dead(&c->links[i]))
+			return true;
+	return false;
+}
+
+void prove_dead(struct check *c)
+{
+	double until = seconds_now() + AFTERMATH_S;
+	uint32_t i;
+
 	/* Something else was wrong: with the data. */
-	if (!any)
+	if (!any_dead(c))
 		return;
 	for (i = 0; i < c->traffic.qps; i++) {
 		struct link *l = &c->links[i];
@@ -162,10 +179,19 @@ void prove_dead(struct check *c)
 		if (!errors(l->send_errors) && probe(c, l))
 			wrong(c, l, "no probe could be posted behind request", l->posted);
 	}
-	while (!all_settled(c) && seconds_now() < until) {
-		poll_all(c);
-		usleep(10000);
+	wait_settled(c, until);
+	/* A program that ends destroys one queue pair after the other: who lived may have been next. */
+	usleep(EXIT_US);
+	for (i = 0; i < c->traffic.qps; i++) {
+		struct link *l = &c->links[i];
+
+		if (!l->alive || is_dead(l))
+			continue;
+		l->alive = false;
+		if (probe(c, l))
+			wrong(c, l, "no second probe could be posted behind request", l->posted);
 	}
+	wait_settled(c, until);
 	for (i = 0; i < c->traffic.qps; i++)
 		if (!settled(&c->links[i]))
 			wrong(c, &c->links[i], "not all has come back of requests up to", c->links[i].posted);

@@ -98,7 +98,7 @@ CUT = """
 START = """
     open a vhca1 1
     open b vhca2 1
-    connect a b alt=2 retry=2 timeout=16
+    connect a b alt=2 retry=2 timeout=17
 """
 
 AGAIN = """
