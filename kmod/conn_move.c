@@ -37,11 +37,11 @@ void repath_conn_rebind(struct repath_conn *conn, struct repath_qp *rqp, u32 por
 
 	lockdep_assert_held(&repath_conn_mutex);
 	if (conn->rqp != rqp) {
-		/* The number belonged to a queue pair whose end was not heard of yet. */
+		/* The number belonged to a queue pair whose end was not heard of yet: this one's, too. */
 		other = repath_conn_by_qp(rqp->dev, rqp->qpn);
 		if (other && other->rqp == rqp)
 			repath_conn_destroy(other);	/* made when it reached RTR without INFO */
-		else if (other)
+		else if (other && other != conn)
 			repath_conn_lost_qp(other);
 		repath_conn_bind(conn, rqp);
 		/* What the peer was connected to is no more. */

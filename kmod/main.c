@@ -131,11 +131,12 @@ static void __exit repath_exit(void)
 	repath_hooks_exit();
 	repath_note_flush();
 	repath_nl_exit();
+	/* What is delivered here until then may say that somebody has moved, which is remembered by the others. */
+	repath_peer_exit();
 	repath_watch_exit();
 	repath_resolve_exit();
 	repath_number_exit();
 	repath_known_exit();
-	repath_peer_exit();
 	repath_gone_exit();
 	repath_hello_exit();
 	repath_xprt_exit();

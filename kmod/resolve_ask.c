@@ -393,7 +393,11 @@ static struct repath_question *due_of(const struct repath_proc *proc)
 	return NULL;
 }
 
-/* Return: false: its process asks itself, on the device that it has next; or there is no memory now. */
+/*
+ * Where its device has gone, its process asks itself, on the one that it has next.
+ *
+ * Return: false: there is no memory now.
+ */
 static bool ask_anew(struct repath_question *q)
 {
 	struct repath_device *dev;
@@ -402,7 +406,7 @@ static bool ask_anew(struct repath_question *q)
 	repath_question_is_asked(q);
 	dev = repath_device_get_by_index(q->proc->net, q->dev_index);
 	if (!dev)
-		return false;
+		return true;
 	again_open++;
 	if (repath_question_ask(q, dev)) {
 		again_open--;

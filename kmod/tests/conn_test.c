@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 25 */
+/* kunit-cases: 26 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../conn_told.o ../known.o ../stat.o */
 /* Connections: what keeps them, what ends them, and who may be their other end. */
 #include <kunit/test.h>
@@ -439,6 +439,25 @@ static void t_number_is_a_movers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.gone_sent, 1);
 	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 1u);
 	KUNIT_EXPECT_PTR_EQ(test, conn_of(&c->qp[1]), conn);
+}
+
+/* Its former queue pair is destroyed, which nobody has heard of yet, and its number is that of the new one. */
+static void t_number_is_its_own(struct kunit *test)
+{
+	struct ctx *c = of(test);
+	struct repath_conn *conn = connected(test, &c->qp[0], 99, 5);
+	u32 id = conn->id;
+
+	conn->state = REPATH_CONN_READY;
+	c->qp[1].qpn = c->qp[0].qpn;
+	mutex_lock(&repath_conn_mutex);
+	repath_conn_rebind(conn, &c->qp[1], 1, 1);
+	KUNIT_EXPECT_PTR_EQ(test, repath_conn_by_id(id), conn);
+	mutex_unlock(&repath_conn_mutex);
+	repath_conn_qp_gone(&c->qp[0]);
+	KUNIT_EXPECT_PTR_EQ(test, conn_of(&c->qp[1]), conn);
+	KUNIT_EXPECT_EQ(test, fake.gone_sent, 0);
+	KUNIT_EXPECT_EQ(test, fake.proc.nconns, 1u);
 }
 
 /* Both ends move: this one has connected itself to where the peer was when it said READY. */
@@ -945,6 +964,7 @@ static struct kunit_case conn_cases[] = {
 	KUNIT_CASE(t_bound_late),
 	KUNIT_CASE(t_number_is_anothers),
 	KUNIT_CASE(t_number_is_a_movers),
+	KUNIT_CASE(t_number_is_its_own),
 	KUNIT_CASE(t_both_move),
 	KUNIT_CASE(t_abort),
 	KUNIT_CASE(t_rests_of_old),

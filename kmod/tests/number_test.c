@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 42 */
+/* kunit-cases: 43 */
 /* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../watch.o ../stat.o */
 /*
  * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
@@ -646,7 +646,7 @@ static int request_at(struct kunit *test, u64 id, u8 type, u32 qpn, u8 gid, u32 
 	KUNIT_ASSERT_NOT_NULL(test, skb);
 	genl_info_net_set(&info, &init_net);
 	nla_put_u64_64bit(skb, REPATH_A_MSG_ID, id, REPATH_A_PAD);
-	nla_put_u32(skb, REPATH_A_DEV_INDEX, 1);
+	nla_put_u32(skb, REPATH_A_DEV_INDEX, fake.dev->index);
 	nla_put_u32(skb, REPATH_A_PORT, 1);
 	nla_put_u8(skb, REPATH_A_QP_TYPE, type);
 	nla_put_u32(skb, REPATH_A_QPN, qpn);
@@ -1097,13 +1097,18 @@ static __be64 token_of(int n)
 	return ((struct repath_resolve *)fake.sent[n].data)->token;
 }
 
-static bool sent_until(int n)
+static bool sent_within(int n, int seconds)
 {
-	int tries = 600;
+	int tries = seconds * 20;
 
 	while (READ_ONCE(fake.nsent) < n && tries--)
 		msleep(50);
 	return fake.nsent == n;
+}
+
+static bool sent_until(int n)
+{
+	return sent_within(n, 30);
 }
 
 /* Its host may load the module, or anew; its answer may be damaged; this end may be short of memory. */
@@ -1220,6 +1225,22 @@ static void resolve_ud_many_of_another(struct kunit *test)
 		if (((struct repath_resolve *)fake.sent[i].data)->qpn == cpu_to_be32(99))
 			break;
 	KUNIT_EXPECT_LT(test, i, 41 + 4);
+}
+
+/* What was asked on a device that has gone is asked by its process on the next one: it keeps nothing else waiting. */
+static void resolve_ud_device_gone(struct kunit *test)
+{
+	int i;
+
+	for (i = 0; i < 30; i++)
+		KUNIT_EXPECT_EQ(test, request(test, i + 1, IB_QPT_UD, 17 + i, 5 + i), 0);
+	for (i = 0; i < 30; i++)
+		answer(i, 0, REPATH_PEER_NO_QP, 0, 0, 0);
+	of(test)->dev.index++;
+	KUNIT_EXPECT_EQ(test, request(test, 31, IB_QPT_UD, 99, 4), 0);
+	answer(30, 0, REPATH_PEER_NO_QP, 0, 0, 0);
+	/* One of them a second would take half a minute. */
+	KUNIT_EXPECT_TRUE(test, sent_within(32, 10));
 }
 
 /* Who keeps as many UD addresses as it may is refused more of them, and still connected. */
@@ -1785,6 +1806,7 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(resolve_ud_deaf),
 	KUNIT_CASE(resolve_ud_many),
 	KUNIT_CASE(resolve_ud_many_of_another),
+	KUNIT_CASE(resolve_ud_device_gone),
 	KUNIT_CASE(resolve_ud_full),
 	KUNIT_CASE(resolve_ud_both),
 	KUNIT_CASE(resolve_ud_stays),
