@@ -150,19 +150,9 @@ static int new_slot(struct rsm_prd *prd, const struct rsm_net_switch *sw)
 	return i;
 }
 
-/**
- * struct place - where a GUID is
- * @guid: sorted by it
- * @slot: of the table
- */
-struct place {
-	uint64_t guid;
-	int32_t slot;
-};
-
-static int by_guid(const void *a, const void *b)
+int prd_by_guid(const void *a, const void *b)
 {
-	const struct place *one = a, *other = b;
+	const struct prd_place *one = a, *other = b;
 
 	return one->guid < other->guid ? -1 : one->guid > other->guid;
 }
@@ -170,20 +160,20 @@ static int by_guid(const void *a, const void *b)
 /* Slots of the network's switches that are known, by their indices there; of others NO_SLOT. */
 static int place_known(const struct rsm_prd *prd, const struct rsm_net *net, int32_t *slots)
 {
-	struct place *known = malloc((prd->n_slots + 1) * sizeof(*known));
+	struct prd_place *known = malloc((prd->n_slots + 1) * sizeof(*known));
 	uint32_t n = 0;
 
 	if (!known)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < prd->n_slots; i++)
 		if (prd->slots[i].guid)
-			known[n++] = (struct place) { prd->slots[i].guid, i };
-	qsort(known, n, sizeof(*known), by_guid);
+			known[n++] = (struct prd_place) { prd->slots[i].guid, i };
+	qsort(known, n, sizeof(*known), prd_by_guid);
 	for (uint32_t i = 0; i < net->n_switches; i++) {
-		struct place wanted = { .guid = net->switches[i].guid };
-		struct place *found = bsearch(&wanted, known, n, sizeof(*known), by_guid);
+		struct prd_place wanted = { .guid = net->switches[i].guid };
+		struct prd_place *found = bsearch(&wanted, known, n, sizeof(*known), prd_by_guid);
 
-		slots[i] = found ? found->slot : NO_SLOT;
+		slots[i] = found ? (int32_t)found->at : NO_SLOT;
 	}
 	free(known);
 	return 0;

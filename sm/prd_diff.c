@@ -254,18 +254,6 @@ static void sort_lids(struct diff *diff, uint32_t *n_ends, uint32_t *n_lids)
 	diff->at_leaf[prd->n_slots] = *n_lids;
 }
 
-struct port {
-	uint64_t guid;
-	uint16_t lid;
-};
-
-static int by_guid(const void *a, const void *b)
-{
-	const struct port *one = a, *other = b;
-
-	return one->guid < other->guid ? -1 : one->guid > other->guid;
-}
-
 static bool has_left(const struct rsm_prd *prd, uint32_t lid)
 {
 	const struct prd_owner *told = &prd->told[lid];
@@ -273,28 +261,28 @@ static bool has_left(const struct rsm_prd *prd, uint32_t lid)
 	return told->guid && told->guid != prd->now[lid].guid && !prd_is_held(prd, lid);
 }
 
-static void find_others(struct diff *diff, struct port *ports)
+static void find_others(struct diff *diff, struct prd_place *ports)
 {
 	struct rsm_prd *prd = diff->prd;
 	uint32_t n = 0;
 
 	for (uint32_t lid = 1; lid < prd->n_lids; lid++)
 		if (prd->now[lid].guid && prd->now[lid].lid == lid)
-			ports[n++] = (struct port) { prd->now[lid].guid, lid };
-	qsort(ports, n, sizeof(*ports), by_guid);
+			ports[n++] = (struct prd_place) { prd->now[lid].guid, lid };
+	qsort(ports, n, sizeof(*ports), prd_by_guid);
 	for (uint32_t lid = 1; lid < prd->n_lids; lid++) {
-		struct port wanted = { .guid = prd->told[lid].guid }, *found;
+		struct prd_place wanted = { .guid = prd->told[lid].guid }, *found;
 
-		found = has_left(prd, lid) ? bsearch(&wanted, ports, n, sizeof(*ports), by_guid) : NULL;
+		found = has_left(prd, lid) ? bsearch(&wanted, ports, n, sizeof(*ports), prd_by_guid) : NULL;
 		if (!found)
 			continue;
 		prd->marks[lid] |= PRD_ELSEWHERE;
 		/* A LID that is a VM's goes where that goes. */
-		if (prd->told[lid].lends || prd->now[found->lid].lends)
+		if (prd->told[lid].lends || prd->now[found->at].lends)
 			continue;
 		/* The first takes the place of the first, and if there are fewer now, of more than one. */
 		diff->others[diff->n_others++] = (struct other_lid) {
-			lid, found->lid + (lid - prd->told[lid].lid) % prd->now[found->lid].n_lids,
+			lid, found->at + (lid - prd->told[lid].lid) % prd->now[found->at].n_lids,
 		};
 	}
 }
@@ -303,7 +291,7 @@ static void find_others(struct diff *diff, struct port *ports)
 static int compare_lids(struct diff *diff)
 {
 	struct rsm_prd *prd = diff->prd;
-	struct port *ports;
+	struct prd_place *ports;
 	uint32_t n = 0;
 
 	for (uint32_t lid = 1; lid < prd->n_lids; lid++) {

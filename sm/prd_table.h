@@ -100,6 +100,16 @@ struct rsm_prd {
 	uint32_t walked;
 };
 
+/**
+ * struct prd_place - where a GUID is
+ * @guid: sorted by it, see prd_by_guid()
+ * @at: slot of the table, or LID
+ */
+struct prd_place {
+	uint64_t guid;
+	uint32_t at;
+};
+
 static inline bool prd_same_owner(const struct prd_owner *a, const struct prd_owner *b)
 {
 	return a->guid == b->guid && a->leaf == b->leaf && a->lid == b->lid &&
@@ -111,6 +121,7 @@ static inline bool prd_is_held(const struct rsm_prd *prd, uint32_t lid)
 	return prd->marks[lid] & (PRD_HELD | PRD_ALONG);
 }
 
+int prd_by_guid(const void *a, const void *b);
 void prd_free_slot(struct prd_slot *slot);
 int prd_walk(struct rsm_prd *prd);
 
