@@ -19,7 +19,7 @@ static int fd = STDERR_FILENO;
 static void setup(void)
 {
 	static const char *const names[] = { "err", "info", "debug" };
-	const char *v = getenv("REPATH_LOG");
+	const char *v = secure_getenv("REPATH_LOG");
 	int i;
 
 	for (i = 0; v && i < 3; i++) {

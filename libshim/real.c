@@ -69,7 +69,7 @@ void rp_real_resolve(void)
 
 static bool env_is_set(const char *name)
 {
-	const char *v = getenv(name);
+	const char *v = secure_getenv(name);
 
 	return v && *v && *v != '0';
 }

@@ -24,7 +24,8 @@ import traffic
 
 # What the processes write about their real and virtual numbers; read when a test fails.
 LOG = "/tmp/shim.log"
-SHIM = f"LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libibrepath.so REPATH_LOG=info:{LOG}"
+LIBRARY = "/usr/lib/x86_64-linux-gnu/libibrepath.so"
+SHIM = f"LD_PRELOAD={LIBRARY} REPATH_LOG=info:{LOG}"
 
 
 # All cases of tests that have more than a run of all tests needs: `LONG=1 tests/vm/run ...`

@@ -3,7 +3,7 @@
 even as root of a namespace that sees the device."""
 
 import tracking
-from move import SHIM, repath
+from move import LIBRARY, SHIM, repath
 
 PROCESSORS = 1
 
@@ -46,10 +46,21 @@ def listeners(a):
     hears(a, "unshare -U")      # nothing stays of them
 
 
+def privileged(a):
+    """A program with more rights than its user, where all get the shim, writes no log where that one wants it."""
+    a.run(f"cp /usr/bin/holdqp /tmp/setuid && chmod 4755 /tmp/setuid && echo {LIBRARY} >/etc/ld.so.preload;"
+          "for i in root:x:0 nobody:x:9; do echo $i:${i##*:}::/:/bin/sh; done >>/etc/passwd")
+    for user, heeded in (("root", True), ("nobody", False)):
+        a.run(f"rm -f /tmp/said; REPATH_LOG=info:/tmp/said start-stop-daemon -S -c {user} -x /tmp/setuid -- -b")
+        assert (a.status("[ -s /tmp/said ]") == 0) == heeded, user
+    a.run("rm /etc/ld.so.preload")
+
+
 def test(bed):
     (a,) = bed.guests("a")
     a.load_repath()
     listeners(a)
+    privileged(a)
     job, numbers = tracking.hold(a, "-q 2 -c")
 
     # In a user namespace of its own, but in the first network namespace.
