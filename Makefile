@@ -15,7 +15,8 @@
 #   make bench              measurements
 #   make install            DESTDIR= and PREFIX= as usual
 #
-#   KERNEL=6.1.0-56-amd64   the kernel to build for and to boot (default: the newest with headers)
+#   KERNEL=6.1.0-56-amd64   the kernel to build for and to boot (default: the running one if its headers are there,
+#                           else the newest whose headers are)
 #   KERNEL=6.12             the newest of a series that Debian has: unpacked into the cache
 #   KERNEL=debug            with KASAN, lockdep, kmemleak: built into the cache (15 minutes)
 
@@ -23,7 +24,8 @@
 ifeq ($(strip $(KERNEL)),)
 images := $(patsubst /boot/vmlinuz-%,%,$(wildcard /boot/vmlinuz-*))
 headers := $(patsubst /lib/modules/%/build,%,$(wildcard /lib/modules/*/build))
-KERNEL := $(shell printf '%s\n' $(filter $(headers),$(images)) | sort -V | tail -n 1)
+KERNEL := $(or $(filter $(shell uname -r),$(filter $(headers),$(images))),\
+	$(shell printf '%s\n' $(filter $(headers),$(images)) | sort -V | tail -n 1))
 endif
 
 # What is not installed is a kernel that scripts/kernel unpacks beside the machine's: its root
@@ -53,7 +55,8 @@ ifneq ($(filter all check% demo% bench,$(MAKECMDGOALS)),)
 endif
 
 .PHONY: all
-all: setup
+all:
+	@scripts/setup -b
 	+@$(BUILD) module shim tools sm
 
 # Each part names its rules and outputs in its own file.
@@ -125,6 +128,7 @@ install: install-module install-shim install-tools install-sm
 install-module: module
 	+@$(MAKE) --no-print-directory -C $(KDIR) M=$(CURDIR)/$(KBUILD_DIR)/module \
 		$(if $(DESTDIR),INSTALL_MOD_PATH=$(DESTDIR)) INSTALL_MOD_DIR=updates modules_install
+	$(if $(DESTDIR),,depmod $(KERNEL))
 	install -D -m 644 debian/repath-dkms.repath.modprobe $(DESTDIR)/etc/modprobe.d/repath.conf
 install-shim: $(SHIM)
 	install -D -m 755 -t $(DESTDIR)$(LIBDIR) $(SHIM)
