@@ -46,6 +46,10 @@ static int path_set(struct repath_device *dev, struct genl_info *info)
 	}
 	read_path(info, &path);
 	get_u8(info, REPATH_A_PATH_WHEN, &when, 0);
+	if (when == REPATH_PATH_HOLD && (path.slid || path.new_dlid || path.has)) {
+		NL_SET_ERR_MSG(info->extack, "HOLD is of all paths to DLID, and says nothing of a new one");
+		return -EINVAL;
+	}
 	if (when == REPATH_PATH_HOLD)
 		err = repath_reroute_unpath(dev, port, path.dlid, REPATH_UNPATH_BREAKS, true);
 	else if (when == REPATH_PATH_LATER)

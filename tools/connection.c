@@ -46,7 +46,7 @@ static int connection_moved(struct door *door, struct args *a)
 	struct nl_msg *msg = door_request(REPATH_CMD_CONN_MOVED);
 	struct json_object *o = json_object_new_object();
 	const char *dev = take_dev(a);
-	bool from = false, to = false;
+	bool from = false, by_lid = false, to = false;
 	int err;
 
 	nla_put_string(msg, REPATH_A_DEV_NAME, dev);
@@ -56,8 +56,8 @@ static int connection_moved(struct door *door, struct args *a)
 			from = true;
 		} else if (!from && take(a, "dlid")) {
 			nla_put_u32(msg, REPATH_A_DLID, take_u32(a, "LID", 1, 0xbfff));
-			from = true;
-		} else if (take(a, "to")) {
+			from = by_lid = true;
+		} else if (!by_lid && take(a, "to")) {
 			put_gid(msg, REPATH_A_NEW_DGID, a);
 			to = true;
 		} else if (take(a, "lid")) {

@@ -50,6 +50,8 @@ int path_set(struct door *door, struct args *a, enum repath_path_when when)
 		if (take(a, "dlid")) {
 			nla_put_u32(msg, REPATH_A_DLID, take_u32(a, "LID", 1, 0xbfff));
 			has_dlid = true;
+		} else if (when == REPATH_PATH_HOLD) {
+			take_end(a);
 		} else if (take(a, "to")) {
 			nla_put_u32(msg, REPATH_A_NEW_DLID, take_u32(a, "LID", 1, 0xbfff));
 		} else if (take(a, "sl")) {

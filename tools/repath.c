@@ -21,12 +21,12 @@ static const struct command {
 	  "processes that use RDMA devices, with the shim or without" },
 	{ "device", cmd_device, "repath device [show] [[dev] D]",
 	  "devices and what holds them" },
-	{ "connection", cmd_connection, "repath connection [show] [dev D] [pid P] | moved DEV dgid G | dlid L [to G] [lid L]",
+	{ "connection", cmd_connection, "repath connection [show] [dev D] [pid P] | moved DEV dgid G [to G] [lid L] | dlid L lid L",
 	  "connections, what is known of their other end, and where it is when both have moved" },
 	{ "path", cmd_path,
 	  "repath path [show] [dev D] [port N] [dlid L] | sm [dev D] | ask DEV [port N] [dlid L]"
-	  " | listen DEV on | off | set | prepare | hold DEV/PORT dlid L [slid L] [to L] [sl N] [mtu N]"
-	  " [gbps R] [pkey K] | reroute DEV on | off",
+	  " | listen DEV on | off | set | prepare DEV/PORT dlid L [slid L] [to L] [sl N] [mtu N]"
+	  " [gbps R] [pkey K] | hold DEV/PORT dlid L | reroute DEV on | off",
 	  "paths as the subnet manager has told them, and as queue pairs shall have them" },
 	{ "stats", cmd_stats, "repath stats [show] [dev D] [all]",
 	  "counters of the module and of each device" },

@@ -391,7 +391,8 @@ enum repath_move_state {
 enum repath_path_when {
 	REPATH_PATH_NOW,
 	REPATH_PATH_LATER,	/* it is about to be valid: load it as the alternate one */
-	REPATH_PATH_HOLD,	/* it is not known yet: do not send until it is told, or for a while */
+	/* It is not known yet: do not send to DLID until it is told, or for a while. No SLID, nothing of the new one. */
+	REPATH_PATH_HOLD,
 };
 
 enum repath_moved_by {
