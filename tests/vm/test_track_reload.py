@@ -2,6 +2,8 @@
 """rmmod with queue pairs open and traffic on them, and insmod again: nothing of the traffic is
 disturbed, and the same queue pairs are tracked as before."""
 
+import time
+
 import tracking
 import traffic
 
@@ -12,6 +14,19 @@ def ageless(guest):
             for key, qp in tracking.user_qps(guest).items()}
 
 
+def check_ages(guest):
+    """Time goes on for those that are there, and begins for a new one."""
+    first = {key: qp["age-s"] for key, qp in tracking.user_qps(guest).items()}
+    time.sleep(2)
+    new, _ = tracking.hold(guest, "-q 1")
+    ages = {key: qp["age-s"] for key, qp in tracking.user_qps(guest).items()}
+    assert all(ages[key] >= age + 1 for key, age in first.items()), (first, ages)
+    (young,) = [age for key, age in ages.items() if key not in first]
+    assert young < min(ages[key] for key in first), (first, ages)
+    new.kill(9)
+    tracking.wait_qps(guest, len(first))
+
+
 def test(bed):
     a, b = bed.guests("a", "b")
     a.load_repath()
@@ -19,7 +34,7 @@ def test(bed):
     idle, _ = tracking.hold(a, "-q 8 -c")
     pair = traffic.Pair(server=a, client=b, options="-q 2")
     pair.wait_running()
-    assert all("age-s" in qp for qp in tracking.user_qps(a).values())
+    check_ages(a)
     before = ageless(a)
     assert len(before) == 10, before
 
