@@ -49,7 +49,7 @@ struct repath_op *repath_op_start(struct repath_device *dev, struct net *net,
  * @timeout_ms: 0: as before
  *
  * Context: repath_op_mutex held.
- * Return: 0, or -EBUSY: it is in another state.
+ * Return: 0; -EBUSY: it is in another state; -EINVAL: of InfiniBand and Ethernet, @dev is the other one.
  */
 int repath_op_resume(struct repath_op *op, struct repath_device *dev, u32 timeout_ms)
 {
@@ -59,6 +59,8 @@ int repath_op_resume(struct repath_op *op, struct repath_device *dev, u32 timeou
 	lockdep_assert_held(&repath_op_mutex);
 	if (op->state != REPATH_OP_SUSPENDED && op->state != REPATH_OP_PARKED)
 		return -EBUSY;
+	if (dev->link_layer != op->dev->link_layer)
+		return -EINVAL;
 	repath_op_unsay(op);
 	op->kind = REPATH_OP_RESUME;
 	repath_stat_inc(op->dev, REPATH_STAT_OP_RESUME);

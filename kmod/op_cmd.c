@@ -163,6 +163,8 @@ static int resume_locked(struct sk_buff *skb, struct genl_info *info, u32 *id)
 		err = repath_op_resume(op, dev, timeout_of(info));
 	if (err == -EBUSY && (!other || other == op))
 		say_busy(info, op);
+	if (err == -EINVAL)
+		GENL_SET_ERR_MSG(info, "of InfiniBand and Ethernet, this device is the other one: no peer could be reached; name another device");
 	repath_device_put(dev);
 	return err;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 22 */
+/* kunit-cases: 23 */
 /* kunit-objs: ../op.o ../op_list.o ../op_run.o ../op_state.o ../stat.o ../trace.o */
 /* The order of an operation, with processes that are only structs. */
 #include <kunit/test.h>
@@ -201,15 +201,20 @@ static struct repath_op *suspended(struct kunit *test)
 	return op;
 }
 
-static int resume(struct kunit *test)
+static int resume_on(struct kunit *test, struct repath_device *dev)
 {
 	int err;
 
 	mutex_lock(&repath_op_mutex);
-	err = repath_op_resume(of(test)->op, &of(test)->dev, 0);
+	err = repath_op_resume(of(test)->op, dev, 0);
 	mutex_unlock(&repath_op_mutex);
 	run();
 	return err;
+}
+
+static int resume(struct kunit *test)
+{
+	return resume_on(test, &of(test)->dev);
 }
 
 static int abort_op(struct kunit *test)
@@ -418,6 +423,19 @@ static void t_deadlines(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.told[REPATH_CMD_EV_RESUME], 1);
 	answer(test, 1, REPATH_STAGE_REPLAY, 0, NULL);
 	EXPECT_STATE(op, REPATH_OP_RESUMED);
+}
+
+/* A device from which no peer can be reached: nothing is given up. */
+static void t_resume_on_other_link_layer(struct kunit *test)
+{
+	struct repath_device other = { .link_layer = IB_LINK_LAYER_ETHERNET };
+	struct repath_op *op = suspended(test);
+
+	of(test)->dev.link_layer = IB_LINK_LAYER_INFINIBAND;
+	KUNIT_EXPECT_EQ(test, resume_on(test, &other), -EINVAL);
+	KUNIT_EXPECT_EQ(test, (int)op->state, (int)REPATH_OP_SUSPENDED);
+	KUNIT_EXPECT_EQ(test, resume(test), 0);
+	KUNIT_EXPECT_EQ(test, (int)op->state, (int)REPATH_OP_RESUMING);
 }
 
 static void t_resume_fails_in_one(struct kunit *test)
@@ -745,6 +763,7 @@ static struct kunit_case op_cases[] = {
 	KUNIT_CASE(t_dry_run),
 	KUNIT_CASE(t_drain_fails),
 	KUNIT_CASE(t_deadlines),
+	KUNIT_CASE(t_resume_on_other_link_layer),
 	KUNIT_CASE(t_resume_fails_in_one),
 	KUNIT_CASE(t_numbers_are_kept),
 	KUNIT_CASE(t_resume_elsewhere),
