@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * insns WAY COUNT: COUNT calls of one data path function on the mock's null device. insns.py runs
+ * insns [cycles] WAY COUNT: COUNT calls of one data path function on the mock's null device. insns.py runs
  * it under callgrind, which counts the instructions inside call_WAY() only. insns bytes 0: under the
- * shim, what it keeps of a send request, and of a receive.
+ * shim, what it keeps of a send request, and of a receive. With cycles: what a call takes with what comes before and after it
+ * here, a completion for each request, in cycles of the time stamp counter; the least of COUNT times of ROUNDS.
  */
 #include <dlfcn.h>
 #include <err.h>
@@ -10,11 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <x86intrin.h>
 
 #include "../apps/endpoint.h"
 #include "../../libshim/shim.h"
 
 #define NOINLINE __attribute__((noinline, noclone))
+#define ROUNDS 64
 #define BATCH 16	/* completions that wait for each counted poll_batch */
 
 static struct ibv_qp *qp;
@@ -152,16 +155,39 @@ static int once(const char *way)
 	errx(2, "%s: no such way", way);
 }
 
+/* Nobody else may have run meanwhile: then it took least. */
+static double cycles(const char *way, unsigned long count)
+{
+	uint64_t least = UINT64_MAX, took;
+	unsigned int i, aux;
+
+	while (count--) {
+		took = __rdtscp(&aux);
+		for (i = 0; i < ROUNDS; i++)
+			check(once(way), "the call failed");
+		took = __rdtscp(&aux) - took;
+		if (took < least)
+			least = took;
+	}
+	return (double)least / ROUNDS;
+}
+
 int main(int argc, char **argv)
 {
+	bool timed = argc == 4 && !strcmp(argv[1], "cycles");
 	unsigned long i, n;
 
-	if (argc != 3)
-		errx(2, "usage: insns post_send|wr_send|post_recv|poll_one|poll_batch|poll_empty|bytes COUNT");
+	argv += timed;
+	if (argc != 3 + timed)
+		errx(2, "usage: insns [cycles] post_send|wr_send|post_recv|poll_one|poll_batch|poll_empty|bytes COUNT");
 	n = strtoul(argv[2], NULL, 0);
 	set_up();
 	if (!strcmp(argv[1], "bytes")) {
 		say_bytes();
+		return 0;
+	}
+	if (timed) {
+		printf("%.2f\n", cycles(argv[1], n));
 		return 0;
 	}
 	for (i = 0; i < n; i++)

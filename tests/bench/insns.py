@@ -2,7 +2,8 @@
 """Instructions that the shim adds to a post and to a poll, counted by callgrind inside these calls
 only, on a device that does nearly nothing (tests/unit/mock_null.c); how many of them are those of the
 lines that ask whether the gate is closed, or a number another than the device's; how many those that log
-what may be replayed, and the bytes of that."""
+what may be replayed, and the bytes of that. And the cycles that a request takes with its completion, with the shim and without,
+in turn: a ratio, and beside the best published sums."""
 
 import os
 import re
@@ -13,6 +14,7 @@ import image
 
 BED = False
 COUNT = 2000
+PUBLISHED_CYCLES = 8.3
 BUILD = os.path.join(image.TOP, "build")
 # name, what is done in one counted call
 WAYS = [("post_send", "ibv_post_send of one signalled request", 1),
@@ -81,6 +83,21 @@ def count(way, environment, out="/dev/null"):
     return int(found.group(1)) / COUNT
 
 
+def cycles(way, environment):
+    """Of a call with its completion."""
+    env = {**os.environ, "LD_LIBRARY_PATH": f"{BUILD}/unit", **environment}
+    return float(subprocess.run([f"{BUILD}/bench/insns", "cycles", way, "20000"], env=env, capture_output=True, text=True,
+                                check=True).stdout)
+
+
+def added_cycles(record, way, text):
+    """The least of several runs each, in turn: a machine that others use as well only adds."""
+    plain, ours = (min(times) for times in zip(*(
+        [cycles(way, {}), cycles(way, {"LD_PRELOAD": f"{BUILD}/libibrepath.so"})] for _ in range(5))))
+    record(f"cycles added to {text}", ours - plain, aim="below 8.3, the best published", most=PUBLISHED_CYCLES,
+           with_shim=ours, without=plain, share=(ours - plain) / plain)
+
+
 def logged_bytes():
     """Of a send request, of a receive."""
     env = {**os.environ, "LD_LIBRARY_PATH": f"{BUILD}/unit", "LD_PRELOAD": f"{BUILD}/libibrepath.so"}
@@ -106,3 +123,6 @@ def bench(record):
         record(f"of these, gate and identity check, in {text}", asks, aim="at most 10", most=10)
         if way in LOGGED:
             record(f"of these, the log, in {text}", logs)
+    for way, text in (("post_send", "a SEND by ibv_post_send and its completion"),
+                      ("post_recv", "a receive and its completion")):
+        added_cycles(record, way, text)

@@ -4,15 +4,15 @@ process gets the errors that verbs define on each connection, the device is free
 mover's kernel log has how the operation ended, and who left it where.
 LONG=1: at more moments of each stage."""
 
+import re
 import time
 
-from move import LONG, SHIM, moving, repath
+from move import LOG, LONG, SHIM, moving
 from traffic import PROBING, Pair, check_all_dead
-from trouble import kernel_says
+from trouble import DEAD, kernel_says, start, wait_final
 
 TIMEOUT = 900
 QPS = 4
-FINAL = ("suspended", "resumed", "failed", "parked", "checked")
 
 
 def kill(guest):
@@ -28,29 +28,11 @@ def thaw(guest):
     guest.run("kill -CONT $(pidof rcheck)", check=False)
 
 
-def start(guest, words):
-    status, op, text = repath(guest, f"{words} nowait")
-    assert status == 0, text
-    return op["op"]
-
-
-def wait_final(guest, op, timeout=60):
-    """The operation does not hang."""
-    end = time.monotonic() + timeout
-    while True:
-        status, found, text = repath(guest, f"status {op}")
-        if status or (found and found["state"] in FINAL):
-            return found["state"] if found else None
-        if time.monotonic() > end:
-            raise TimeoutError(f"operation {op} hangs:\n{text}")
-        time.sleep(0.05)
-
-
 def clean_up(mover_guest, op, pair, victim, left=""):
     """The other end has got the verbs' errors. Nothing is left of the pair, and the devices are free: of
     processes, and of the operation. @left: what is said of a mover that was killed before the operation was over."""
     # First of all: what a survivor calls while it is suspended waits for the resume.
-    if wait_final(mover_guest, op) in ("suspended", "parked"):
+    if wait_final(mover_guest, op)[0] in ("suspended", "parked"):
         start(mover_guest, f"resume {op} timeout 10")
         wait_final(mover_guest, op)
     kernel_says(mover_guest, rf"operation {op} on rxe0: (failed|suspended|resumed)")
@@ -60,7 +42,10 @@ def clean_up(mover_guest, op, pair, victim, left=""):
         job.wait(60, check=False)
     survivor = pair.server if victim is pair.client_guest else pair.client
     print(f"    {check_all_dead(survivor, QPS)}", flush=True)
+    log = (pair.server_guest if survivor is pair.server else pair.client_guest).run(f"cat {LOG}")
+    assert re.search(DEAD, log), f"the survivor's log:\n{log}"
     for guest in (pair.client_guest, pair.server_guest):
+        guest.run(f"rm -f {LOG}")
         guest.wait_until("! pidof rcheck")
         guest.rxe_del("rxe0")
         guest.rxe_add("rxe0")

@@ -23,11 +23,14 @@ def make(a, b, port):
     return pair
 
 
-def told_dead(job, guest):
+def told_dead(job, guest, kernel=True):
+    """@kernel: its log has it as well; a module that was loaded anew has heard of nobody."""
     job.wait(120, check=False)
     print(f"  {job}: {check_all_dead(job, QPS)}", flush=True)
     log = guest.run(f"cat {LOG}")
     assert "peer's end is gone" in log, f"{guest}: {log}"
+    if kernel:
+        kernel_says(guest, r"\(rcheck\): the peer of QP 0x\w+(, which is suspended, is gone| has not come back in)")
 
 
 def unloaded_peer(mover, a, b):
@@ -41,7 +44,7 @@ def unloaded_peer(mover, a, b):
     a.load_repath(f"peer_lease_s={LEASE}")
     mover.resume(b, op)
     for job, guest in ((pair.server, a), (pair.client, b)):
-        told_dead(job, guest)
+        told_dead(job, guest, kernel=guest is b)
 
 
 def both_new(mover, a, b):

@@ -22,6 +22,8 @@ _LIBRARIES = "/usr/bin/libstopper.so /usr/lib/x86_64-linux-gnu/libibrepath.so"
 QPS = 2
 STUCK_DEPTH = 8
 OPTIONS = f"-q {QPS} -n 16 -k 16 -s 256 -b -r 100"
+# A survivor's shim says either: the HCA has found out, or it was told.
+DEAD = "has not answered any retry of the HCA|the peer's end is gone"
 FINAL = ("suspended", "resumed", "failed", "parked", "checked")
 
 
@@ -111,6 +113,7 @@ class Case:
         self.survivor.wait(60, check=False)
         error = check_all_dead(self.survivor, 1 if self.stuck else QPS, not self.stuck)
         log = self.log_of(self.other_guest)
+        assert re.search(DEAD, log), f"{self}: the survivor's log:\n{log}"
         # Or its peer had left RTS, and said where it is before its last word: then they were connected anew.
         if not open_gate and " is now 0x" not in log.partition(": abort ")[2]:
             assert "the peer's end is gone" in log, f"{self}: the survivor's log:\n{log}"
