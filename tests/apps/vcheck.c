@@ -35,14 +35,15 @@ static void report(const struct vcheck *v, const char *end)
 	const char *lacks[] = {
 		v->cqx ? NULL : "\"extended CQ\"", v->mw[0] ? NULL : "\"memory windows\"",
 		v->group ? NULL : "\"multicast group\"",
+		v->no_resize ? "\"resize_cq\"" : NULL,
 	};
 	const char *comma = "";
 	size_t i;
 
-	printf("{\"rounds\":%lu,\"messages\":%lu,\"limits\":%lu,"
+	printf("{\"rounds\":%lu,\"messages\":%lu,\"limits\":%lu,\"resized\":%lu,"
 	       "\"uc\":%lu,\"ud\":%lu,\"mc\":%lu,"
 	       "\"sent\":{\"uc\":%lu,\"ud\":%lu,\"mc\":%lu},\"lacks\":[", (long)v->round,
-	       (long)v->messages, (long)v->limits, (long)v->uc.got, (long)v->ud.got,
+	       (long)v->messages, (long)v->limits, (long)v->resized, (long)v->uc.got, (long)v->ud.got,
 	       (long)v->mc.got, (long)v->uc.sent, (long)v->ud.sent, (long)v->mc.sent);
 	for (i = 0; i < sizeof(lacks) / sizeof(*lacks); i++) {
 		if (!lacks[i])

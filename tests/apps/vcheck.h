@@ -16,6 +16,7 @@
 
 #define QKEY		0x5eed
 #define SLOT		256	/* bytes of a message */
+#define CQ_DEPTH	256	/* of the rest, at least */
 #define SRQ_DEPTH	16
 #define RECV_DEPTH	32	/* of the UC and the UD queue pair */
 #define QUIET_MS	20	/* a round of datagrams is over when nothing came for so long */
@@ -64,6 +65,8 @@ struct vcheck {
 
 	uint64_t round, messages, limits, adds;
 	uint64_t srq_posted, srq_seen;	/* receives are taken in the order of posting */
+	uint64_t resized;
+	bool no_resize;
 	bool is_early;			/* a receive of RC has completed before the send that it answers: */
 	struct ibv_wc early;
 	struct tally uc, ud, mc;

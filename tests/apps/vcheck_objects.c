@@ -57,7 +57,7 @@ void objects_make(struct vcheck *v, const char *device)
 	v->cqx = ibv_create_cq_ex(v->ep.ctx, &ca);
 	v->rc_cq = v->cqx ? ibv_cq_ex_to_cq(v->cqx) :
 		errno == EOPNOTSUPP ? ibv_create_cq(v->ep.ctx, ca.cqe, NULL, NULL, 0) : NULL;
-	v->cq = ibv_create_cq(v->ep.ctx, 256, NULL, NULL, 0);
+	v->cq = ibv_create_cq(v->ep.ctx, CQ_DEPTH, NULL, NULL, 0);
 	if (!v->mr || !v->srq || !v->rc_cq || !v->cq)
 		err(2, "memory region or queues");
 	v->qp[RC] = make_qp(v, IBV_QPT_RC);

@@ -355,8 +355,23 @@ static void unreliable(struct vcheck *v)
 	}
 }
 
+/* With completions that nobody has polled, as may be. */
+static void resize(struct vcheck *v)
+{
+	int cqe = CQ_DEPTH << (v->resized & 1);
+	int rc = v->no_resize ? 0 : ibv_resize_cq(v->cq, cqe);
+
+	if (rc == EOPNOTSUPP || rc == ENOSYS)
+		v->no_resize = true;
+	else if (rc || (!v->no_resize && v->cq->cqe < cqe))
+		wrong(v, "resize_cq to %d: %d, %d entries", cqe, rc, v->cq->cqe);
+	v->resized += !v->no_resize;
+}
+
 void traffic_round(struct vcheck *v)
 {
+	if (v->round % 8 == 7)
+		resize(v);
 	refill(v);
 	if (v->client)
 		use(v);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""One of each kind of object, checked all the time: an SRQ with its limit, an extended CQ, memory
-windows of both types, atomics, UC, UD with address handles, multicast. Each end moves, twice.
+"""One of each kind of object, checked all the time: an SRQ with its limit, an extended CQ, one that is resized again and again,
+memory windows of both types, atomics, UC, UD with address handles, multicast. Each end moves, twice.
 
 The last time the new NIC's carrier is there before the kernel calls the link operational, as it may be
 with any NIC: until then there is no route to a group (nor to any address of IPv6), and what is sent is an error."""
@@ -52,6 +52,7 @@ class Vcheck:
             for kind in self.kinds:
                 gain = new[kind] - old.get(kind, 0)
                 assert gain >= rounds // 2, f"{kind}: {gain} of {rounds}: {old} {new}"
+            assert "resize_cq" in self.lacks or new["resized"] > old.get("resized", 0), f"not resized: {old} {new}"
             assert new["limits"] > old.get("limits", 0), f"no limit event: {old} {new}"
 
     def finish(self):
