@@ -2,7 +2,7 @@
 """Moves in which the two ends can not find each other again: both go to new addresses at once, the host of one
 vanishes, the one that moves or the one that does not, the module of who stays is unloaded meanwhile. Both ends,
 or who is left, get the error that verbs define for a peer that has vanished, after the lease and not never; and
-the logs say why. LONG=1: also of a peer that vanishes while the mover is away."""
+the logs say why. LONG=1: also of a peer that vanishes while the mover is away, or as gates are closed."""
 
 import time
 
@@ -104,8 +104,8 @@ def peer_vanished_asked(_mover, a, b):
                       shim="its peer has not answered any retry of the HCA")
 
 
-def peer_vanished_stopping(_mover, a, b):
-    case = peer_case(a, b, 1, "before msg READY")
+def peer_vanished_stopping(_mover, a, b, number=1, point="before msg READY"):
+    case = peer_case(a, b, number, point)
     case.arm("stop")
     op = start(b, "suspend rxe0 timeout 4")
     case.wait_hit()
@@ -113,6 +113,11 @@ def peer_vanished_stopping(_mover, a, b):
         told_vanished(b, case, op, "failed",
                       r"operation {op} on rxe0: aborting: PID {pid} \(rcheck\) has not gone on after stage", GIVEN_UP,
                       r"operation {op} on rxe0: failed", shim="the peer's end is gone")
+
+
+def peer_vanished_closing(mover, a, b):
+    """It has been told to close its gates, and has not said that it has."""
+    peer_vanished_stopping(mover, a, b, 4, "before msg GATE/READY")
 
 
 def peer_vanished_resuming(mover, a, b):
@@ -140,7 +145,7 @@ def test(bed):
     a, b = bed.guests("a", "b")
     with moving(a, b, module=f"peer_lease_s={LEASE}") as mover:
         for case in (unloaded_peer, both_new, peer_vanished_asked, peer_vanished_stopping, peer_vanished_resuming,
-                     *([peer_vanished_meanwhile] if LONG else []), vanished):
+                     *([peer_vanished_meanwhile, peer_vanished_closing] if LONG else []), vanished):
             case(mover, a, b)
             print(f"  {case.__name__}", flush=True)
             for guest in (a, b):
