@@ -15,8 +15,8 @@
 #   make bench              measurements
 #   make install            DESTDIR= and PREFIX= as usual
 #
-#   KERNEL=6.1.0-56-amd64   the kernel to build for and to boot (default: the running one if its headers are there,
-#                           else the newest whose headers are)
+#   KERNEL=6.1.0-56-amd64   the kernel to build for and to boot (default: the newest with headers; of make and
+#                           make install the running one, if its headers are there)
 #   KERNEL=6.12             the newest of a series that Debian has: unpacked into the cache
 #   KERNEL=debug            with KASAN, lockdep, kmemleak: built into the cache (15 minutes)
 
@@ -24,8 +24,13 @@
 ifeq ($(strip $(KERNEL)),)
 images := $(patsubst /boot/vmlinuz-%,%,$(wildcard /boot/vmlinuz-*))
 headers := $(patsubst /lib/modules/%/build,%,$(wildcard /lib/modules/*/build))
-KERNEL := $(or $(filter $(shell uname -r),$(filter $(headers),$(images))),\
-	$(shell printf '%s\n' $(filter $(headers),$(images)) | sort -V | tail -n 1))
+# Guests boot the newest, as tests/vm/kernel.py and tests/style have it: only what is installed is for the running one.
+ifeq ($(filter-out all install%,$(MAKECMDGOALS)),)
+KERNEL := $(filter $(shell uname -r),$(filter $(headers),$(images)))
+endif
+ifeq ($(strip $(KERNEL)),)
+KERNEL := $(shell printf '%s\n' $(filter $(headers),$(images)) | sort -V | tail -n 1)
+endif
 endif
 
 # What is not installed is a kernel that scripts/kernel unpacks beside the machine's: its root

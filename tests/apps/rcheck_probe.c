@@ -164,6 +164,22 @@ static bool any_dead(const struct check *c)
 	return false;
 }
 
+/* A dead one on which nothing was sent has to say why, too. */
+static void probe_all(struct check *c)
+{
+	uint32_t i;
+
+	for (i = 0; i < c->traffic.qps; i++) {
+		struct link *l = &c->links[i];
+
+		if (errors(l->send_errors))
+			continue;
+		l->alive = false;
+		if (probe(c, l))
+			wrong(c, l, "no probe could be posted behind request", l->posted);
+	}
+}
+
 void prove_dead(struct check *c)
 {
 	double until = seconds_now() + AFTERMATH_S;
@@ -172,25 +188,11 @@ void prove_dead(struct check *c)
 	/* Something else was wrong: with the data. */
 	if (!any_dead(c))
 		return;
-	for (i = 0; i < c->traffic.qps; i++) {
-		struct link *l = &c->links[i];
-
-		/* A dead one on which nothing was sent has to say why, too. */
-		if (!errors(l->send_errors) && probe(c, l))
-			wrong(c, l, "no probe could be posted behind request", l->posted);
-	}
+	probe_all(c);
 	wait_settled(c, until);
 	/* A program that ends destroys one queue pair after the other: who lived may have been next. */
 	usleep(EXIT_US);
-	for (i = 0; i < c->traffic.qps; i++) {
-		struct link *l = &c->links[i];
-
-		if (!l->alive || is_dead(l))
-			continue;
-		l->alive = false;
-		if (probe(c, l))
-			wrong(c, l, "no second probe could be posted behind request", l->posted);
-	}
+	probe_all(c);
 	wait_settled(c, until);
 	for (i = 0; i < c->traffic.qps; i++)
 		if (!settled(&c->links[i]))

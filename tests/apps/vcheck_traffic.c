@@ -359,13 +359,17 @@ static void unreliable(struct vcheck *v)
 static void resize(struct vcheck *v)
 {
 	int cqe = CQ_DEPTH << (v->resized & 1);
-	int rc = v->no_resize ? 0 : ibv_resize_cq(v->cq, cqe);
+	int rc;
 
+	if (v->no_resize)
+		return;
+	rc = ibv_resize_cq(v->cq, cqe);
 	if (rc == EOPNOTSUPP || rc == ENOSYS)
 		v->no_resize = true;
-	else if (rc || (!v->no_resize && v->cq->cqe < cqe))
+	else if (rc || v->cq->cqe < cqe)
 		wrong(v, "resize_cq to %d: %d, %d entries", cqe, rc, v->cq->cqe);
-	v->resized += !v->no_resize;
+	else
+		v->resized++;
 }
 
 void traffic_round(struct vcheck *v)

@@ -6,7 +6,7 @@ pause."""
 
 import os
 
-from move import moving
+from move import LIBRARY, moving
 from statistic import median, p99
 from traffic import Pair, json_lines
 
@@ -28,7 +28,7 @@ BUSY, RATE = 1024, 200
 MEMORY = 3072
 # A completion queue of soft RoCE holds 32767; a few are for the shim's own.
 ENTRIES = 32000
-SHIM = "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libibrepath.so"     # and no log
+SHIM = f"LD_PRELOAD={LIBRARY}"     # and no log
 
 
 def chosen():

@@ -16,6 +16,7 @@ BED = False
 COUNT = 2000
 PUBLISHED_CYCLES = 8.3
 BUILD = os.path.join(image.TOP, "build")
+SHIM = {"LD_PRELOAD": f"{BUILD}/libibrepath.so"}
 # name, what is done in one counted call
 WAYS = [("post_send", "ibv_post_send of one signalled request", 1),
         ("wr_send", "ibv_wr_start, _send, _set_sge, _complete", 1),
@@ -69,41 +70,45 @@ def by_line(text):
     return costs
 
 
-def count(way, environment, out="/dev/null"):
+def environment(preload):
+    return {**os.environ, "LD_LIBRARY_PATH": f"{BUILD}/unit", **preload}
+
+
+def insns(preload, *words):
+    """What it prints by itself."""
+    return subprocess.run([f"{BUILD}/bench/insns", *words], env=environment(preload), capture_output=True, text=True,
+                          check=True).stdout
+
+
+def count(way, preload, out="/dev/null"):
     """Instructions of a call."""
-    env = {**os.environ, "LD_LIBRARY_PATH": f"{BUILD}/unit", **environment}
     result = subprocess.run(
         ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "--collect-atstart=no",
          "--compress-strings=no", "--compress-pos=no",
          f"--toggle-collect=call_{way}", f"{BUILD}/bench/insns", way, str(COUNT)],
-        env=env, capture_output=True, text=True)
+        env=environment(preload), capture_output=True, text=True)
     found = re.search(r"Collected : (\d+)", result.stderr)
     if result.returncode or not found:
         raise RuntimeError(f"{way}: {result.stdout}{result.stderr}")
     return int(found.group(1)) / COUNT
 
 
-def cycles(way, environment):
+def cycles(way, preload):
     """Of a call with its completion."""
-    env = {**os.environ, "LD_LIBRARY_PATH": f"{BUILD}/unit", **environment}
-    return float(subprocess.run([f"{BUILD}/bench/insns", "cycles", way, "20000"], env=env, capture_output=True, text=True,
-                                check=True).stdout)
+    return float(insns(preload, "cycles", way, "20000"))
 
 
 def added_cycles(record, way, text):
     """The least of several runs each, in turn: a machine that others use as well only adds."""
     plain, ours = (min(times) for times in zip(*(
-        [cycles(way, {}), cycles(way, {"LD_PRELOAD": f"{BUILD}/libibrepath.so"})] for _ in range(5))))
+        [cycles(way, {}), cycles(way, SHIM)] for _ in range(5))))
     record(f"cycles added to {text}", ours - plain, aim="below 8.3, the best published", most=PUBLISHED_CYCLES,
            with_shim=ours, without=plain, share=(ours - plain) / plain)
 
 
 def logged_bytes():
     """Of a send request, of a receive."""
-    env = {**os.environ, "LD_LIBRARY_PATH": f"{BUILD}/unit", "LD_PRELOAD": f"{BUILD}/libibrepath.so"}
-    out = subprocess.run([f"{BUILD}/bench/insns", "bytes", "0"], env=env, capture_output=True, text=True,
-                         check=True).stdout
-    return [int(n) for n in out.split()]
+    return [int(n) for n in insns(SHIM, "bytes", "0").split()]
 
 
 def bench(record):
@@ -112,7 +117,7 @@ def bench(record):
     for way, text, each in WAYS:
         plain = count(way, {}) / each
         with tempfile.NamedTemporaryFile("r") as out:
-            ours = count(way, {"LD_PRELOAD": f"{BUILD}/libibrepath.so"}, out.name) / each
+            ours = count(way, SHIM, out.name) / each
             costs = by_line(out.read())
         asks, logs = (sum(costs.get(at, 0) for at in lines_of(texts)) / COUNT / each
                       for texts in (ASKS, LOGS))

@@ -5,9 +5,10 @@ not movable."""
 
 import re
 
+from move import LIBRARY
 from rdma_cm import rdma_cm_ends
 
-SHIM = "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libibrepath.so"
+SHIM = f"LD_PRELOAD={LIBRARY}"
 TIMEOUT = 900
 
 PINGPONG = [

@@ -4,9 +4,9 @@ suspend is refused by name, and the program goes on, unmoved. One of the module'
 
 from move import LOG, SHIM, moving, repath
 from traffic import Pair
+from trouble import LIBRARIES
 
 GUESTS = 2
-LIBRARIES = "/usr/bin/libstopper.so /usr/lib/x86_64-linux-gnu/libibrepath.so"
 ABI = 1
 
 

@@ -8,7 +8,7 @@
 import re
 import time
 
-from move import repath
+from move import LIBRARY, repath
 from traffic import PROBING, Pair, check_all_dead, json_lines
 
 STAGES = {name: number for number, name in enumerate(
@@ -16,7 +16,7 @@ STAGES = {name: number for number, name in enumerate(
 MESSAGES = {name: number for number, name in enumerate(
     "none HELLO PREPARE PREPARED GATE DRAINED READY INFO CONNECTED ABORT ABORTED KEYS KEYS_ACK "
     "GONE RESOLVE MOVED".split())}
-_LIBRARIES = "/usr/bin/libstopper.so /usr/lib/x86_64-linux-gnu/libibrepath.so"
+LIBRARIES = f"/usr/bin/libstopper.so {LIBRARY}"
 # Few requests ask for a completion, and never the last one: what is under way can only be known by a
 # marker, so that GATE crosses GATE before READY.
 QPS = 2
@@ -44,7 +44,7 @@ class Case:
         self.point = point
         self.server_guest, self.client_guest = a, b
         self.pair = Pair(a, b, options, each_options,
-                         env=f'STOPPER={self.trap} {env} LD_PRELOAD="{_LIBRARIES}" '
+                         env=f'STOPPER={self.trap} {env} LD_PRELOAD="{LIBRARIES}" '
                              f"REPATH_LOG=info:{self.log}", port=18700 + number)
 
     def __repr__(self):
