@@ -13,14 +13,10 @@ static void keyset_put(struct rp_keyset *ks)
 	if (!ks || --ks->refs)
 		return;
 	rp_keymap_free(ks->map);
-	free(ks->keys);
 	free(ks);
 }
 
-/*
- * Posts read a map under the queue pair's lock, and a changed map is given to every queue pair
- * under that lock before the old one is freed.
- */
+/* Posts read a map under the queue pair's lock, and all are given another under that before it is freed. */
 void rp_keys_publish(struct rp_qp *qp, struct rp_keymap *map)
 {
 	bool go_on;
@@ -109,66 +105,6 @@ static struct rp_keyset *keyset_get(struct rp_peer *peer, uint32_t ctx)
 	return ks;
 }
 
-static int cmp_virt(const void *a, const void *b)
-{
-	uint32_t x = ((const struct key *)a)->virt, y = ((const struct key *)b)->virt;
-
-	return x < y ? -1 : x > y;
-}
-
-static struct key *find(struct rp_keyset *ks, size_t n, uint32_t virt)
-{
-	struct key key = { .virt = virt };
-
-	return n ? bsearch(&key, ks->keys, n, sizeof(key), cmp_virt) : NULL;
-}
-
-/* What is not there any more, first: a number can be used again. */
-static void remove_keys(struct rp_keyset *ks, const struct rp_keys_wire *w, uint32_t n)
-{
-	size_t i, kept = 0;
-	struct key *hit;
-
-	for (i = 0; i < n; i++) {
-		hit = find(ks, ks->n, ntohl(w->key[i].virt));
-		if (hit)
-			hit->gone = true;
-	}
-	for (i = 0; n && i < ks->n; i++)
-		if (!ks->keys[i].gone)
-			ks->keys[kept++] = ks->keys[i];
-	if (n)
-		ks->n = kept;
-}
-
-/* Adds or changes; the array stays sorted so that a table of thousands costs no square. */
-static int set_keys(struct rp_keyset *ks, const struct rp_keys_wire *w, uint32_t first,
-		    uint32_t set, uint32_t windows)
-{
-	struct key *keys = realloc(ks->keys, (ks->n + set + windows + 1) * sizeof(*keys)), *hit;
-	size_t i, old = ks->n;
-
-	if (!keys)
-		return -ENOMEM;
-	ks->keys = keys;
-	for (i = 0; i < set + windows; i++) {
-		struct key key = {
-			.virt = ntohl(w->key[first + i].virt),
-			.real = ntohl(w->key[first + i].real),
-			.window = i >= set,
-		};
-
-		hit = find(ks, old, key.virt);
-		if (hit)
-			*hit = key;
-		else
-			keys[ks->n++] = key;
-	}
-	if (ks->n > old)
-		qsort(keys, ks->n, sizeof(*keys), cmp_virt);
-	return 0;
-}
-
 /* Each queue pair has it before the old one goes; NULL: they wait. */
 static void set_map(struct rp_keyset *ks, struct rp_keymap *map)
 {
@@ -178,19 +114,27 @@ static void set_map(struct rp_keyset *ks, struct rp_keymap *map)
 	ks->map = map;
 	list_for_each(qp, &ks->qps, in_keyset)
 		rp_keys_publish(qp, map ? map : rp_keymap_awaited);
-	rp_keymap_free(old);
+	if (old != map)
+		rp_keymap_free(old);
 }
 
-static int make_map(struct rp_keyset *ks)
+/* What the message says of the table as it is, or of a new one. */
+static int change(struct rp_keyset *ks, const struct rp_keys_wire *w, bool anew)
 {
-	struct rp_keymap *map = rp_keymap_new(ks->n);
-	size_t i;
+	const uint32_t removed = ntohl(w->removed), set = removed + ntohl(w->set), end = set + ntohl(w->windows);
+	struct rp_keymap *map = anew ? NULL : ks->map;
+	uint32_t i;
 
+	if (!map || rp_keymap_room(map) < end - removed)
+		map = rp_keymap_new(map, end - removed);
 	if (!map)
 		return -ENOMEM;
-	for (i = 0; i < ks->n; i++)
-		(ks->keys[i].window ? rp_keymap_add_window : rp_keymap_add)
-			(map, ks->keys[i].virt, ks->keys[i].real);
+	/* What is not there any more, first: a number can be used again. */
+	for (i = 0; i < removed; i++)
+		rp_keymap_remove(map, ntohl(w->key[i].virt));
+	for (; i < end; i++)
+		(i < set ? rp_keymap_add : rp_keymap_add_window)
+			(map, ntohl(w->key[i].virt), ntohl(w->key[i].real));
 	set_map(ks, map);
 	return 0;
 }
@@ -251,7 +195,6 @@ static void doubt_all(struct rp_keyset *ks)
 static int apply(struct rp_keyset *ks, const struct rp_keys_wire *w)
 {
 	uint32_t from = ntohl(w->from), to = ntohl(w->to), epoch = ntohl(w->epoch);
-	uint32_t set = ntohl(w->set), windows = ntohl(w->windows);
 	bool anew = epoch != ks->epoch || !ks->map;
 	int ret;
 
@@ -261,7 +204,6 @@ static int apply(struct rp_keyset *ks, const struct rp_keys_wire *w)
 		/* From the beginning, or what is missing is asked for by the answer. */
 		if (from)
 			return 0;
-		ks->n = 0;
 		ks->serial = 0;
 		ks->until = 0;
 		doubt_all(ks);
@@ -269,10 +211,7 @@ static int apply(struct rp_keyset *ks, const struct rp_keys_wire *w)
 	} else if (from > ks->serial || to <= ks->serial) {
 		return 0;		/* something is missing; or it came twice */
 	}
-	remove_keys(ks, w, ntohl(w->removed));
-	ret = set_keys(ks, w, ntohl(w->removed), set, windows);
-	if (!ret)
-		ret = make_map(ks);
+	ret = change(ks, w, anew);
 	if (!ret)
 		ks->serial = to;
 	else if (anew)

@@ -61,8 +61,7 @@ struct rp_keys_ask {
  * @refs: the peer's list, and queue pairs
  * @ctx: the sender's number of the device
  * @epoch, @serial: how far its stream is known
- * @keys, @n: virtual and real, sorted; of windows the low 8 bits of both are 0
- * @map: of them, for posting
+ * @map: what is known of it; NULL: nothing
  * @qps: that post by it, whatever has become of their connections
  * @question: number of the KEYS that asks how far the sender's table goes; 0: none
  * @until: when so much is known, what was asked about and is not in it is in none; 0: that is not known
@@ -71,11 +70,6 @@ struct rp_keys_ask {
 struct rp_keyset {
 	unsigned int refs;
 	uint32_t ctx, epoch, serial;
-	struct key {
-		uint32_t virt, real;
-		bool window, gone;
-	} *keys;
-	size_t n;
 	struct rp_keymap *map;
 	struct list_head qps;
 	uint32_t question, until;

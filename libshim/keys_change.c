@@ -71,7 +71,9 @@ bool rp_keys_taken(struct rp_context *ctx, const uint32_t *lkey, uint32_t rkey)
 
 	rp_lock(&ctx->objects);
 	list_for_each(mr, &ctx->mrs, node) {
-		taken = same(mr->mr.rkey, rkey, window) || (lkey && mr->mr.lkey == *lkey);
+		/* Its real one, too, while it is on its way out of the list. */
+		taken = same(mr->mr.rkey, rkey, window) || same(mr->real_rkey, rkey, window) ||
+			(lkey && mr->mr.lkey == *lkey);
 		if (taken)
 			break;
 	}
@@ -98,9 +100,23 @@ void rp_keys_del_mr(struct rp_context *ctx, struct rp_mr *mr)
 {
 	rp_lock(&ctx->objects);
 	list_del(&mr->node);
-	if (mr->how == RP_MR_OTHER || mr->access & RP_REMOTE_ACCESS)
+	if (ctx->epoch)
+		rp_keymap_remove(ctx->lkeys, mr->mr.lkey);
+	if (rp_mr_is_told(mr))
 		removed(ctx, mr->mr.rkey, mr->real_rkey, false);
 	rp_unlock(&ctx->objects);
+}
+
+bool rp_keys_change_mr(struct rp_context *ctx, struct rp_mr *mr, bool told, uint32_t real_rkey)
+{
+	if (!ctx->epoch || (mr->real_rkey == real_rkey && (told || !rp_mr_is_told(mr))))
+		return false;
+	list_del(&mr->node);
+	if (told)
+		removed(ctx, mr->mr.rkey, real_rkey, false);
+	mr->key_serial = next_serial(ctx);
+	list_add_tail(&ctx->mrs, &mr->node);
+	return true;
 }
 
 void rp_keys_add_mw(struct rp_context *ctx, struct rp_mw *mw)

@@ -106,11 +106,6 @@ static void put(struct rp_keys_wire *w, unsigned int i, uint32_t virt, uint32_t 
 	w->key[i].real = htonl(real);
 }
 
-static bool is_told(const struct rp_mr *mr)
-{
-	return mr->real && (mr->how == RP_MR_OTHER || mr->access & RP_REMOTE_ACCESS);
-}
-
 /* These three put what has changed after @from, and lower *@to where there is no room for all. */
 
 static unsigned int put_removed(struct rp_context *ctx, struct rp_keys_wire *w, unsigned int room,
@@ -145,7 +140,7 @@ static unsigned int put_regions(struct rp_context *ctx, struct rp_keys_wire *w, 
 		mr = list_entry(at, struct rp_mr, node);
 		if (mr->key_serial > *to)
 			break;
-		if (!is_told(mr))
+		if (!mr->real || !rp_mr_is_told(mr))
 			continue;
 		if (n == room) {
 			*to = mr->key_serial - 1;

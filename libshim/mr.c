@@ -75,7 +75,7 @@ struct rp_keymap *rp_context_lkeys(struct rp_context *ctx)
 	rp_lock(&ctx->objects);
 	list_for_each(mr, &ctx->mrs, node)
 		n++;
-	map = rp_keymap_new(n);
+	map = rp_keymap_new(NULL, n);
 	if (map)
 		list_for_each(mr, &ctx->mrs, node)
 			if (mr->real)
@@ -84,25 +84,18 @@ struct rp_keymap *rp_context_lkeys(struct rp_context *ctx)
 	return map;
 }
 
-static int publish_lkeys(struct rp_context *ctx)
+/* Of a table that is full. Caller holds ctx->objects. */
+static int grow_lkeys(struct rp_context *ctx)
 {
-	static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-	struct rp_keymap *map, *old;
+	struct rp_keymap *old = ctx->lkeys, *map = rp_keymap_new(old, 1);
 	struct rp_srq *srq;
 	struct rp_qp *qp;
 	struct rp_wq *wq;
 
-	if (!ctx->epoch)
-		return 0;
-	pthread_mutex_lock(&one_at_a_time);
-	map = rp_context_lkeys(ctx);
-	if (!map) {
-		pthread_mutex_unlock(&one_at_a_time);
+	if (!map)
 		return -ENOMEM;
-	}
-	old = __atomic_exchange_n(&ctx->lkeys, map, __ATOMIC_ACQ_REL);
+	__atomic_store_n(&ctx->lkeys, map, __ATOMIC_RELEASE);
 	/* Whoever still looks into the old one holds the lock under which it posts, or that of the objects. */
-	rp_lock(&ctx->objects);
 	list_for_each(qp, &ctx->qps, node) {
 		rp_lock(&qp->lock);
 		rp_unlock(&qp->lock);
@@ -115,9 +108,18 @@ static int publish_lkeys(struct rp_context *ctx)
 		rp_lock(&wq->pool.lock);
 		rp_unlock(&wq->pool.lock);
 	}
-	rp_unlock(&ctx->objects);
 	rp_keymap_free(old);
-	pthread_mutex_unlock(&one_at_a_time);
+	return 0;
+}
+
+/* Requests may name it by its key. Caller holds ctx->objects. */
+static int publish_lkey(struct rp_context *ctx, const struct rp_mr *mr)
+{
+	if (!ctx->epoch || rp_keymap_add(ctx->lkeys, mr->mr.lkey, mr->real_lkey))
+		return 0;
+	if (grow_lkeys(ctx))
+		return -ENOMEM;
+	rp_keymap_add(ctx->lkeys, mr->mr.lkey, mr->real_lkey);
 	return 0;
 }
 
@@ -133,6 +135,8 @@ static struct ibv_mr *fail(struct rp_mr *mr)
 /* @real is there: the rest. NULL: without memory, and it is the caller's still. */
 static struct ibv_mr *finish(struct rp_context *ctx, struct rp_mr *mr, struct ibv_mr *real)
 {
+	int ret;
+
 	mr->real = real;
 	mr->real_lkey = real->lkey;
 	mr->real_rkey = real->rkey;
@@ -142,7 +146,10 @@ static struct ibv_mr *finish(struct rp_context *ctx, struct rp_mr *mr, struct ib
 	mr->mr.lkey = real->lkey;
 	mr->mr.rkey = real->rkey;
 	rp_keys_add_mr(ctx, mr);
-	if (publish_lkeys(ctx)) {
+	rp_lock(&ctx->objects);
+	ret = publish_lkey(ctx, mr);
+	rp_unlock(&ctx->objects);
+	if (ret) {
 		rp_keys_del_mr(ctx, mr);
 		mr->real = NULL;
 		errno = ENOMEM;
@@ -303,8 +310,8 @@ void ibv_unimport_mr(struct ibv_mr *ibmr)
 		rp_verbs_leave(ctx);
 		return;
 	}
-	rp_keys_del_mr(ctx, mr);
 	RP_REAL_VOID(rp_real.ibv_unimport_mr(mr->real));
+	rp_keys_del_mr(ctx, mr);
 	rp_unpin(ctx, RP_IMM_IMPORTED);
 	rp_verbs_leave(ctx);
 	free(mr);
@@ -315,7 +322,7 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 {
 	struct rp_context *ctx = to_rp_context(ibmr->context);
 	struct rp_mr *mr = to_rp_mr(ibmr);
-	uint32_t lkey, rkey;
+	uint32_t rkey;
 	bool tell, told;
 	int ret;
 
@@ -325,9 +332,8 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 		rp_verbs_leave(ctx);
 		return IBV_REREG_MR_ERR_CMD;
 	}
-	lkey = mr->real->lkey;
-	rkey = mr->real->rkey;
-	told = mr->access & RP_REMOTE_ACCESS;
+	rkey = mr->real_rkey;
+	told = rp_mr_is_told(mr);
 	ret = RP_REAL(rp_real.ibv_rereg_mr(mr->real, flags, real_pd(pd), addr, length, access));
 	rp_lock(&ctx->objects);		/* peers may be told of it at this moment */
 	if (!ret || ret == IBV_REREG_MR_ERR_DO_FORK_OLD) {
@@ -343,19 +349,13 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 	}
 	mr->real_lkey = mr->real->lkey;
 	mr->real_rkey = mr->real->rkey;
-	rp_unlock(&ctx->objects);
 	if (!ctx->epoch) {
 		mr->mr.lkey = mr->real->lkey;
 		mr->mr.rkey = mr->real->rkey;
-	} else if (lkey != mr->real->lkey && publish_lkeys(ctx)) {
-		ret = IBV_REREG_MR_ERR_CMD;
 	}
-	/* Those without remote rights are told to nobody. */
-	tell = ctx->epoch && (rkey != mr->real->rkey || (!told && mr->access & RP_REMOTE_ACCESS));
-	if (tell) {
-		rp_keys_del_mr(ctx, mr);
-		rp_keys_add_mr(ctx, mr);
-	}
+	publish_lkey(ctx, mr);		/* it has a place in the table */
+	tell = rp_keys_change_mr(ctx, mr, told, rkey);
+	rp_unlock(&ctx->objects);
 	rp_verbs_leave(ctx);
 	if (!ret && tell)
 		rp_peer_new_key(ctx, mr->key_serial);
@@ -375,15 +375,13 @@ int ibv_dereg_mr(struct ibv_mr *ibmr)
 	mr = to_rp_mr(ibmr);
 	if (!rp_verbs_enter(ctx))
 		return rp_verbs_refuse(ctx);
-	rp_keys_del_mr(ctx, mr);
 	ret = RP_REAL(rp_real.ibv_dereg_mr(mr->real));
-	if (ret)
-		rp_keys_add_mr(ctx, mr);
-	else if (mr->how == RP_MR_OTHER && mr->pin >= 0)
-		rp_unpin(ctx, mr->pin);
-	/* Where it stays, too: another thread may have published those without it meanwhile. */
-	publish_lkeys(ctx);
-	tell = ctx->epoch;
+	if (!ret) {
+		rp_keys_del_mr(ctx, mr);
+		if (mr->how == RP_MR_OTHER && mr->pin >= 0)
+			rp_unpin(ctx, mr->pin);
+	}
+	tell = !ret && ctx->epoch;
 	rp_verbs_leave(ctx);
 	if (tell)
 		rp_peer_key_removed(ctx);
@@ -404,7 +402,7 @@ int rp_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 	if (n && !copy)
 		return ENOMEM;
 	ret = rp_verbs_enter(ctx) ? 0 : ENODEV;
-	rp_lock(&ctx->objects);		/* until then publish_lkeys() keeps it */
+	rp_lock(&ctx->objects);		/* until then grow_lkeys() keeps it */
 	lkeys = __atomic_load_n(&ctx->lkeys, __ATOMIC_ACQUIRE);
 	for (i = 0; i < n && !ret; i++) {
 		copy[i] = sg[i];

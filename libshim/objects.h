@@ -307,7 +307,13 @@ void rp_wr_free(struct rp_qp *qp);
 struct rp_mw;
 /* keys_change.c: regions and windows come, go, and are made anew; peers are told afterwards */
 void rp_keys_add_mr(struct rp_context *ctx, struct rp_mr *mr);
+/* The device may have given its number to somebody else by then, but for rp_keys_taken(). */
 void rp_keys_del_mr(struct rp_context *ctx, struct rp_mr *mr);
+/*
+ * It has other rights or keys by ibv_rereg_mr(), before which peers were told of @real_rkey, or were not. true: there is
+ * something to tell. Caller holds ctx->objects.
+ */
+bool rp_keys_change_mr(struct rp_context *ctx, struct rp_mr *mr, bool told, uint32_t real_rkey);
 void rp_keys_add_mw(struct rp_context *ctx, struct rp_mw *mw);
 void rp_keys_del_mw(struct rp_context *ctx, struct rp_mw *mw);
 void rp_keys_renumber(struct rp_context *ctx);		/* all of them are new */

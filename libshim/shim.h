@@ -77,14 +77,19 @@ enum rp_immovable {
 int rp_immovable_say(enum rp_immovable what, int n, char *text, size_t room);
 
 /*
- * struct rp_keymap - virtual to real keys, immutable once published
- * A changed map is a new one; readers hold the lock under which posts are made or see either.
+ * struct rp_keymap - virtual to real keys
+ * One thread at a time changes it, while others look keys up. Where there is no room a larger one takes its place:
+ * who looks into it holds the lock under which posts are made, and the old one is freed when each has been free since.
  */
 struct rp_keymap;
-struct rp_keymap *rp_keymap_new(size_t n);
-void rp_keymap_add(struct rp_keymap *m, uint32_t virt, uint32_t real); /* before publishing */
+/* With what is in @of, where that is not NULL, and room for @n more. NULL: no memory */
+struct rp_keymap *rp_keymap_new(const struct rp_keymap *of, size_t n);
+size_t rp_keymap_room(const struct rp_keymap *m);
+/* Or changes. false: there is no room */
+bool rp_keymap_add(struct rp_keymap *m, uint32_t virt, uint32_t real);
 /* Of a memory window: all keys with these upper 24 bits, the lower 8 stay. */
-void rp_keymap_add_window(struct rp_keymap *m, uint32_t virt, uint32_t real);
+bool rp_keymap_add_window(struct rp_keymap *m, uint32_t virt, uint32_t real);
+void rp_keymap_remove(struct rp_keymap *m, uint32_t virt);
 /* false: not in the map */
 bool rp_keymap_find(const struct rp_keymap *m, uint32_t virt, uint32_t *real);
 void rp_keymap_free(struct rp_keymap *m);
@@ -268,6 +273,12 @@ struct rp_mr {
 
 #define RP_REMOTE_ACCESS \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+/* Peers are told of its key. */
+static inline bool rp_mr_is_told(const struct rp_mr *mr)
+{
+	return mr->how == RP_MR_OTHER || mr->access & RP_REMOTE_ACCESS;
+}
 
 struct rp_channel {
 	struct ibv_comp_channel ch;	/* ch.fd is evfd.epfd */
@@ -586,7 +597,7 @@ void rp_async_soft_qp_event(struct rp_qp *qp, enum ibv_event_type type);
 /* Events that the device has told become software events, but for those that a move has caused. */
 void rp_async_take(struct rp_context *ctx);
 
-/* Virtual keys of all MRs of a context, for peers and for ctx->lkeys. */
+/* The local keys of all its MRs, for ctx->lkeys. */
 struct rp_keymap *rp_context_lkeys(struct rp_context *ctx);
 
 /* --- what move.c, ctl.c and request.c offer to the object files --- */

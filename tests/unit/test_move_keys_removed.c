@@ -100,6 +100,24 @@ static void closed(struct end e[2])
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/* A region gives up its remote rights, and its key with them. */
+static void rights_are_given_up(void)
+{
+	struct ibv_mr *mr;
+	struct end e[2];
+	struct gone g;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	mr = reg(&e[0]);
+	moved();
+	g = (struct gone){ *mr, ((struct rp_mr *)mr)->real_lkey, ((struct rp_mr *)mr)->real_rkey };
+	CHECK_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS, NULL, e[0].buf, 8,
+			      IBV_ACCESS_LOCAL_WRITE), 0);
+	leads_nowhere(e, &g);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	closed(e);
+}
+
 /* It could not be told; then the peer moves, and is told all keys by INFO. */
 static void then_peer_moves(void)
 {
@@ -348,6 +366,7 @@ static void other_peer_hears_first(void)
 int main(void)
 {
 	alarm(110);
+	rights_are_given_up();
 	then_peer_moves();
 	answer_is_lost();
 	peer_is_gone();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * After a move other threads register and deregister memory, each time with a new table of local keys, while one
- * advises on a region that stays, posts to a work queue, or tries to deregister a region that windows are bound to.
+ * After a move other threads register and deregister memory, so that the table of local keys is used up and copied,
+ * while one advises on a region that stays, posts to a work queue, or tries to deregister a region that windows are bound to.
  */
 #include <pthread.h>
 #include <stdatomic.h>
