@@ -12,6 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Seconds after which a test hangs, on the slowest of machines; tests/run waits a little longer. */
+#define HANGS 280
+
 #define CHECK(cond, ...) do {							\
 	if (!(cond)) {								\
 		fprintf(stderr, "%s:%d: not true: %s", __FILE__, __LINE__, #cond); \

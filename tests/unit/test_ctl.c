@@ -390,7 +390,7 @@ static void leaves_socket(void)
 
 int main(void)
 {
-	alarm(60);
+	alarm(HANGS);
 	module.knows = -1;
 	module.asks = true;
 	pthread_atfork(purge, purge, NULL);

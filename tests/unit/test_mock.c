@@ -246,7 +246,7 @@ static void datagrams(void)
 
 int main(void)
 {
-	alarm(60);
+	alarm(HANGS);
 	data(&(struct pair_how){ 0 });
 	data(&(struct pair_how){ .ex_cq = true, .ex_qp = true, .events = true });
 	data(&(struct pair_how){ .srq = true });

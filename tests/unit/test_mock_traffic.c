@@ -18,7 +18,7 @@ static void go(const struct pair_how *how, const struct traffic_how *traffic)
 
 int main(void)
 {
-	alarm(60);
+	alarm(HANGS);
 	go(&(struct pair_how){ 0 }, &(struct traffic_how){ .seed = 1 });
 	go(&(struct pair_how){ .events = true }, &(struct traffic_how){ .seed = 2 });
 	go(&(struct pair_how){ .ex_cq = true, .ex_qp = true }, &(struct traffic_how){ .rarely = true });

@@ -63,7 +63,7 @@ static void open_again(void)
 
 int main(void)
 {
-	alarm(100);
+	alarm(HANGS);
 	open_again();
 	go(&(struct pair_how){ 0 }, &(struct traffic_how){ .seed = 1 });
 	go(&(struct pair_how){ .events = true }, &(struct traffic_how){ .seed = 2 });

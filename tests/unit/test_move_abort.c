@@ -54,7 +54,7 @@ int main(void)
 	struct traffic *t;
 	struct end e[2];
 
-	alarm(110);
+	alarm(HANGS);
 	pair_open(e, &(struct pair_how){ .events = true });
 	t = traffic_start(e, &(struct traffic_how){ .seed = 9 });
 	for (i = 0; i < 60; i++)

@@ -288,7 +288,7 @@ static void and_many_moves(void)
 
 int main(void)
 {
-	alarm(100);
+	alarm(HANGS);
 	follows();
 	one_gid();
 	on_their_way();

@@ -499,7 +499,7 @@ int main(void)
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
 	int i;
 
-	alarm(100);
+	alarm(HANGS);
 	plug_both();
 	for (i = 0; i < 4; i++)
 		armed(types[i / 2], 1 + i % 2, i % 2);

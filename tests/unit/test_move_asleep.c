@@ -153,7 +153,7 @@ static void resumed(void)
 
 int main(void)
 {
-	alarm(120);
+	alarm(HANGS);
 	gated();
 	left();
 	begun_anew();

@@ -200,7 +200,7 @@ int main(void)
 	struct end e[2];
 	unsigned int i;
 
-	alarm(110);
+	alarm(HANGS);
 	pair_open(e, &(struct pair_how){ .events = true });
 	t = traffic_start(e, &(struct traffic_how){ .seed = 10 });
 	for (i = 0; i < TIMES(20); i++)

@@ -51,7 +51,7 @@ int main(void)
 	struct end e[2];
 	int i;
 
-	alarm(100);
+	alarm(HANGS);
 	pair_open(e, &(struct pair_how){ 0 });
 	mock_retry_ms(1);
 	fake_faults_set(&f);

@@ -54,7 +54,7 @@ int main(void)
 	pthread_t thread[THREADS];
 	int i;
 
-	alarm(110);
+	alarm(HANGS);
 	pair_open(e, &(struct pair_how){ 0 });
 	for (i = 0; i < THREADS; i++)
 		CHECK_EQ(pthread_create(&thread[i], NULL, registers, &made[i]), 0);

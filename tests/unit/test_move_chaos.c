@@ -84,7 +84,7 @@ int main(int argc, char **argv)
 	struct end e[PAIRS][2];
 	unsigned int i, k, start = argc > 1 ? atoi(argv[1]) : 1;
 
-	alarm(115);
+	alarm(HANGS);
 	seed = f.seed = start;
 	for (k = 0; k < PAIRS; k++) {
 		pair_open(e[k], &how[k]);

@@ -29,7 +29,7 @@ int main(void)
 	struct ibv_sge sge;
 	struct end e[2];
 
-	alarm(60);
+	alarm(HANGS);
 	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD });
 	CHECK_EQ(post_recv(&e[1], 2, 0, 64), 0);
 	CHECK_EQ(ibv_query_gid(e[1].ctx, 1, 0, &aa.grh.dgid), 0);

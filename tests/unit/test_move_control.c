@@ -76,7 +76,7 @@ int main(void)
 	pthread_t thread[3];
 	unsigned int i, before;
 
-	alarm(110);
+	alarm(HANGS);
 	pair_open(e, &(struct pair_how){ .events = true });
 	t = traffic_start(e, &(struct traffic_how){ .seed = 6 });
 	fake_faults_set(&f);

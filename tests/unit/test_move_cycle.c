@@ -383,7 +383,7 @@ static void destroyed(void)
 
 int main(void)
 {
-	alarm(170);
+	alarm(HANGS);
 	idle(IBV_QPT_RC, false);
 	idle(IBV_QPT_RC, true);
 	idle(IBV_QPT_UC, false);

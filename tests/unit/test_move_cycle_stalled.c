@@ -62,7 +62,7 @@ static void and_a_move(void)
 
 int main(void)
 {
-	alarm(100);
+	alarm(HANGS);
 	goes_on();
 	and_a_move();
 	return 0;

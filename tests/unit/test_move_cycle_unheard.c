@@ -146,7 +146,7 @@ int main(void)
 	struct timespec now;
 	int nlooks;
 
-	alarm(170);
+	alarm(HANGS);
 	peer_waits();
 	peer_has_left();
 	for_ever();

@@ -558,7 +558,7 @@ static void very_many_waiting(void)
 
 int main(void)
 {
-	alarm(110);
+	alarm(HANGS);
 	fake_addresses_kept(KEPT);
 	very_many();
 	very_many_waiting();

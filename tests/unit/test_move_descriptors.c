@@ -83,7 +83,7 @@ int main(void)
 	void *ctx;
 	int ep, i, fd, async;
 
-	alarm(60);
+	alarm(HANGS);
 	pair_open(e, &(struct pair_how){ .events = true });
 	fd = e[0].channel->fd;
 	async = e[0].ctx->async_fd;

@@ -125,7 +125,7 @@ static void again(void)
 
 int main(void)
 {
-	alarm(100);
+	alarm(HANGS);
 	modified(0);
 	modified(1);
 	destroyed(0);

@@ -125,7 +125,7 @@ int main(void)
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
 	int i;
 
-	alarm(100);
+	alarm(HANGS);
 	at_once();
 	for (i = 0; i < 6; i++)
 		idle(types[i / 2], i % 2 ? "mock1" : "mock0");

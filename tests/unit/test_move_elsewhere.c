@@ -100,7 +100,7 @@ int main(void)
 	struct traffic *t;
 	struct end e[2];
 
-	alarm(110);
+	alarm(HANGS);
 	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = "mock2" }), 0);
 	before_all_have_answered(false);
 	before_all_have_answered(true);

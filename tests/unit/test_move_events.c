@@ -165,7 +165,7 @@ int main(void)
 {
 	int i;
 
-	alarm(60);
+	alarm(HANGS);
 	failed(false);
 	failed(true);
 	for (i = 0; i < 4; i++)

@@ -14,7 +14,7 @@ int main(void)
 	struct traffic *t;
 	struct end e[2];
 
-	alarm(110);
+	alarm(HANGS);
 	pair_open(e, &(struct pair_how){ 0 });
 	t = traffic_start(e, &(struct traffic_how){ .seed = 7 });
 	fake_faults_set(&f);

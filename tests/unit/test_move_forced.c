@@ -43,7 +43,7 @@ int main(void)
 	struct traffic *t;
 	int ret;
 
-	alarm(60);
+	alarm(HANGS);
 	pair_open(e, &(struct pair_how){ 0 });
 	pair_open(without, &(struct pair_how){ 0 });
 	t = traffic_start(e, &(struct traffic_how){ .seed = 5 });

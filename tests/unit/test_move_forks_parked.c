@@ -82,7 +82,7 @@ static void child(struct end e[2])
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	alarm(20);
+	alarm(100);
 	own();
 	on_the_device(&e[0]);
 	CHECK_EQ(ibv_query_qp(e[1].qp, &attr, IBV_QP_STATE, &init), 0);
@@ -104,7 +104,7 @@ int main(void)
 	puts("ThreadSanitizer knows no threads in a child of a process with threads");
 	return 77;
 #endif
-	alarm(60);
+	alarm(HANGS);
 	pair_open(e, &(struct pair_how){ 0 });
 	for (i = 0; i < 3; i++) {
 		move_away("mock0");

@@ -29,7 +29,7 @@ int main(void)
 	struct end e[2];
 	int i;
 
-	alarm(60);
+	alarm(HANGS);
 	pair_open(e, &how);
 	CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, 90, IBV_SEND_SIGNALED, 0, 8), 0);
 	expect(&e[0], 90, IBV_WC_SUCCESS);

@@ -192,7 +192,7 @@ static void one_of_two(void)
 
 int main(void)
 {
-	alarm(60);
+	alarm(HANGS);
 	one_of_two();
 	given_up();
 	stuck();

@@ -24,7 +24,7 @@ int main(void)
 	struct end e[2];
 	int i;
 
-	alarm(60);
+	alarm(HANGS);
 	pair_open(e, &(struct pair_how){ 0 });
 	for (i = 0; i < 10; i++) {
 		CHECK_EQ(sent(REPATH_MSG_GATE), 0);

@@ -446,7 +446,7 @@ int main(void)
 	struct end e[2];
 	unsigned int i;
 
-	alarm(120);
+	alarm(HANGS);
 	pair_open(e, &(struct pair_how){ 0 });
 	t = traffic_start(e, &(struct traffic_how){ .seed = 8 });
 	traffic_flows(t, 50);

@@ -209,7 +209,7 @@ int main(void)
 	struct end e[2];
 	int i, round;
 
-	alarm(110);
+	alarm(HANGS);
 	rights_later();
 	reregistered();
 	new_keys();

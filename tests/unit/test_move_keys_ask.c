@@ -108,7 +108,7 @@ static void is_not_known(void)
 
 int main(void)
 {
-	alarm(110);
+	alarm(HANGS);
 	is_not_known();
 	grows(0);
 	grows(SLOW_US);

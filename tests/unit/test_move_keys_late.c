@@ -298,7 +298,7 @@ static void many_wait(bool flushed)
 
 int main(void)
 {
-	alarm(110);
+	alarm(HANGS);
 	comes_late();
 	is_lost(true);
 	is_lost(false);

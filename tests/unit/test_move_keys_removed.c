@@ -365,7 +365,7 @@ static void other_peer_hears_first(void)
 
 int main(void)
 {
-	alarm(110);
+	alarm(HANGS);
 	rights_are_given_up();
 	then_peer_moves();
 	answer_is_lost();

@@ -236,7 +236,7 @@ int main(void)
 	struct end e[2];
 	char say[64];
 
-	alarm(110);
+	alarm(HANGS);
 	CHECK_EQ(close(mkstemp(log_file)), 0);
 	snprintf(say, sizeof(say), "info:%s", log_file);
 	setenv("REPATH_LOG", say, 1);

@@ -189,7 +189,7 @@ int main(void)
 	struct traffic *t;
 	struct end e[2];
 
-	alarm(110);
+	alarm(HANGS);
 	pair_open(e, &(struct pair_how){ .send_wr = DEPTH, .recv_wr = DEPTH, .cqe = CQE,
 					 .events = true });
 	t = traffic_start(e, &(struct traffic_how){ .seed = 3 });

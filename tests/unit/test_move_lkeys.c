@@ -98,7 +98,7 @@ static void windows_bound(void)
 
 int main(void)
 {
-	alarm(110);
+	alarm(HANGS);
 	pair_open(e, &(struct pair_how){ 0 });
 	move_away("mock0");
 	move_back("mock0");

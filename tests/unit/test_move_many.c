@@ -16,7 +16,7 @@ int main(void)
 	const char *why = "";
 	int i, k, ret;
 
-	alarm(110);
+	alarm(HANGS);
 	pair_open(link[0], &how);
 	for (i = 1; i < LINKS; i++) {
 		for (k = 0; k < 2; k++) {

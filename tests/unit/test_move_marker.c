@@ -126,7 +126,7 @@ static __attribute__((unused)) void many(const char *dev)
 
 int main(void)
 {
-	alarm(60);
+	alarm(HANGS);
 #ifndef __SANITIZE_THREAD__	/* knows no more than 64 locks that a thread holds */
 	many("mock0");
 	many("mock1");

@@ -232,7 +232,7 @@ int main(void)
 {
 	unsigned int row, fault;
 
-	alarm(170);
+	alarm(HANGS);
 	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = "mock2" }), 0);
 	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = "mock3" }), 0);
 	pair_open(pair, &(struct pair_how){ 0 });

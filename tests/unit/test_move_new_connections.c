@@ -317,7 +317,7 @@ static void no_answer(void)
 
 int main(void)
 {
-	alarm(110);
+	alarm(HANGS);
 	later();
 	reconnect();
 	wrong_key(false);

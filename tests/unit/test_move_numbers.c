@@ -533,7 +533,7 @@ static void pkeys(void)
 
 int main(void)
 {
-	alarm(110);
+	alarm(HANGS);
 	collide();
 	new_keys();
 	pkeys();

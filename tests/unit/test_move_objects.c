@@ -227,7 +227,7 @@ static void handles(void)
 
 int main(void)
 {
-	alarm(110);
+	alarm(HANGS);
 	domains();
 	memory();
 	queues();

@@ -149,7 +149,7 @@ int main(void)
 	struct traffic *t;
 	struct end e[2];
 
-	alarm(60);
+	alarm(HANGS);
 	two_devices();
 	pair_open(e, &(struct pair_how){ 0 });
 	t = traffic_start(e, &(struct traffic_how){ .seed = 8 });

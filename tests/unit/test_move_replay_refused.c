@@ -155,7 +155,7 @@ static void not_connected(void)
 
 int main(void)
 {
-	alarm(60);
+	alarm(HANGS);
 	not_connected();
 	refused(0, false, false);
 	refused(3, false, true);

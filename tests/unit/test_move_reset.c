@@ -80,7 +80,7 @@ int main(void)
 	unsigned int seed = 1, us;
 	int i;
 
-	alarm(100);
+	alarm(HANGS);
 	pair_open(e, &(struct pair_how){ 0 });
 	move_away("mock1");
 	move_back("mock1");

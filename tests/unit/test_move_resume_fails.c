@@ -17,7 +17,7 @@ int main(void)
 	unsigned int i;
 	int ret;
 
-	alarm(110);
+	alarm(HANGS);
 	pair_open(e, &(struct pair_how){ .events = true });
 	t = traffic_start(e, &(struct traffic_how){ .seed = 1 });
 	for (i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {

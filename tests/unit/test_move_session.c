@@ -75,7 +75,7 @@ int main(void)
 	struct end e[2];
 	unsigned int i, before;
 
-	alarm(110);
+	alarm(HANGS);
 	pair_open(e, &(struct pair_how){ .ex_cq = true, .events = true });
 	for (i = 0; i < 2; i++) {
 		side[i] = (struct side){ &e[i], &e[!i] };

@@ -36,7 +36,7 @@ static void go(const char *dev)
 
 int main(void)
 {
-	alarm(60);
+	alarm(HANGS);
 	go("mock0");
 	go("mock1");
 	return 0;

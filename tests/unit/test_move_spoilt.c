@@ -24,7 +24,7 @@ int main(void)
 	unsigned int round;
 	int i, ret;
 
-	alarm(110);
+	alarm(HANGS);
 	pair_open(link[0], &how);
 	for (i = 1; i < LINKS; i++) {
 		int k;

@@ -304,7 +304,7 @@ int main(void)
 	static const enum ibv_qp_type types[] = { IBV_QPT_UD, IBV_QPT_UC };
 	int i, k;
 
-	alarm(100);
+	alarm(HANGS);
 	mock_sqe(true);
 	for (i = 0; i < 2; i++) {
 		for (k = 0; k < 4; k++)

@@ -271,7 +271,7 @@ static void under_traffic(void)
 
 int main(void)
 {
-	alarm(110);
+	alarm(HANGS);
 	contents_kept(0);
 	contents_kept(1);
 	shared_by_two();

@@ -151,7 +151,7 @@ int main(void)
 	struct end e[2];
 	int k;
 
-	alarm(60);
+	alarm(HANGS);
 	pair_open(e, &stamped);
 	for (k = 0; k < 4; k++)
 		across(e, k % 2 ? "mock1" : "mock0", k % 2 ? "mock1" : "mock0");

@@ -244,7 +244,7 @@ int main(void)
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
 	int i, k;
 
-	alarm(100);
+	alarm(HANGS);
 	for (i = 0; i < 2; i++)
 		for (k = 0; k < 2; k++) {
 			held_back(types[i], k ? "mock1" : "mock0", false, false);

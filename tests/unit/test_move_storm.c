@@ -230,7 +230,7 @@ int main(int argc, char **argv)
 	seed = argc > 1 ? atoi(argv[1]) : 1;
 	if (argc > 2)
 		rounds = atoi(argv[2]);
-	alarm(argc > 2 ? 1800 : 170);
+	alarm(argc > 2 ? 1800 : HANGS);
 	for (k = 0; k < PAIRS; k++) {
 		pair_open(e[k], &how[k]);
 		t[k] = traffic_start(e[k], &(struct traffic_how){ .seed = seed + k });

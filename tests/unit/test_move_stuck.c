@@ -212,7 +212,7 @@ static void out_of_patience(const char *dev)
 
 int main(void)
 {
-	alarm(110);
+	alarm(HANGS);
 	out_of_patience("mock0");
 	out_of_patience("mock1");
 	lost_answers("mock0");

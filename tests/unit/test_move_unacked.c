@@ -209,7 +209,7 @@ int main(void)
 	const char *const devs[] = { "mock0", "mock1" };	/* the end itself, and its peer */
 	int i;
 
-	alarm(60);
+	alarm(HANGS);
 	for (i = 0; i < 2; i++) {
 		of_queue_pair(devs[i]);
 		of_completion_queue(devs[i]);

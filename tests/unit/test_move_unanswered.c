@@ -16,7 +16,7 @@ int main(void)
 	struct end e[2];
 	int ret;
 
-	alarm(60);
+	alarm(HANGS);
 	pair_open(e, &(struct pair_how){ 0 });
 	fake_faults_set(&(struct fake_faults){
 		.seed = 1, .slow = REPATH_MSG_PREPARED, .slow_us = 40000000 });

@@ -66,7 +66,7 @@ static void is_found(unsigned int told)
 
 int main(void)
 {
-	alarm(60);
+	alarm(HANGS);
 	is_found(0);
 	is_found(1);
 	return 0;

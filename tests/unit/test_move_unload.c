@@ -184,7 +184,7 @@ static void keys_in_use(void)
 
 int main(void)
 {
-	alarm(100);
+	alarm(HANGS);
 	keys_in_use();
 	anew(0);
 	anew(1);

@@ -111,7 +111,7 @@ static void posted(const char *dev)
 
 int main(void)
 {
-	alarm(60);
+	alarm(HANGS);
 	posted("mock0");
 	posted("mock1");
 	gone(true);

@@ -355,7 +355,7 @@ int main(void)
 {
 	int k;
 
-	alarm(110);
+	alarm(HANGS);
 	numbers_of_others();
 	for (k = 0; k < 2; k++) {
 		by_wr = k;

@@ -371,7 +371,7 @@ static void datagrams(void)
 
 int main(void)
 {
-	alarm(100);
+	alarm(HANGS);
 	atomic_writes(true);
 	atomic_writes(false);
 	posted_atomic_write(true);

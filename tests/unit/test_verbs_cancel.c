@@ -99,7 +99,7 @@ int main(void)
 	puts("AddressSanitizer does not know that a thread which is cancelled has left its frames");
 	return 77;
 #endif
-	alarm(60);
+	alarm(HANGS);
 	sem_init(&about, 0, 0);
 	sem_init(&cancelled, 0, 0);
 	go(read_cq_event);

@@ -36,7 +36,7 @@ int main(int argc, char **argv)
 	int status;
 	pid_t pid;
 
-	alarm(60);
+	alarm(HANGS);
 	if (argc > 1) {
 		goes_on(true);
 		return 0;

@@ -273,7 +273,7 @@ int main(void)
 	char path[4096], *slash;
 	Dl_info info;
 
-	alarm(30);
+	alarm(HANGS);
 	CHECK(dladdr((void *)mock_plug, &info));
 	snprintf(path, sizeof(path), "%s", info.dli_fname);
 	slash = strrchr(path, '/');

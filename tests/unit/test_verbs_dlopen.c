@@ -52,7 +52,7 @@ int main(void)
 	Dl_info info;
 	int i, n;
 
-	alarm(30);
+	alarm(HANGS);
 	handle = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
 	CHECK(handle, "%s", dlerror());
 	CHECK(dlsym(handle, "ibv_open_device") == ours("ibv_open_device"));

@@ -53,7 +53,7 @@ int main(void)
 	puts("ThreadSanitizer knows no threads in a child of a process with threads");
 	return 77;
 #endif
-	alarm(60);
+	alarm(HANGS);
 	/* Before the shim's: the last to prepare, and the first to be through. */
 	CHECK(!pthread_atfork(overlap, through, NULL));
 	pair_open(e, &(struct pair_how){ 0 });

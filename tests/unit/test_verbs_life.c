@@ -622,7 +622,7 @@ static void threads(void)
 
 int main(void)
 {
-	alarm(60);
+	alarm(HANGS);
 	destroyed_with_completions(false);
 	destroyed_with_completions(true);
 	not_destroyed();

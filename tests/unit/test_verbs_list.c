@@ -103,7 +103,7 @@ int main(void)
 	char real[512] = "", self[512], *slash;
 	int n, i, wrapped = 0, direct, bad = 0;
 
-	alarm(60);
+	alarm(HANGS);
 	locate("libibverbs.so.1", real);
 	n = read_symbols(real, have, 1000);
 	CHECK(n > 50, "%s: %d symbols", real, n);

@@ -484,7 +484,7 @@ static void extra_depth(void)
 
 int main(void)
 {
-	alarm(100);
+	alarm(HANGS);
 	bad_wr();
 	full_is_swept();
 	unpolled_is_full(false);
