@@ -7,6 +7,7 @@ from migrate import Migration
 from move import SHIM, moving, numbers
 from traffic import Pair
 
+PROCESSORS = 1
 TIMEOUT = 300
 
 

@@ -11,6 +11,7 @@ from move import LOG, LONG, SHIM, moving
 from traffic import PROBING, Pair, check_all_dead
 from trouble import DEAD, kernel_says, start, wait_final
 
+PROCESSORS = 1
 TIMEOUT = 900
 QPS = 4
 

@@ -5,6 +5,7 @@ fast as it goes; its connections go on all the time."""
 from move import SHIM, moving
 from traffic import Pair
 
+PROCESSORS = 1
 TIMEOUT = 600
 
 

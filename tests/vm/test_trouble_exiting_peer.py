@@ -6,7 +6,7 @@ define."""
 from move import moving
 from trouble import Case, kernel_says
 
-GUESTS = 2
+PROCESSORS = 1
 PEERS = ["before msg PREPARED", "before msg GATE/READY", "before msg READY"]
 # It says that word while it leaves: the connection may be up again when its queue pair goes, and the
 # mover learns of it as without us.

@@ -9,6 +9,7 @@ from move import LOG, LONG, SHIM, moving, repath
 from traffic import PROBING, Pair, check_all_dead
 from trouble import kernel_says
 
+PROCESSORS = 1
 TIMEOUT = 900
 QPS = 2
 TRAFFIC = f"-q {QPS} -n 8 -b -k 4 -r 300"

@@ -13,7 +13,7 @@ from test_vhca_vswitch_sm import SOCKET, Orchestrator, carry
 from tracking import user_qps
 from traffic import Pair
 
-GUESTS = 3
+PROCESSORS = 1
 TIMEOUT = 600
 RING = "torus:5,vswitch=1"
 VM, THERE = "H2v1", "H3v1"
