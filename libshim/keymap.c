@@ -40,10 +40,10 @@ static uint64_t keys_of(const struct row *row)
 	return atomic_load_explicit(&row->keys, memory_order_relaxed);
 }
 
-/* Keys are an index in the upper bits and a tag in the lower eight: mix both. */
+/* Keys are an index in the upper bits and a tag in the lower eight; indices in a row, of one tag, have a row each. */
 static size_t slot_of(const struct rp_keymap *m, uint32_t key)
 {
-	return ((key * 0x9e3779b1u) >> 7) & m->mask;
+	return ((key * 0x9e3779b1u) >> 8) & m->mask;
 }
 
 /* The row of a key, or the empty one behind all where it could be. */
@@ -131,10 +131,15 @@ struct rp_keymap *rp_keymap_new(const struct rp_keymap *of, size_t n)
 static bool find(const struct rp_keymap *m, uint32_t virt, enum state kind, uint32_t *real)
 {
 	const struct row *row = row_of(m, virt, kind);
+	uint64_t keys;
 
 	if (state_of(row) != kind)
 		return false;
-	*real = keys_of(row);
+	/* An empty row at which the search ended may have been filled since, for another key. */
+	keys = keys_of(row);
+	if (keys >> 32 != virt)
+		return false;
+	*real = keys;
 	return true;
 }
 

@@ -61,7 +61,7 @@ static bool same(uint32_t a, uint32_t b, bool window)
 	return !((a ^ b) & (window ? ~RP_MW_TAG : UINT32_MAX));
 }
 
-bool rp_keys_taken(struct rp_context *ctx, const uint32_t *lkey, uint32_t rkey)
+bool rp_keys_taken(struct rp_context *ctx, const uint32_t *lkey, uint32_t rkey, bool null)
 {
 	const bool window = !lkey;
 	struct rp_removed_key *gone;
@@ -71,6 +71,8 @@ bool rp_keys_taken(struct rp_context *ctx, const uint32_t *lkey, uint32_t rkey)
 
 	rp_lock(&ctx->objects);
 	list_for_each(mr, &ctx->mrs, node) {
+		if (null && mr->how == RP_MR_NULL)
+			continue;
 		/* Its real one, too, while it is on its way out of the list. */
 		taken = same(mr->mr.rkey, rkey, window) || same(mr->real_rkey, rkey, window) ||
 			(lkey && mr->mr.lkey == *lkey);
@@ -91,25 +93,44 @@ bool rp_keys_taken(struct rp_context *ctx, const uint32_t *lkey, uint32_t rkey)
 void rp_keys_add_mr(struct rp_context *ctx, struct rp_mr *mr)
 {
 	rp_lock(&ctx->objects);
+	ctx->keys_shared |= mr->how == RP_MR_NULL || mr->how == RP_MR_OTHER;
 	mr->key_serial = next_serial(ctx);
 	list_add_tail(&ctx->mrs, &mr->node);
 	rp_unlock(&ctx->objects);
 }
 
+/* Null regions of a device may have one key, and so have those that are imported. */
+static const struct rp_mr *sharing(const struct rp_context *ctx, const struct rp_mr *gone, bool local)
+{
+	const struct rp_mr *mr;
+
+	if (!ctx->keys_shared)
+		return NULL;
+	list_for_each(mr, &ctx->mrs, node)
+		if (local ? mr->mr.lkey == gone->mr.lkey : rp_mr_is_told(mr) && mr->mr.rkey == gone->mr.rkey)
+			return mr;
+	return NULL;
+}
+
 void rp_keys_del_mr(struct rp_context *ctx, struct rp_mr *mr)
 {
+	const struct rp_mr *other;
+
 	rp_lock(&ctx->objects);
 	list_del(&mr->node);
-	if (ctx->epoch)
+	other = sharing(ctx, mr, true);
+	if (ctx->epoch && other)
+		rp_keymap_add(ctx->lkeys, other->mr.lkey, other->real_lkey);
+	else if (ctx->epoch)
 		rp_keymap_remove(ctx->lkeys, mr->mr.lkey);
-	if (rp_mr_is_told(mr))
+	if (rp_mr_is_told(mr) && !sharing(ctx, mr, false))
 		removed(ctx, mr->mr.rkey, mr->real_rkey, false);
 	rp_unlock(&ctx->objects);
 }
 
 bool rp_keys_change_mr(struct rp_context *ctx, struct rp_mr *mr, bool told, uint32_t real_rkey)
 {
-	if (!ctx->epoch || (mr->real_rkey == real_rkey && (told || !rp_mr_is_told(mr))))
+	if (!ctx->epoch || (mr->real_rkey == real_rkey && told == rp_mr_is_told(mr)))
 		return false;
 	list_del(&mr->node);
 	if (told)

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "ctl.h"
 #include "objects.h"
 
 #define KEY_TRIES 64
@@ -17,8 +18,15 @@ static struct rp_context *ctx_of(const struct rp_mr *mr)
 	return to_rp_context(mr->mr.context);
 }
 
+/* What a region is of that is not made again: of a dmabuf, or of device memory. */
+struct other {
+	struct ibv_dm *dm;	/* NULL: of a dmabuf */
+	uint64_t offset;
+	int fd;
+};
+
 /* Registers for @mr, whose public part is filled in. */
-static struct ibv_mr *register_real(struct rp_mr *mr)
+static struct ibv_mr *register_real(struct rp_mr *mr, const struct other *o)
 {
 	struct rp_context *ctx = ctx_of(mr);
 	struct ibv_pd *pd = real_pd(mr->mr.pd);
@@ -37,23 +45,29 @@ static struct ibv_mr *register_real(struct rp_mr *mr)
 			return RP_REAL(RP_SLOT(ctx, alloc_null_mr)(pd));
 		break;
 	case RP_MR_OTHER:
-		break;
+		if (!o)
+			break;
+		if (o->dm)
+			return RP_REAL(RP_SLOT(ctx, reg_dm_mr)(pd, ((struct rp_dm *)o->dm)->real, o->offset,
+							       mr->mr.length, mr->access));
+		return RP_REAL(rp_real.ibv_reg_dmabuf_mr(pd, o->offset, mr->mr.length, mr->iova, o->fd,
+							 mr->access));
 	}
 	errno = EOPNOTSUPP;
 	return NULL;
 }
 
 /* As register_real(), with keys that are nobody's. */
-static struct ibv_mr *register_free_keys(struct rp_mr *mr)
+static struct ibv_mr *register_free_keys(struct rp_mr *mr, const struct other *o)
 {
 	struct ibv_mr *held[KEY_TRIES], *real = NULL;
 	int n = 0, saved;
 
 	if (!ctx_of(mr)->epoch)
-		return register_real(mr);
+		return register_real(mr, o);
 	while (n < KEY_TRIES) {
-		real = register_real(mr);
-		if (!real || !rp_keys_taken(ctx_of(mr), &real->lkey, real->rkey))
+		real = register_real(mr, o);
+		if (!real || !rp_keys_taken(ctx_of(mr), &real->lkey, real->rkey, mr->how == RP_MR_NULL))
 			break;
 		held[n++] = real;
 		real = NULL;
@@ -84,16 +98,13 @@ struct rp_keymap *rp_context_lkeys(struct rp_context *ctx)
 	return map;
 }
 
-/* Of a table that is full. Caller holds ctx->objects. */
-static int grow_lkeys(struct rp_context *ctx)
+/* In the place of one that is full, which nobody on a list looks into then. Caller holds ctx->objects. */
+static void replace_lkeys(struct rp_context *ctx, struct rp_keymap *map)
 {
-	struct rp_keymap *old = ctx->lkeys, *map = rp_keymap_new(old, 1);
 	struct rp_srq *srq;
 	struct rp_qp *qp;
 	struct rp_wq *wq;
 
-	if (!map)
-		return -ENOMEM;
 	__atomic_store_n(&ctx->lkeys, map, __ATOMIC_RELEASE);
 	/* Whoever still looks into the old one holds the lock under which it posts, or that of the objects. */
 	list_for_each(qp, &ctx->qps, node) {
@@ -108,19 +119,40 @@ static int grow_lkeys(struct rp_context *ctx)
 		rp_lock(&wq->pool.lock);
 		rp_unlock(&wq->pool.lock);
 	}
-	rp_keymap_free(old);
-	return 0;
 }
 
-/* Requests may name it by its key. Caller holds ctx->objects. */
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+/* Requests may name it by its key. */
 static int publish_lkey(struct rp_context *ctx, const struct rp_mr *mr)
 {
-	if (!ctx->epoch || rp_keymap_add(ctx->lkeys, mr->mr.lkey, mr->real_lkey))
+	struct rp_keymap *old = NULL, *map;
+	int ret = 0;
+
+	if (!ctx->epoch)
 		return 0;
-	if (grow_lkeys(ctx))
-		return -ENOMEM;
-	rp_keymap_add(ctx->lkeys, mr->mr.lkey, mr->real_lkey);
-	return 0;
+	rp_lock(&ctx->objects);
+	if (!rp_keymap_add(ctx->lkeys, mr->mr.lkey, mr->real_lkey)) {
+		old = ctx->lkeys;
+		map = rp_keymap_new(old, 1);
+		if (map) {
+			rp_keymap_add(map, mr->mr.lkey, mr->real_lkey);
+			replace_lkeys(ctx, map);
+		} else {
+			old = NULL;
+			ret = -ENOMEM;
+		}
+	}
+	rp_unlock(&ctx->objects);
+	if (old) {
+		/* The control thread may be at a queue pair that is on no list any more. */
+		rp_ctl_call(nothing, NULL);
+		rp_keymap_free(old);
+	}
+	return ret;
 }
 
 static struct ibv_mr *fail(struct rp_mr *mr)
@@ -135,8 +167,6 @@ static struct ibv_mr *fail(struct rp_mr *mr)
 /* @real is there: the rest. NULL: without memory, and it is the caller's still. */
 static struct ibv_mr *finish(struct rp_context *ctx, struct rp_mr *mr, struct ibv_mr *real)
 {
-	int ret;
-
 	mr->real = real;
 	mr->real_lkey = real->lkey;
 	mr->real_rkey = real->rkey;
@@ -146,10 +176,7 @@ static struct ibv_mr *finish(struct rp_context *ctx, struct rp_mr *mr, struct ib
 	mr->mr.lkey = real->lkey;
 	mr->mr.rkey = real->rkey;
 	rp_keys_add_mr(ctx, mr);
-	rp_lock(&ctx->objects);
-	ret = publish_lkey(ctx, mr);
-	rp_unlock(&ctx->objects);
-	if (ret) {
+	if (publish_lkey(ctx, mr)) {
 		rp_keys_del_mr(ctx, mr);
 		mr->real = NULL;
 		errno = ENOMEM;
@@ -159,7 +186,7 @@ static struct ibv_mr *finish(struct rp_context *ctx, struct rp_mr *mr, struct ib
 }
 
 static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-			  unsigned int access, enum rp_mr_how how)
+			  unsigned int access, enum rp_mr_how how, const struct other *o, int pin)
 {
 	struct rp_context *ctx = to_rp_context(pd->context);
 	struct rp_mr *mr = calloc(1, sizeof(*mr));
@@ -173,9 +200,10 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 	mr->mr.addr = addr;
 	mr->mr.length = length;
 	mr->how = how;
+	mr->pin = pin;
 	mr->iova = iova;
 	mr->access = access;
-	real = rp_verbs_enter(ctx) ? register_free_keys(mr) : NULL;
+	real = rp_verbs_enter(ctx) ? register_free_keys(mr, o) : NULL;
 	if (real) {
 		ret = finish(ctx, mr, real);
 		if (!ret) {
@@ -183,6 +211,8 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 			errno = ENOMEM;
 		}
 	}
+	if (ret && pin >= 0)
+		rp_pin(ctx, pin);
 	tell = ctx->epoch && (access & RP_REMOTE_ACCESS);
 	rp_verbs_leave(ctx);
 	if (!ret)
@@ -197,7 +227,7 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acce
 {
 	if (RP_PASSING)
 		return rp_real.ibv_reg_mr(pd, addr, length, access);
-	return reg(pd, addr, length, (uintptr_t)addr, access, RP_MR_REG);
+	return reg(pd, addr, length, (uintptr_t)addr, access, RP_MR_REG, NULL, -1);
 }
 
 struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
@@ -205,7 +235,7 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uin
 {
 	if (RP_PASSING)
 		return rp_real.ibv_reg_mr_iova(pd, addr, length, iova, access);
-	return reg(pd, addr, length, iova, access, RP_MR_IOVA);
+	return reg(pd, addr, length, iova, access, RP_MR_IOVA, NULL, -1);
 }
 
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
@@ -213,88 +243,65 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 {
 	if (RP_PASSING)
 		return rp_real.ibv_reg_mr_iova2(pd, addr, length, iova, access);
-	return reg(pd, addr, length, iova, access, RP_MR_IOVA2);
+	return reg(pd, addr, length, iova, access, RP_MR_IOVA2, NULL, -1);
 }
 
 struct ibv_mr *rp_alloc_null_mr(struct ibv_pd *pd)
 {
-	return reg(pd, NULL, 0, 0, 0, RP_MR_NULL);
-}
-
-/* Regions that are not made again: @real was made by the caller, within the verb. */
-static struct ibv_mr *wrap_other(struct rp_context *ctx, struct ibv_pd *pd, struct ibv_mr *real,
-				 int pin)
-{
-	struct rp_mr *mr = calloc(1, sizeof(*mr));
-	struct ibv_mr *ret;
-
-	if (!mr)
-		return NULL;
-	mr->how = RP_MR_OTHER;
-	mr->mr.context = pd->context;
-	mr->mr.pd = pd;
-	mr->pin = pin;
-	ret = finish(ctx, mr, real);
-	if (!ret)
-		return fail(mr);
-	if (pin >= 0)
-		rp_pin(ctx, pin);
-	return ret;
+	return reg(pd, NULL, 0, 0, 0, RP_MR_NULL, NULL, -1);
 }
 
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
 				 int fd, int access)
 {
-	struct rp_context *ctx = to_rp_context(pd->context);
-	struct ibv_mr *real, *ret = NULL;
+	const struct other o = { .offset = offset, .fd = fd };
 
 	if (RP_PASSING)
 		return rp_real.ibv_reg_dmabuf_mr(pd, offset, length, iova, fd, access);
-	real = rp_verbs_enter(ctx) ?
-	       RP_REAL(rp_real.ibv_reg_dmabuf_mr(real_pd(pd), offset, length, iova, fd, access)) : NULL;
-	if (real) {
-		ret = wrap_other(ctx, pd, real, RP_IMM_DMABUF_MR);
-		if (!ret)
-			RP_REAL(rp_real.ibv_dereg_mr(real));
-	}
-	rp_verbs_leave(ctx);
-	return ret;
+	return reg(pd, NULL, length, iova, access, RP_MR_OTHER, &o, RP_IMM_DMABUF_MR);
 }
 
 struct ibv_mr *rp_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
 			    unsigned int access)
 {
-	struct rp_context *ctx = to_rp_context(pd->context);
-	struct ibv_mr *real, *ret = NULL;
+	const struct other o = { .dm = dm, .offset = offset };
 
-	real = rp_verbs_enter(ctx) ?
-	       RP_REAL(RP_SLOT(ctx, reg_dm_mr)(real_pd(pd), ((struct rp_dm *)dm)->real, offset, length, access)) :
-	       NULL;
-	if (real) {
-		/* The device memory itself is what can not be moved. */
-		ret = wrap_other(ctx, pd, real, -1);
-		if (!ret)
-			RP_REAL(rp_real.ibv_dereg_mr(real));
-	}
-	rp_verbs_leave(ctx);
-	return ret;
+	/* The device memory itself is what can not be moved. */
+	return reg(pd, NULL, length, 0, access, RP_MR_OTHER, &o, -1);
 }
 
 struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 {
 	struct rp_context *ctx = to_rp_context(pd->context);
 	struct ibv_mr *real, *ret = NULL;
+	struct rp_mr *mr;
 
 	if (RP_PASSING)
 		return rp_real.ibv_import_mr(pd, handle);
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return NULL;
+	mr->how = RP_MR_OTHER;
+	mr->mr.context = pd->context;
+	mr->mr.pd = pd;
+	mr->pin = RP_IMM_IMPORTED;
 	real = rp_verbs_enter(ctx) ? RP_REAL(rp_real.ibv_import_mr(real_pd(pd), handle)) : NULL;
 	if (real) {
-		ret = wrap_other(ctx, pd, real, RP_IMM_IMPORTED);
-		if (!ret)
+		ret = finish(ctx, mr, real);
+		if (ret)
+			rp_pin(ctx, RP_IMM_IMPORTED);
+		else
 			RP_REAL_VOID(rp_real.ibv_unimport_mr(real));
 	}
 	rp_verbs_leave(ctx);
-	return ret;
+	return ret ? ret : fail(mr);
+}
+
+static void going(struct rp_context *ctx, struct rp_mr *mr, bool is)
+{
+	rp_lock(&ctx->objects);
+	mr->going = is;
+	rp_unlock(&ctx->objects);
 }
 
 void ibv_unimport_mr(struct ibv_mr *ibmr)
@@ -310,6 +317,7 @@ void ibv_unimport_mr(struct ibv_mr *ibmr)
 		rp_verbs_leave(ctx);
 		return;
 	}
+	going(ctx, mr, true);
 	RP_REAL_VOID(rp_real.ibv_unimport_mr(mr->real));
 	rp_keys_del_mr(ctx, mr);
 	rp_unpin(ctx, RP_IMM_IMPORTED);
@@ -353,11 +361,11 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 		mr->mr.lkey = mr->real->lkey;
 		mr->mr.rkey = mr->real->rkey;
 	}
-	publish_lkey(ctx, mr);		/* it has a place in the table */
 	tell = rp_keys_change_mr(ctx, mr, told, rkey);
 	rp_unlock(&ctx->objects);
+	publish_lkey(ctx, mr);		/* it has a place in the table */
 	rp_verbs_leave(ctx);
-	if (!ret && tell)
+	if (tell)
 		rp_peer_new_key(ctx, mr->key_serial);
 	return ret;
 }
@@ -375,8 +383,11 @@ int ibv_dereg_mr(struct ibv_mr *ibmr)
 	mr = to_rp_mr(ibmr);
 	if (!rp_verbs_enter(ctx))
 		return rp_verbs_refuse(ctx);
+	going(ctx, mr, true);
 	ret = RP_REAL(rp_real.ibv_dereg_mr(mr->real));
-	if (!ret) {
+	if (ret) {
+		going(ctx, mr, false);
+	} else {
 		rp_keys_del_mr(ctx, mr);
 		if (mr->how == RP_MR_OTHER && mr->pin >= 0)
 			rp_unpin(ctx, mr->pin);
@@ -402,7 +413,7 @@ int rp_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 	if (n && !copy)
 		return ENOMEM;
 	ret = rp_verbs_enter(ctx) ? 0 : ENODEV;
-	rp_lock(&ctx->objects);		/* until then grow_lkeys() keeps it */
+	rp_lock(&ctx->objects);		/* until then replace_lkeys() waits */
 	lkeys = __atomic_load_n(&ctx->lkeys, __ATOMIC_ACQUIRE);
 	for (i = 0; i < n && !ret; i++) {
 		copy[i] = sg[i];
@@ -454,7 +465,7 @@ int rp_mr_recreate(struct rp_mr *mr)
 {
 	int err;
 
-	mr->real = register_real(mr);
+	mr->real = register_real(mr, NULL);
 	err = errno;
 	if (!mr->real && memory_is_gone(mr, err))
 		mr->real = register_nothing(mr);

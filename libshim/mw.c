@@ -75,7 +75,7 @@ static struct ibv_mw *alloc_free_keys(struct rp_mw *mw)
 		return alloc_real(mw);
 	while (n < FREE_TRIES) {
 		real = alloc_real(mw);
-		if (!real || !rp_keys_taken(ctx, NULL, real->rkey))
+		if (!real || !rp_keys_taken(ctx, NULL, real->rkey, false))
 			break;
 		held[n++] = real;
 		real = NULL;
@@ -370,13 +370,13 @@ static bool binds(const struct rp_qp *qp, const struct rp_mw *mw)
 	return mw->now.qp ? mw->now.qp == qp : qp->qp.pd == mw->mw.pd;
 }
 
-/* A bind to nothing names a region all the same. */
+/* A bind to nothing names a region all the same. Caller holds the context's objects. */
 static struct ibv_mr *any_mr(const struct rp_mw *mw)
 {
 	struct rp_mr *mr;
 
 	list_for_each(mr, &ctx_of(mw)->mrs, node)
-		if (mr->mr.pd == mw->mw.pd)
+		if (mr->mr.pd == mw->mw.pd && !mr->going)
 			return &mr->mr;
 	return NULL;
 }
@@ -436,6 +436,7 @@ bool rp_mw_rebound(struct rp_qp *qp)
 			rp_log(RP_LOG_ERR, "QP 0x%x: a memory window is not bound again: %s",
 			       qp->qp.qp_num, rp_real.ibv_wc_status_str(qp->marker_status));
 	}
+	rp_lock(&ctx->objects);
 	rp_lock(&qp->lock);
 	rp_lock(&ctx->mws_lock);
 	list_for_each(mw, &ctx->mws, node)
@@ -466,5 +467,6 @@ bool rp_mw_rebound(struct rp_qp *qp)
 	}
 	rp_unlock(&ctx->mws_lock);
 	rp_unlock(&qp->lock);
+	rp_unlock(&ctx->objects);
 	return !qp->rebinding;
 }

@@ -319,9 +319,9 @@ void rp_keys_del_mw(struct rp_context *ctx, struct rp_mw *mw);
 void rp_keys_renumber(struct rp_context *ctx);		/* all of them are new */
 /*
  * Is something else known by them, or may it be by peers that have not heard yet? @lkey: NULL: a
- * window's, of which all keys with the upper 24 bits of @rkey are.
+ * window's, of which all keys with the upper 24 bits of @rkey are. @null: other null regions may have them, too
  */
-bool rp_keys_taken(struct rp_context *ctx, const uint32_t *lkey, uint32_t rkey);
+bool rp_keys_taken(struct rp_context *ctx, const uint32_t *lkey, uint32_t rkey, bool null);
 /*
  * Peers are told all keys anew; 0 is that of a device that has not moved. On the control thread, which holds
  * ctx->objects.

@@ -183,6 +183,7 @@ struct rp_gid {
  * @dev_index: ib_device index of @real (RDMA_NLDEV_ATTR_DEV_INDEX, ibv_get_device_index)
  * @epoch: moves so far; 0: every virtual number is the real one
  * @lkeys: virtual to real local keys; NULL while @epoch is 0
+ * @keys_shared: there are, or have been, regions that may have one key (keys_change.c)
  * @sgid_map: virtual to real GID index by port (from 0); NULL: the same
  * @pkeys: by port (from 0)
  * @ports: addresses by port (from 0), as when the device was left
@@ -203,6 +204,7 @@ struct rp_context {
 	pthread_rwlock_t verbs;
 	_Atomic uint64_t verbs_wanted;	/* since when (rp_now_ns()) a move waits for it; 0: none does */
 	struct rp_keymap *lkeys;
+	bool keys_shared;
 	int *sgid_map[4];
 	int sgid_map_len;
 	struct rp_pkeys pkeys[4];
@@ -268,6 +270,7 @@ struct rp_mr {
 	unsigned int access;
 	uint32_t key_serial;	/* of its last change, after a move; regions are listed in that order */
 	int pin;
+	bool going;		/* the device may have let it go; under rp_context::objects */
 	struct list_node node;
 };
 

@@ -69,11 +69,19 @@ bool mock_same_pd(const struct ibv_pd *a, const struct ibv_pd *b)
 	return plain(a) == plain(b);
 }
 
+#define MOCK_NULL_KEY 0x77	/* no other key ends so */
+
+/* All have the device's one key, and none for others, as with mlx5. */
 struct ibv_mr *mock_alloc_null_mr(struct ibv_pd *pd)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pd, NULL, SIZE_MAX / 2, IBV_ACCESS_LOCAL_WRITE);
 
-	if (mr)
-		((struct mock_mr *)mr)->null = true;
+	if (!mr)
+		return NULL;
+	mock_lock();
+	mr->lkey = MOCK_NULL_KEY;
+	mr->rkey = 0;
+	((struct mock_mr *)mr)->null = true;
+	mock_unlock();
 	return mr;
 }

@@ -100,9 +100,10 @@ static void closed(struct end e[2])
 	CHECK_EQ(mock_live_total(), 0);
 }
 
-/* A region gives up its remote rights, and its key with them. */
-static void rights_are_given_up(void)
+/* A region gives up its remote rights, and its key with them, or when it goes. */
+static void rights_are_given_up(bool with_key)
 {
+	const int flags = IBV_REREG_MR_CHANGE_ACCESS | (with_key ? IBV_REREG_MR_CHANGE_TRANSLATION : 0);
 	struct ibv_mr *mr;
 	struct end e[2];
 	struct gone g;
@@ -111,10 +112,12 @@ static void rights_are_given_up(void)
 	mr = reg(&e[0]);
 	moved();
 	g = (struct gone){ *mr, ((struct rp_mr *)mr)->real_lkey, ((struct rp_mr *)mr)->real_rkey };
-	CHECK_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS, NULL, e[0].buf, 8,
-			      IBV_ACCESS_LOCAL_WRITE), 0);
+	CHECK_EQ(ibv_rereg_mr(mr, flags, NULL, e[0].buf, 8, IBV_ACCESS_LOCAL_WRITE), 0);
+	if (!with_key)
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
 	leads_nowhere(e, &g);
-	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	if (with_key)
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
 	closed(e);
 }
 
@@ -366,7 +369,8 @@ static void other_peer_hears_first(void)
 int main(void)
 {
 	alarm(HANGS);
-	rights_are_given_up();
+	rights_are_given_up(true);
+	rights_are_given_up(false);
 	then_peer_moves();
 	answer_is_lost();
 	peer_is_gone();

@@ -114,6 +114,40 @@ static void memory(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/* One of two null regions that have one key is taken back, made before the move or after it: the other stays. */
+static void null_regions(void)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = 1, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
+	}, *bad;
+	struct ibv_mr *null[3];
+	struct ibv_sge sge;
+	struct end e[2];
+	int k;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	for (k = 0; k < 2; k++)
+		null[k] = ibv_alloc_null_mr(e[0].pd);
+	CHECK(null[0] && null[1] && null[0]->lkey == null[1]->lkey);
+	move_away("mock0");
+	move_back("mock0");
+	null[2] = ibv_alloc_null_mr(e[0].pd);
+	CHECK(null[2], "%s", strerror(errno));
+	for (k = 0; k < 3; k++) {
+		memset(e[1].buf, 0xaa, 64);
+		sge = (struct ibv_sge){ 0, 64, null[k]->lkey };
+		wr.sg_list = &sge;
+		wr.wr.rdma.remote_addr = (uintptr_t)e[1].buf;
+		wr.wr.rdma.rkey = e[1].mr->rkey;
+		CHECK_EQ(ibv_post_send(e[0].qp, &wr, &bad), 0);
+		expect(&e[0], 1, IBV_WC_SUCCESS);
+		CHECK(!e[1].buf[0] && !e[1].buf[63]);
+		CHECK_EQ(ibv_dereg_mr(null[k]), 0);
+	}
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 static void queues(void)
 {
 	struct ibv_modify_cq_attr ma = {
@@ -230,6 +264,7 @@ int main(void)
 	alarm(HANGS);
 	domains();
 	memory();
+	null_regions();
 	queues();
 	contexts();
 	handles();

@@ -111,7 +111,12 @@ class Case:
         assert self.victim.status == (0 if self.ending == "exit" else 128 + 9), f"{self}: {self.victim.status}"
         assert self.guest.status(f"[ ! -e {self.trap} ]") == 0, f"{self}: not at its point"
         self.survivor.wait(60, check=False)
-        error = check_all_dead(self.survivor, 1 if self.stuck else QPS, not self.stuck)
+        try:
+            error = check_all_dead(self.survivor, 1 if self.stuck else QPS, not self.stuck)
+        except AssertionError as failure:
+            ends = [f"{end} says:\n{end.output()[-600:]}\nand its log:\n{self.log_of(guest)[-4000:]}"
+                    for end, guest in ((self.victim, self.guest), (self.survivor, self.other_guest))]
+            raise AssertionError("\n".join([f"{self}, {self.ending}: {failure}", *ends])) from failure
         log = self.log_of(self.other_guest)
         assert re.search(DEAD, log), f"{self}: the survivor's log:\n{log}"
         # Or its peer had left RTS, and said where it is before its last word: then they were connected anew.
