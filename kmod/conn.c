@@ -30,7 +30,13 @@ static u32 next_remote_id;
 
 /* --- remote processes --- */
 
-static void remote_put(struct repath_remote *remote)
+/**
+ * repath_remote_put - one connection, or message, fewer
+ * @remote: remote process, or NULL
+ *
+ * Context: repath_conn_mutex held.
+ */
+void repath_remote_put(struct repath_remote *remote)
 {
 	lockdep_assert_held(&repath_conn_mutex);
 	if (!remote || --remote->users)
@@ -39,13 +45,14 @@ static void remote_put(struct repath_remote *remote)
 	kfree_sensitive(remote);
 }
 
-static struct repath_remote *remote_get(u64 cookie)
+static struct repath_remote *remote_get(u64 cookie, const struct repath_addr *first,
+					const struct repath_addr *place)
 {
 	struct repath_remote *remote;
 
 	lockdep_assert_held(&repath_conn_mutex);
 	hash_for_each_possible(remotes, remote, node, cookie)
-		if (remote->cookie == cookie) {
+		if (remote->cookie == cookie && repath_addr_is_same(&remote->first, first)) {
 			remote->users++;
 			return remote;
 		}
@@ -54,6 +61,8 @@ static struct repath_remote *remote_get(u64 cookie)
 		return NULL;
 	remote->id = ++next_remote_id;
 	remote->cookie = cookie;
+	remote->first = *first;
+	remote->place = *place;
 	remote->users = 1;
 	hash_add(remotes, &remote->node, cookie);
 	return remote;
@@ -73,10 +82,11 @@ void repath_conn_set_remote(struct repath_conn *conn, u64 cookie)
 	lockdep_assert_held(&repath_conn_mutex);
 	if (conn->remote && conn->remote->cookie == cookie)
 		return;
-	remote = remote_get(cookie);
+	/* Its module may have been loaded anew since it moved. */
+	remote = remote_get(cookie, &conn->first, conn->remote ? &conn->remote->place : &conn->first);
 	if (!remote)
 		return;
-	remote_put(conn->remote);
+	repath_remote_put(conn->remote);
 	conn->remote = remote;
 }
 
@@ -233,6 +243,7 @@ struct repath_conn *repath_conn_create(struct repath_proc *proc, struct repath_q
 	conn->proc = repath_proc_get(proc);
 	conn->dest_qpn = dest_qpn;
 	conn->addr = *addr;
+	conn->first = *addr;
 	conn->state = REPATH_CONN_NEW;
 	draw_token(conn);
 	hash_add(by_token, &conn->by_token, (u16)conn->token);
@@ -262,7 +273,7 @@ void repath_conn_destroy(struct repath_conn *conn)
 	xa_erase(&by_id, conn->id);
 	if (conn->remote)
 		conn->remote->at_length = false;
-	remote_put(conn->remote);
+	repath_remote_put(conn->remote);
 	conn->remote = NULL;
 	repath_conn_put(conn);
 }

@@ -30,6 +30,9 @@ extern struct mutex repath_conn_mutex;
  * @node: by cookie
  * @id: PEER_ID on the netlink interface; never used twice
  * @cookie: as that process's module told in HELLO
+ * @first: where its connections were made to. Another host may know a cookie, and say that it is its own; so one that is
+ *	met at two places is two
+ * @place: where it is for certain: where its connections were made to, or what was said to it last was understood
  * @at_length: it has not understood packed records; until its connections are others
  * @users: connections to it
  */
@@ -37,6 +40,8 @@ struct repath_remote {
 	struct hlist_node node;
 	u32 id;
 	u64 cookie;
+	struct repath_addr first;
+	struct repath_addr place;
 	bool at_length;
 	u32 users;
 };
@@ -56,6 +61,7 @@ struct repath_remote {
  * @dest_qpn: the peer's current QPN
  * @state: enum repath_conn_state
  * @addr: how to reach the peer from @dev
+ * @first: @addr when the connection was made
  * @said_gid: of the peer's port, as it has said itself: without a GRH @addr has none; zero: it has not
  * @token: this end's
  * @peer_token: the peer's; 0 is "not yet known"
@@ -98,6 +104,7 @@ struct repath_conn {
 	u32 dest_qpn;
 	u8 state;
 	struct repath_addr addr;
+	struct repath_addr first;
 	union ib_gid said_gid;
 	u64 token;
 	u64 peer_token;
@@ -177,6 +184,7 @@ void repath_conn_bind(struct repath_conn *conn, struct repath_qp *rqp);
 void repath_conn_unbind(struct repath_conn *conn);
 void repath_conn_lost_qp(struct repath_conn *conn);
 void repath_conn_set_remote(struct repath_conn *conn, u64 cookie);
+void repath_remote_put(struct repath_remote *remote);
 void repath_conn_rebind(struct repath_conn *conn, struct repath_qp *rqp, u32 port, u32 sgid_index);
 bool repath_conn_is_peer(const struct repath_conn *conn, u32 qpn, const u8 gid[16]);
 void repath_conn_update_ready(struct repath_conn *conn);

@@ -54,18 +54,13 @@ void repath_conn_rebind(struct repath_conn *conn, struct repath_qp *rqp, u32 por
 }
 
 /* Others may be asked for by the GID, or by the LID alone, whatever this connection goes by. */
-static struct repath_addr whole_address(const struct repath_conn *conn)
+static struct repath_addr whole_address(const struct repath_addr *at, const union ib_gid *said)
 {
-	struct repath_addr addr = conn->addr;
+	struct repath_addr addr = *at;
 
 	if (!repath_addr_has_gid(&addr))
-		addr.dgid = conn->said_gid;
+		addr.dgid = *said;
 	return addr;
-}
-
-static bool is_same_address(const struct repath_addr *a, const struct repath_addr *b)
-{
-	return a->dlid == b->dlid && !memcmp(&a->dgid, &b->dgid, sizeof(a->dgid));
 }
 
 /**
@@ -80,9 +75,10 @@ static bool is_same_address(const struct repath_addr *a, const struct repath_add
 void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, u32 qpn, bool told,
 			   struct repath_conn_moved *last)
 {
-	const struct repath_addr before = whole_address(conn);
+	const struct repath_addr before = whole_address(&conn->addr, &conn->said_gid);
+	const union ib_gid said_before = conn->said_gid;
 	static const union ib_gid none;
-	struct repath_addr now;
+	struct repath_addr from, now;
 
 	lockdep_assert_held(&repath_conn_mutex);
 	conn->told = told;
@@ -99,16 +95,18 @@ void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, 
 	}
 	if (memcmp(gid, &none, sizeof(none)))
 		memcpy(&conn->said_gid, gid, sizeof(none));
-	now = whole_address(conn);
-	if (!conn->remote || is_same_address(&before, &now))
+	now = whole_address(&conn->addr, &conn->said_gid);
+	if (!conn->remote || repath_addr_is_same(&before, &now))
 		return;
+	/* Anybody can say that it is where somebody else is, and then that it has left there. */
+	from = whole_address(&conn->remote->place, &said_before);
 	if (last->proc == conn->proc && last->cookie == conn->remote->cookie &&
-	    is_same_address(&last->from, &before) && is_same_address(&last->to, &now))
+	    repath_addr_is_same(&last->from, &from) && repath_addr_is_same(&last->to, &now))
 		return;
-	*last = (struct repath_conn_moved){ conn->proc, conn->remote->cookie, before, now };
+	*last = (struct repath_conn_moved){ conn->proc, conn->remote->cookie, from, now };
 	/* MOVED may have said so before, to those who send; not to those who watch. */
-	repath_known_moved(conn->proc, conn->remote->cookie, &before, &now);
-	repath_watch_sender_moved(conn->proc, conn->remote->cookie, &before, &now, told);
+	repath_known_moved(conn->proc, conn->remote->cookie, &from, &now);
+	repath_watch_sender_moved(conn->proc, conn->remote->cookie, &from, &before, &now, told);
 }
 
 /* They are counted in 16 bits, and may overtake each other. */

@@ -49,6 +49,12 @@ static bool is_from(struct known *known, const struct repath_addr *from)
 	return true;
 }
 
+/* It has gone on from where this led, as told by GID and LID or by LID alone. */
+static bool led_to(const struct known *known, const struct repath_addr *from)
+{
+	return is_same(&known->to, from) || is_same(from, &known->to);
+}
+
 /* Who asks by a LID alone may mean one that is known by the GID that it had there; who asks by GID has to be told one. */
 static bool was_at(const struct known *known, const struct repath_addr *at)
 {
@@ -96,9 +102,12 @@ void repath_known_moved(struct repath_proc *proc, u64 cookie, const struct repat
 	lockdep_assert_held(&repath_conn_mutex);
 	if (READ_ONCE(proc->left))
 		return;
-	/* What was known of it before leads there, too; an address that it came back to is right. */
+	/*
+	 * What led there before leads on; an address that it came back to is right. (Another host may say that it has that
+	 * cookie: it has been elsewhere.)
+	 */
 	list_for_each_entry_safe(known, next, &proc->knowns, of_proc) {
-		if (known->cookie == cookie) {
+		if (known->cookie == cookie && (is_from(known, from) || led_to(known, from))) {
 			goes_to(known, to);
 			have |= is_from(known, from);
 			if (is_same(&known->from, to)) {

@@ -34,6 +34,8 @@
  * struct out_letter - a message under way
  * @work: delivers it on this host
  * @proc: who sent it and is told of its end; NULL: nobody is. Holds a reference
+ * @remote: to whom; holds a reference. NULL: of this host
+ * @to: where to
  * @peer_id: to whom, as @proc knows it
  * @type: enum repath_msg
  * @told: it goes to where an administrator has said that the peer is
@@ -44,6 +46,8 @@
 struct out_letter {
 	struct work_struct work;
 	struct repath_proc *proc;
+	struct repath_remote *remote;
+	struct repath_addr to;
 	u32 peer_id;
 	u8 type;
 	bool told;
@@ -80,8 +84,10 @@ static void tell_sent(struct repath_proc *proc, u32 peer_id, u8 type, u64 msg_id
 	repath_proc_send(proc, skb, hdr);
 }
 
+/* Context: repath_conn_mutex held. */
 static void letter_free(struct out_letter *letter)
 {
+	repath_remote_put(letter->remote);
 	if (letter->proc)
 		atomic_sub(letter->len + LETTER_COST, &letter->proc->sending);
 	repath_proc_put(letter->proc);
@@ -129,7 +135,12 @@ static void letter_done(void *arg, int err, u8 status)
 	if (letter->proc)
 		tell_sent(letter->proc, letter->peer_id, letter->type, letter->msg_id,
 			  err ? -err : repath_xprt_status_errno(status));
+	mutex_lock(&repath_conn_mutex);
+	/* Whoever is there knows its tokens. */
+	if (letter->remote && !err && status == REPATH_PEER_OK)
+		letter->remote->place = letter->to;
 	letter_free(letter);
+	mutex_unlock(&repath_conn_mutex);
 	/* A suspend waits until everything is said. */
 	repath_op_conn_changed();
 }
@@ -176,6 +187,9 @@ static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 ty
 		queue_work(local_wq, &letter->work);
 		return 0;
 	}
+	letter->remote = conn->remote;
+	letter->remote->users++;
+	letter->to = conn->addr;
 	err = repath_xprt_send(conn->dev, &(struct repath_xprt_send){
 		.to = &conn->addr, .order = conn->remote->cookie, .payer = proc, .type = type,
 		.data = wire, .len = len, .done = letter_done, .arg = letter,

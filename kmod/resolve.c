@@ -185,7 +185,7 @@ static int ask(struct genl_info *info, struct repath_proc *proc, struct repath_d
 	q->id = nla_get_u64(info->attrs[REPATH_A_MSG_ID]);
 	q->qpn = nla_get_u32(info->attrs[REPATH_A_QPN]);
 	q->src_qpn = nla_get_u32(info->attrs[REPATH_A_SRC_QPN]);
-	q->place = *addr;
+	q->place = q->found = *addr;
 	if (q->type == IB_QPT_UD) {
 		q->token = token;
 		q->told = told;
@@ -333,7 +333,8 @@ static u8 moved_in(const struct repath_moved *moved)
 	memcpy(&place.dgid, moved->gid, sizeof(place.dgid));
 	place.dlid = be32_to_cpu(moved->lid);
 	place.has_dmac = false;
-	repath_known_moved(q->proc, cookie, &q->place, &place);
+	/* It could say that it is where somebody else is, and then that it has left there. */
+	repath_known_moved(q->proc, cookie, &q->found, &place);
 	q->place = place;
 	/* It is told again then. */
 	if (repath_question_tell(q, 0, &place, be32_to_cpu(moved->qpn), true))

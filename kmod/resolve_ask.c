@@ -171,7 +171,7 @@ static void settle(struct repath_question *q)
 	if (q->token)
 		err = err == ENOTUNIQ ? err : 0;
 	if (hit) {
-		q->place = hit->addr;
+		q->place = q->found = hit->addr;
 		if (!repath_question_tell(q, 0, &hit->addr, be32_to_cpu(hit->answer.qpn),
 					  be32_to_cpu(hit->answer.flags) & REPATH_RESOLVED_MOVED))
 			repath_question_found(q);

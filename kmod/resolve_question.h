@@ -56,7 +56,8 @@ struct repath_asked {
  * @heard: it was told by the one who has moved, since it was asked
  * @open: places that have not answered
  * @nasked: entries of @asked
- * @place: where the queue pair was found last, else the address itself
+ * @place: where the queue pair is, as it has said itself or as it was found, else the address itself
+ * @found: where it was found last, else the address itself
  * @asked: the places; [0] is the address itself. Freed when all have answered
  * @later: in repath_proc::unknown, or empty
  * @again: jiffies, when
@@ -83,6 +84,7 @@ struct repath_question {
 	u32 open;
 	u32 nasked;
 	struct repath_addr place;
+	struct repath_addr found;
 	struct repath_asked *asked;
 	struct list_head later;
 	unsigned long again;

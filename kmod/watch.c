@@ -75,6 +75,7 @@ struct source {
  * @refused: how often its token was not known there
  * @confirmed: it has answered, or is a process of this host
  * @guessed: an administrator has said where the sender is, and it has not been heard from since
+ * @said: @back is what the sender has said of itself
  * @busy: a MOVED is under way
  * @news: it has moved again since that was sent
  */
@@ -104,6 +105,7 @@ struct watch {
 	unsigned long next;
 	bool confirmed;
 	bool guessed;
+	bool said;
 	bool busy;
 	bool news;
 };
@@ -563,6 +565,7 @@ static void is_now_at(struct watch *w, const struct repath_addr *to, bool guesse
 	w->back.dlid = to->dlid;
 	w->back.has_dmac = false;
 	w->guessed = guessed;
+	w->said = true;
 	if (!w->tries)
 		return;
 	w->busy = w->news = false;
@@ -573,7 +576,8 @@ static void is_now_at(struct watch *w, const struct repath_addr *to, bool guesse
  * repath_watch_sender_moved - a sender to queue pairs of a process is elsewhere
  * @proc: process
  * @cookie: the sender
- * @from: where it was; other ports of it are where they were
+ * @from: where it was for certain; other ports of it are where they were
+ * @said: where it has said before that it is
  * @to: where it is
  * @told: as an administrator says, and not itself
  *
@@ -582,13 +586,14 @@ static void is_now_at(struct watch *w, const struct repath_addr *to, bool guesse
  * Context: repath_conn_mutex held.
  */
 void repath_watch_sender_moved(const struct repath_proc *proc, u64 cookie,
-			       const struct repath_addr *from, const struct repath_addr *to, bool told)
+			       const struct repath_addr *from, const struct repath_addr *said,
+			       const struct repath_addr *to, bool told)
 {
 	struct watch *w, *next;
 
 	lockdep_assert_held(&repath_conn_mutex);
 	list_for_each_entry_safe(w, next, &proc->watches, of_proc) {
-		if (w->cookie != cookie || !is_back_to(w, from))
+		if (w->cookie != cookie || !(is_back_to(w, from) || (w->said && is_back_to(w, said))))
 			continue;
 		/* Another connection of the two has told. */
 		if (w->back.dlid == to->dlid && !memcmp(&w->back.dgid, &to->dgid, sizeof(to->dgid)))

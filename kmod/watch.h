@@ -25,7 +25,8 @@ void repath_watch_moved(struct repath_proc *proc, struct repath_device *dev,
 			const struct repath_number *rows, u32 n,
 			const struct repath_gid_change *gids, u32 ngids);
 void repath_watch_sender_moved(const struct repath_proc *proc, u64 cookie,
-			       const struct repath_addr *from, const struct repath_addr *to, bool told);
+			       const struct repath_addr *from, const struct repath_addr *said,
+			       const struct repath_addr *to, bool told);
 u32 repath_watch_told(const struct repath_device *dev, const struct repath_addr *from, const u8 *gid, u32 lid);
 void repath_watch_proc_left(struct repath_proc *proc);
 void repath_watch_device_removed(struct repath_device *dev);

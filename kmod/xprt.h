@@ -52,6 +52,12 @@ static inline bool repath_addr_is_same_place(const struct repath_addr *a,
 	return a->dlid == b->dlid;
 }
 
+/* By GID and by LID. */
+static inline bool repath_addr_is_same(const struct repath_addr *a, const struct repath_addr *b)
+{
+	return a->dlid == b->dlid && !memcmp(&a->dgid, &b->dgid, sizeof(a->dgid));
+}
+
 /**
  * typedef repath_xprt_done_fn - a message has been answered, or has failed
  * @arg: as given to repath_xprt_send()

@@ -29,7 +29,8 @@ void repath_watch_proc_left(struct repath_proc *proc)
 }
 
 void repath_watch_sender_moved(const struct repath_proc *proc, u64 cookie,
-			       const struct repath_addr *from, const struct repath_addr *to, bool told)
+			       const struct repath_addr *from, const struct repath_addr *said,
+			       const struct repath_addr *to, bool told)
 {
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 43 */
+/* kunit-cases: 44 */
 /* kunit-objs: ../known.o ../number.o ../resolve.o ../resolve_ask.o ../watch.o ../stat.o */
 /*
  * Which queue pair is meant by a number, where several bear it, who is asked, and what is believed.
@@ -1434,11 +1434,11 @@ static void watch_sender_moved(struct kunit *test)
 	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
 	KUNIT_EXPECT_EQ(test, fake.nsent, 1);
 	/* Another process, and another port of this one */
-	repath_watch_sender_moved(&fake.proc[0], REMOTE + 1, &from, &to, false);
-	repath_watch_sender_moved(&fake.proc[1], REMOTE, &from, &to, false);
-	repath_watch_sender_moved(&fake.proc[0], REMOTE, &to, &from, false);
+	repath_watch_sender_moved(&fake.proc[0], REMOTE + 1, &from, &from, &to, false);
+	repath_watch_sender_moved(&fake.proc[1], REMOTE, &from, &from, &to, false);
+	repath_watch_sender_moved(&fake.proc[0], REMOTE, &to, &to, &from, false);
 	KUNIT_EXPECT_EQ(test, fake.nsent, 1);
-	repath_watch_sender_moved(&fake.proc[0], REMOTE, &from, &to, false);
+	repath_watch_sender_moved(&fake.proc[0], REMOTE, &from, &from, &to, false);
 	mutex_unlock(&repath_conn_mutex);
 	KUNIT_ASSERT_EQ(test, fake.nsent, 2);
 	KUNIT_EXPECT_EQ(test, fake.sent[1].to.dgid.raw[15], (u8)12);
@@ -1452,7 +1452,7 @@ static void watch_sender_moved(struct kunit *test)
 
 	/* It has heard all: of its next place it is told when there is something to tell. */
 	mutex_lock(&repath_conn_mutex);
-	repath_watch_sender_moved(&fake.proc[0], REMOTE, &to, &from, false);
+	repath_watch_sender_moved(&fake.proc[0], REMOTE, &to, &to, &from, false);
 	KUNIT_EXPECT_EQ(test, fake.nsent, 2);
 	memcpy(gid.old, gid.now, 16);
 	gid.now[15] = 3;
@@ -1526,7 +1526,7 @@ static void watch_told_by_connection(struct kunit *test)
 	c->qp[1].gone = true;
 	mutex_lock(&repath_conn_mutex);
 	/* Before the queue pair has moved. */
-	repath_watch_sender_moved(&fake.proc[0], REMOTE, &from, &wrong, true);
+	repath_watch_sender_moved(&fake.proc[0], REMOTE, &from, &from, &wrong, true);
 	repath_watch_moved(&fake.proc[0], &c->dev, &row, 1, &gid, 1);
 	mutex_unlock(&repath_conn_mutex);
 	for (i = 0; i < 4; i++) {
@@ -1682,6 +1682,20 @@ static void watch_of_another(struct kunit *test)
 	answer(0, 0, REPATH_PEER_OK, 0, 0, 0);
 }
 
+/* Another process that says it has a peer's cookie does not lead away who looks for that. */
+static void known_of_two_places(struct kunit *test)
+{
+	struct repath_addr left = place(4, 0), now;
+	u64 cookie;
+
+	moved_from(REMOTE, 4, 5);
+	moved_from(REMOTE, 7, 8);
+	mutex_lock(&repath_conn_mutex);
+	KUNIT_EXPECT_EQ(test, repath_known_find(&fake.proc[0], &left, &now, &cookie, 1), 1u);
+	mutex_unlock(&repath_conn_mutex);
+	KUNIT_EXPECT_EQ(test, (int)now.dgid.raw[15], 5);
+}
+
 /* The module goes, and processes that have moved, and know others that have, do not. */
 static void nothing_is_left(struct kunit *test)
 {
@@ -1766,14 +1780,14 @@ static void watch_unheard(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake.lease_asked);
 	/* It has not heard it yet: where it is found it hears it at once. */
 	mutex_lock(&repath_conn_mutex);
-	repath_watch_sender_moved(&fake.proc[0], REMOTE, &from, &to, false);
+	repath_watch_sender_moved(&fake.proc[0], REMOTE, &from, &from, &to, false);
 	mutex_unlock(&repath_conn_mutex);
 	KUNIT_ASSERT_EQ(test, fake.nsent, i + 1);
 	/* Until the lease is over. */
 	fake.lease_over = true;
 	answer(i, -ETIMEDOUT, 0, 0, 0, 0);
 	mutex_lock(&repath_conn_mutex);
-	repath_watch_sender_moved(&fake.proc[0], REMOTE, &to, &from, false);
+	repath_watch_sender_moved(&fake.proc[0], REMOTE, &to, &to, &from, false);
 	mutex_unlock(&repath_conn_mutex);
 	KUNIT_EXPECT_EQ(test, fake.nsent, i + 1);
 }
@@ -1813,6 +1827,7 @@ static struct kunit_case number_cases[] = {
 	KUNIT_CASE(resolve_ud_late),
 	KUNIT_CASE(watch_tells),
 	KUNIT_CASE(watch_sender_moved),
+	KUNIT_CASE(known_of_two_places),
 	KUNIT_CASE(watch_told),
 	KUNIT_CASE(watch_told_by_connection),
 	KUNIT_CASE(watch_asked_again),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 40 */
+/* kunit-cases: 41 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../gone.o ../known.o ../lid.o ../peer.o ../peer_wire.o ../silent.o ../stat.o */
 /* What comes from the network, of which nobody knows for sure who has sent it. */
 #include <kunit/test.h>
@@ -1264,6 +1264,54 @@ static void t_send_unproven(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake.proc.sending), 0);
 }
 
+/* Who was at this GID, as the process here knows? Where is it now; 0: nobody. */
+static u8 has_left(u8 gid)
+{
+	struct repath_addr at = { .dgid.raw = { 0xfe, [15] = gid } }, now;
+	u64 cookie;
+	u32 n;
+
+	mutex_lock(&repath_conn_mutex);
+	n = repath_known_find(&fake.proc, &at, &now, &cookie, 1);
+	mutex_unlock(&repath_conn_mutex);
+	return n ? now.dgid.raw[15] : 0;
+}
+
+/*
+ * Whoever is asked by its old address must have been there: a peer can say that it is where somebody else is, and then
+ * that it has left. What has been understood there is no lie.
+ */
+static void t_lies_of_a_place(struct kunit *test)
+{
+	struct repath_conn *conn = ready(test);
+	struct repath_conn_rec rec = { .conn_id = conn->id };
+	static const u8 statuses[] = { REPATH_PEER_BAD_TOKEN, REPATH_PEER_OK };
+	u8 gid, i;
+
+	of(test)->wire.msg.src_gid[0] = 0xfe;
+	fake.sends = true;
+	EXPECT_STATUS(receive_of(test, REPATH_MSG_GATE, 1, 0, 5), REPATH_PEER_OK);
+	EXPECT_STATUS(receive_of(test, REPATH_MSG_INFO, 1, 0, 6), REPATH_PEER_OK);
+	KUNIT_EXPECT_EQ(test, (int)has_left(5), 6);
+	for (i = 0, gid = 6; i < 2; i++, gid++) {
+		KUNIT_ASSERT_EQ(test, send(test, REPATH_MSG_READY, &rec, 1, false), 0);
+		fake.sent_done(fake.sent_arg, 0, statuses[i]);
+		EXPECT_STATUS(receive_of(test, REPATH_MSG_INFO, 1, 0, gid + 1), REPATH_PEER_OK);
+		KUNIT_EXPECT_EQ(test, (int)conn->addr.dgid.raw[15], gid + 1);
+		KUNIT_EXPECT_EQ(test, (int)has_left(5), gid + 1);
+		KUNIT_EXPECT_EQ(test, (int)has_left(gid), statuses[i] ? 0 : gid + 1);
+	}
+	/* What is under way keeps who it goes to. */
+	KUNIT_ASSERT_EQ(test, send(test, REPATH_MSG_READY, &rec, 1, false), 0);
+	repath_conn_qp_gone(&of(test)->qp);
+	mutex_lock(&repath_conn_mutex);
+	conn = repath_conn_by_id(rec.conn_id);
+	if (conn)
+		repath_conn_destroy(conn);
+	mutex_unlock(&repath_conn_mutex);
+	fake.sent_done(fake.sent_arg, 0, REPATH_PEER_OK);
+}
+
 /* A host that an administrator has named, and that knows no such connection, says nothing of the peer's end. */
 static void t_send_where_told(struct kunit *test)
 {
@@ -1464,6 +1512,7 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(t_gone_connected_again),
 	KUNIT_CASE(t_gone_amidst_others),
 	KUNIT_CASE(t_send_unproven),
+	KUNIT_CASE(t_lies_of_a_place),
 	KUNIT_CASE(t_send_where_told),
 	KUNIT_CASE(t_send_gone),
 	KUNIT_CASE(t_send_gone_often),
