@@ -383,18 +383,29 @@ void rp_conn_cancel(struct rp_conn *c)
 	conn_end(c);
 }
 
-void rp_conn_kill(struct rp_conn *c)
+static void kill_as(struct rp_conn *c, const char *why)
 {
 	/* The module forgets it when that is said: no message names it any more. */
 	c->known = REPATH_CONN_GONE;
 	c->alone = false;
 	if (!c->moving)
 		return;
-	rp_log(RP_LOG_ERR, "QP 0x%x: the peer's end is gone", c->qp->qp.qp_num);
+	rp_log(RP_LOG_ERR, "QP 0x%x: %s", c->qp->qp.qp_num, why);
 	c->dead = true;
 	/* Without a device there is nothing to bury it in yet; a move that is given up has kept its own. */
 	if (!c->mover || c->usable || c->aborting)
 		conn_bury(c);
+}
+
+void rp_conn_kill(struct rp_conn *c)
+{
+	kill_as(c, "the peer's end is gone");
+}
+
+void rp_conn_disown(struct rp_conn *c)
+{
+	c->was_error = true;
+	kill_as(c, "is taken out of service by its owner while its peer moves");
 }
 
 /* This end has gone on, and the other one has left RTS: they can not be brought together again. */

@@ -215,6 +215,8 @@ bool rp_conn_work(struct rp_conn *c);
 /* From now on an end that keeps its queue pair, for a move of the peer. */
 void rp_conn_stay(struct rp_conn *c);
 void rp_conn_kill(struct rp_conn *c);		/* the peer is gone */
+/* Its owner ends it, who does not wait for the peer: what it has is flushed. */
+void rp_conn_disown(struct rp_conn *c);
 /* Gives kept sends to the device and lets new ones through. */
 void rp_qp_open_gate(struct rp_qp *qp);
 /*

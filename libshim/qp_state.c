@@ -56,13 +56,15 @@ int rp_qp_modify_real(struct rp_qp *qp, struct ibv_qp_attr *attr, int mask)
 
 /*
  * The move of its peer keeps a queue pair until the peer is back. That is not waited for in the verbs of @ctx, which its
- * own move has to end: false, and they are left.
+ * own move has to end: false, and they are left. Nor is it by an owner who @ends it.
  */
-static bool takes_control(struct rp_context *ctx, struct rp_qp *qp)
+static bool takes_control(struct rp_context *ctx, struct rp_qp *qp, bool ends)
 {
 	if (!pthread_mutex_trylock(&qp->control))
 		return true;
 	rp_verbs_leave(ctx);
+	if (ends)
+		rp_peer_qp_ends(qp);
 	usleep(CONTROL_LOOK_US);
 	return false;
 }
@@ -74,7 +76,7 @@ static bool enter_control(struct rp_context *ctx, struct rp_qp *qp)
 
 	do {
 		there = rp_verbs_enter(ctx);
-	} while (!takes_control(ctx, qp));
+	} while (!takes_control(ctx, qp, false));
 	return there;
 }
 
@@ -213,6 +215,7 @@ void rp_qp_tell_drained(struct rp_qp *qp)
 
 int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
+	const bool ends = mask & IBV_QP_STATE && (attr->qp_state == IBV_QPS_ERR || attr->qp_state == IBV_QPS_RESET);
 	struct rp_qp *qp = to_rp_qp(ibqp);
 	struct rp_context *ctx;
 	struct ibv_qp_attr a;
@@ -225,7 +228,7 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	do {
 		a = *attr;
 		ret = enter_resolved(ctx, qp, &a, mask, &moved);
-	} while (!takes_control(ctx, qp));
+	} while (!takes_control(ctx, qp, ends));
 	if (!ret)
 		ret = rp_sqe_modify(qp, &a, &mask);
 	if (!ret && qp->alternate && mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE))

@@ -90,22 +90,27 @@ void rp_peer_key_removed(struct rp_context *ctx)
 	rp_ctl_call(push, &a);
 }
 
+static void say_gone(struct rp_conn *c)
+{
+	struct rp_message *m = rp_message_new(c->peer, REPATH_MSG_GONE, 1, NULL, 0);
+
+	if (!m)
+		return;
+	rp_message_record(m->recs, c, REPATH_MSG_GONE);
+	m->nrecs = 1;
+	rp_message_try(m);
+}
+
 static void qp_gone(void *arg)
 {
 	struct rp_qp *qp = arg;
 	struct rp_conn *c = qp->conn;
-	struct rp_message *m;
 
 	rp_keys_clear(qp);
 	if (!c)
 		return;
 	if (c->moving) {
-		m = rp_message_new(c->peer, REPATH_MSG_GONE, 1, NULL, 0);
-		if (m) {
-			rp_message_record(m->recs, c, REPATH_MSG_GONE);
-			m->nrecs = 1;
-			rp_message_try(m);
-		}
+		say_gone(c);
 		if (!c->mover)
 			rp_conn_kill(c);
 	}
@@ -115,4 +120,19 @@ static void qp_gone(void *arg)
 void rp_peer_qp_gone(struct rp_qp *qp)
 {
 	rp_ctl_call(qp_gone, qp);
+}
+
+static void qp_ends(void *arg)
+{
+	struct rp_conn *c = ((struct rp_qp *)arg)->conn;
+
+	if (!c || !c->moving || c->mover)
+		return;
+	say_gone(c);
+	rp_conn_disown(c);
+}
+
+void rp_peer_qp_ends(struct rp_qp *qp)
+{
+	rp_ctl_call(qp_ends, qp);
 }

@@ -621,6 +621,8 @@ void rp_peer_key_removed(struct rp_context *ctx);
 /* The application is about to destroy a queue pair that may be in the middle of a move. Called
  * without locks; afterwards nobody else uses the queue pair. */
 void rp_peer_qp_gone(struct rp_qp *qp);
+/* It goes to ERR or RESET: if its peer moves that is not waited for. */
+void rp_peer_qp_ends(struct rp_qp *qp);
 
 /* dl.c: the C library's dlvsym(), which ours stands in front of; called from here. */
 void *rp_dl_real(void *handle, const char *name, const char *version);

@@ -53,6 +53,39 @@ static void go(bool dies, bool before)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/* Its owner ends it while the peer is away, and does not wait: all is flushed, and the peer finds nobody. */
+static void ended(enum ibv_qp_state state, bool at_work)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct end e[2];
+
+	pair_open(e, &(struct pair_how){ 0 });
+	if (!at_work) {
+		CHECK_EQ(post_recv(&e[1], 100, 0, 8), 0);
+		CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, 0, IBV_SEND_SIGNALED, 0, 8), 0);
+		expect(&e[0], 0, IBV_WC_SUCCESS);
+		expect(&e[1], 100, IBV_WC_SUCCESS);
+	}
+	CHECK_EQ(post_recv(&e[1], 101, 0, 8), 0);
+	move_away("mock0");
+	CHECK_EQ(post(&e[1], &e[0], IBV_WR_SEND, 1, 0, 0, 8), 0);
+	qp_to(e[1].qp, state);
+	if (state == IBV_QPS_ERR) {
+		expect(&e[1], 1, IBV_WC_WR_FLUSH_ERR);
+		expect(&e[1], 101, IBV_WC_WR_FLUSH_ERR);
+	}
+	expect_none(&e[1], 10);
+	CHECK_EQ(ibv_query_qp(e[1].qp, &attr, IBV_QP_STATE, &init), 0);
+	CHECK_EQ(attr.qp_state, state);
+	CHECK_EQ(post(&e[0], &e[1], IBV_WR_SEND, 2, 0, 0, 8), 0);
+	move_back("mock0");
+	expect(&e[0], 2, IBV_WC_RETRY_EXC_ERR);
+	expect_none(&e[0], 10);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 /* mock0 is being suspended; its peer hears late that it is ready. */
 static void suspend_slowly(void)
 {
@@ -193,6 +226,10 @@ static void one_of_two(void)
 int main(void)
 {
 	alarm(HANGS);
+	ended(IBV_QPS_ERR, true);
+	ended(IBV_QPS_ERR, false);
+	ended(IBV_QPS_RESET, true);
+	ended(IBV_QPS_RESET, false);
 	one_of_two();
 	given_up();
 	stuck();
