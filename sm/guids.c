@@ -13,6 +13,7 @@
 #include "moves.h"
 #include "plugin.h"
 #include "signal.h"
+#include "vm_jobs.h"
 #include "subscribers.h"
 
 /**
@@ -126,8 +127,7 @@ static uint64_t guids_tick(struct rsm *rsm, uint64_t now)
 		return guids->next;
 	guids->next = now + rsm->opt.moves_interval;
 	/* Before the first sweep and beside another SM the table is empty, and that means nothing. */
-	if (rsm->osm->subn.sm_state != IB_SMINFO_STATE_MASTER ||
-	    rsm->osm->subn.first_time_master_sweep)
+	if (!rsm_vms_up(rsm))
 		return guids->next;
 	all = look(rsm, &n);
 	if (!all)

@@ -43,12 +43,20 @@ struct odd {
  * @lid: it
  * @place: where to
  * @held: also when it has been there
+ * @from: where it is maybe still, as far as OpenSM has seen; valid unless @held
+ * @gone: it was not seen anywhere, since or before
+ * @since: rsm_now()
  */
 struct expected {
 	uint16_t lid;
 	struct rsm_place place;
 	bool held;
+	struct rsm_place from;
+	bool gone;
+	uint64_t since;
 };
+
+#define COMES_MS 60000	/* so long who has moved is maybe still seen where it was */
 
 static struct {
 	struct rsm_homes homes;
@@ -301,12 +309,37 @@ static bool has_come(const struct expected *expected)
 	return slot && slot->now == expected->lid;
 }
 
+/* Where a LID is, as OpenSM saw it last; NULL: nowhere. */
+static const struct rsm_slot *slot_of(uint16_t lid)
+{
+	for (uint32_t i = 0; i < s.homes.n; i++)
+		if (s.homes.slots[i].now == lid)
+			return &s.homes.slots[i];
+	return NULL;
+}
+
+/* It has come, is somewhere else, is back where it was, or has never left: it is routed to where it is. */
+static bool is_over(struct expected *expected)
+{
+	const struct rsm_slot *slot = slot_of(expected->lid);
+
+	if (expected->held)
+		return false;
+	expected->gone |= !slot;
+	if (!slot || !rsm_place_is(&slot->place, &expected->from))
+		return slot;
+	return expected->gone || rsm_now() - expected->since > COMES_MS;
+}
+
 static void route_expected(struct rsm *rsm)
 {
 	for (unsigned int i = 0; i < s.n_expected; i++) {
-		const struct expected *expected = &s.expected[i];
+		struct expected *expected = &s.expected[i];
 
-		if (!expected->held && has_come(expected)) {
+		if (is_over(expected)) {
+			if (!has_come(expected))
+				rsm_log(rsm, OSM_LOG_ERROR, "LID %u was moved, and is not where it was to come",
+					expected->lid);
 			s.expected[i--] = s.expected[--s.n_expected];
 			continue;
 		}
@@ -483,24 +516,66 @@ void rsm_slots_moved(struct rsm *rsm, uint16_t lid, const struct rsm_place *plac
  * rsm_slots_expect - a LID is routed to a place, wherever it is
  * @lid: it
  * @place: where to
- * @held: until rsm_slots_forget(); else until it is there
+ * @from: where it is as far as OpenSM knows: until it is seen at @place, or elsewhere; NULL: until rsm_slots_forget()
  *
  * Return: false if there are too many.
  */
-bool rsm_slots_expect(uint16_t lid, const struct rsm_place *place, bool held)
+bool rsm_slots_expect(uint16_t lid, const struct rsm_place *place, const struct rsm_place *from)
 {
+	struct expected expected = { .lid = lid, .place = *place, .held = !from, .since = rsm_now() };
+
+	if (from) {
+		expected.from = *from;
+		expected.gone = !slot_of(lid);
+	}
 	rsm_slots_forget(lid);
 	if (s.n_expected == RSM_MOST_EXPECTED)
 		return false;
-	s.expected[s.n_expected++] = (struct expected) { lid, *place, held };
+	s.expected[s.n_expected++] = expected;
 	return true;
 }
 
-/** rsm_slots_forget - it is not expected any more */
-void rsm_slots_forget(uint16_t lid)
+/**
+ * rsm_slots_forget - it is not expected any more
+ * @lid: it
+ *
+ * Return: whether it was.
+ */
+bool rsm_slots_forget(uint16_t lid)
+{
+	bool was = false;
+
+	for (unsigned int i = 0; i < s.n_expected; i++)
+		if (s.expected[i].lid == lid) {
+			s.expected[i--] = s.expected[--s.n_expected];
+			was = true;
+		}
+	return was;
+}
+
+/**
+ * rsm_slots_awaits - does another one come to a place?
+ * @place: it
+ * @lid: not this one
+ */
+bool rsm_slots_awaits(const struct rsm_place *place, uint16_t lid)
 {
 	for (unsigned int i = 0; i < s.n_expected; i++)
-		if (s.expected[i].lid == lid)
+		if (!s.expected[i].held && s.expected[i].lid != lid && rsm_place_is(&s.expected[i].place, place))
+			return true;
+	return false;
+}
+
+/**
+ * rsm_slots_learn - another subnet manager has been master
+ * @holder: ports by their LID; NULL: not known
+ *
+ * What was to come then may have gone on.
+ */
+void rsm_slots_learn(osm_port_t *const *holder)
+{
+	for (unsigned int i = 0; i < s.n_expected; i++)
+		if (!s.expected[i].held && (!holder || holder[s.expected[i].lid]))
 			s.expected[i--] = s.expected[--s.n_expected];
 }
 

@@ -12,6 +12,7 @@
 
 #include "place.h"
 
+struct osm_port;
 struct osm_routing_engine;
 
 /* LIDs that are on their way with their HCAs' ports, at most. */
@@ -26,8 +27,10 @@ bool rsm_slots_entries(struct rsm *rsm, const struct rsm_place *place, const uin
 		       uint32_t n, uint8_t *entries);
 uint32_t rsm_slots_tables(const uint64_t *guids, uint32_t n, uint8_t **lft);
 void rsm_slots_moved(struct rsm *rsm, uint16_t lid, const struct rsm_place *place);
-bool rsm_slots_expect(uint16_t lid, const struct rsm_place *place, bool held);
-void rsm_slots_forget(uint16_t lid);
+bool rsm_slots_expect(uint16_t lid, const struct rsm_place *place, const struct rsm_place *from);
+bool rsm_slots_forget(uint16_t lid);
+bool rsm_slots_awaits(const struct rsm_place *place, uint16_t lid);
+void rsm_slots_learn(struct osm_port *const *holder);
 unsigned int rsm_slots_expected(uint16_t *lids);
 uint16_t rsm_slots_lid(uint16_t lid);
 uint16_t rsm_slots_known(uint16_t lid);

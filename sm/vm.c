@@ -17,14 +17,25 @@
 
 #define MOST_MOVES	64
 
+/**
+ * struct mover - for whom a place is sought
+ * @rsm: the plugin
+ * @move: its, with the LID once that is known
+ */
+struct mover {
+	struct rsm *rsm;
+	const struct rsm_vm_move *move;
+};
+
+/* Also by who has been moved there, and has not been seen yet. */
 static bool is_taken(void *context, const struct rsm_place *place)
 {
-	struct rsm *rsm = context;
+	struct mover *mover = context;
 
-	for (const struct rsm_vm_job *job = rsm->vms->jobs; job; job = job->next)
+	for (const struct rsm_vm_job *job = mover->rsm->vms->jobs; job; job = job->next)
 		if (rsm_place_is(&job->move.to, place))
 			return true;
-	return false;
+	return rsm_slots_awaits(place, mover->move->lid);
 }
 
 static void ask_move(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *words)
@@ -32,12 +43,14 @@ static void ask_move(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *w
 	struct rsm_vms *vms = rsm->vms;
 	struct rsm_vm_job *job, **at;
 	char why[256] = "too many moves at once";
+	struct mover mover = { rsm, NULL };
 
 	job = vms->n < MOST_MOVES ? calloc(1, sizeof(*job)) : NULL;
 	if (!job) {
 		rsm_vms_refuse(rsm, who, why);
 		return;
 	}
+	mover.move = &job->move;
 	job->who = who;
 	job->id = vms->next_id++;
 	job->begun = words->verb == RSM_VM_BEGIN;
@@ -45,7 +58,7 @@ static void ask_move(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *w
 	job->move.limited = words->limited;
 	job->move.closing = words->closing;
 	if (rsm_vm_find(rsm, words->vm, &job->move, why, sizeof(why)) ||
-	    rsm_vm_find_place(rsm, words->place, is_taken, rsm, &job->move, why, sizeof(why)))
+	    rsm_vm_find_place(rsm, words->place, is_taken, &mover, &job->move, why, sizeof(why)))
 		goto err;
 	if (*rsm_vms_job_of(rsm, job->move.lid)) {
 		snprintf(why, sizeof(why), "it moves already");
@@ -62,7 +75,7 @@ static void ask_move(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *w
 	}
 	/* It goes away before it is told that it is there. */
 	if (job->begun && job->move.carried &&
-	    !rsm_slots_expect(job->move.lid, &job->move.from, true)) {
+	    !rsm_slots_expect(job->move.lid, &job->move.from, NULL)) {
 		snprintf(why, sizeof(why), "too many VFs are on their way");
 		goto err;
 	}
@@ -80,7 +93,10 @@ err:
 	free(job);
 }
 
-/* The end of what was begun: the move itself, or nothing. */
+/*
+ * The end of what was begun: the move itself, or nothing. What waits for its turn can be called off, too, and so can what
+ * was moved and does not come.
+ */
 static void end_move(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *words)
 {
 	struct rsm_vm_move vm = { 0 };
@@ -92,11 +108,19 @@ static void end_move(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *w
 		return;
 	}
 	at = rsm_vms_job_of(rsm, vm.lid);
-	if (!*at || !(*at)->begun) {
+	if (words->verb == RSM_VM_CANCEL && !*at && rsm_slots_forget(vm.lid)) {
+		/* OpenSM's next sweep routes it to where it is. */
+		rsm->osm->subn.subnet_initialization_error = TRUE;
+		rsm_vm_answer(who, "{\"state\":\"cancelled\"}");
+		return;
+	}
+	if (!*at || !((*at)->begun || (words->verb == RSM_VM_CANCEL && (*at)->move.state == RSM_VM_QUEUED))) {
 		rsm_vms_refuse(rsm, who, "no move of it has begun");
 		return;
 	}
 	if (words->verb == RSM_VM_CANCEL) {
+		if (!(*at)->begun)
+			rsm_vms_refuse(rsm, (*at)->who, "it was called off");
 		rsm_vms_cancel(rsm, at);
 		rsm_vm_answer(who, "{\"state\":\"cancelled\"}");
 		return;
@@ -109,6 +133,7 @@ static void end_move(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *w
 static void start_or_stop(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *words)
 {
 	struct rsm_vm_move move = { 0 };
+	struct mover mover = { rsm, &move };
 	char why[256] = "no such GUID";
 	uint64_t guid = strtoull(words->vm, NULL, 0);
 	osm_port_t *port;
@@ -116,7 +141,7 @@ static void start_or_stop(struct rsm *rsm, uint32_t who, const struct rsm_vm_wor
 	bool is_there;
 
 	if (words->verb == RSM_VM_START)
-		rc = guid > UINT16_MAX ? rsm_vm_find_place(rsm, words->place, is_taken, rsm, &move,
+		rc = guid > UINT16_MAX ? rsm_vm_find_place(rsm, words->place, is_taken, &mover, &move,
 							   why, sizeof(why)) : -EINVAL;
 	else if (!rsm_vm_find(rsm, words->vm, &move, why, sizeof(why)))
 		rc = 0;

@@ -123,15 +123,21 @@ static ib_net64_t *make_guids(osm_port_t *port)
 	return *port->p_physp->p_guids;
 }
 
+/* The entry of the VM's GUID, or where it is to be: the first but the port's own. Others set it by the SA, too. */
+static int entry_of_vm(const ib_net64_t *guids)
+{
+	for (int i = 1; i < RSM_GUIDS; i++)
+		if (guids[i])
+			return i;
+	return 1;
+}
+
 /** rsm_vm_guid - the first alias GUID of a port; 0: it has none */
 uint64_t rsm_vm_guid(const osm_port_t *port)
 {
 	ib_net64_t *guids = guids_of(port);
 
-	for (int i = 1; guids && i < RSM_GUIDS; i++)
-		if (guids[i])
-			return cl_ntoh64(guids[i]);
-	return 0;
+	return guids ? cl_ntoh64(guids[entry_of_vm(guids)]) : 0;
 }
 
 /**
@@ -146,7 +152,7 @@ int rsm_vm_set_guid(struct rsm *rsm, osm_port_t *port, uint64_t guid)
 {
 	cl_qmap_t *table = &rsm->osm->subn.alias_port_guid_tbl;
 	osm_alias_guid_t *alias = NULL;
-	ib_net64_t *guids;
+	ib_net64_t *guids, *entry;
 	osm_alias_guid_t *old;
 
 	if (port->p_physp->port_info.guid_cap < 2)
@@ -154,21 +160,22 @@ int rsm_vm_set_guid(struct rsm *rsm, osm_port_t *port, uint64_t guid)
 	guids = make_guids(port);
 	if (!guids)
 		return -ENOMEM;
+	entry = guids + entry_of_vm(guids);
 	if (guid && cl_qmap_get(table, cl_hton64(guid)) != cl_qmap_end(table))
-		return guids[1] == cl_hton64(guid) ? 0 : -EEXIST;
+		return *entry == cl_hton64(guid) ? 0 : -EEXIST;
 	if (guid) {
 		alias = osm_alias_guid_new(cl_hton64(guid), port);
 		if (!alias)
 			return -ENOMEM;
 	}
-	old = (osm_alias_guid_t *)cl_qmap_get(table, guids[1]);
-	if (guids[1] && &old->map_item != cl_qmap_end(table)) {
+	old = (osm_alias_guid_t *)cl_qmap_get(table, *entry);
+	if (*entry && &old->map_item != cl_qmap_end(table)) {
 		cl_qmap_remove_item(table, &old->map_item);
 		osm_alias_guid_delete(&old);
 	}
 	if (alias)
 		cl_qmap_insert(table, alias->alias_guid, &alias->map_item);
-	guids[1] = cl_hton64(guid);
+	*entry = cl_hton64(guid);
 	forget_unheard(cl_ntoh64(osm_port_get_guid(port)));
 	return rsm_smp_set_guids(rsm, port);
 }

@@ -47,10 +47,12 @@ static void give_up(struct rsm *rsm, struct rsm_vm_job **at, const char *why)
 
 	if (job->move.carried && job->move.state != RSM_VM_WRITING)
 		rsm_slots_forget(job->move.lid);
-	if (job->move.state == RSM_VM_QUEUED)
+	if (job->move.state == RSM_VM_QUEUED) {
 		rsm_vms_refuse(rsm, job->who, why);
-	else
+	} else {
+		rsm->osm->subn.subnet_initialization_error = TRUE;
 		tell_unfinished(rsm, job->who, why);
+	}
 	rsm_vms_free_job(rsm, at);
 }
 
@@ -71,11 +73,13 @@ void rsm_vms_cancel(struct rsm *rsm, struct rsm_vm_job **at)
 	rsm_vms_free_job(rsm, at);
 }
 
-/** rsm_vms_up - who was master once and is not has tables that are not in force any more */
+/** rsm_vms_up - who was master once and is not, or is again, has tables that are not in force any more */
 bool rsm_vms_up(const struct rsm *rsm)
 {
-	return rsm->osm->subn.sm_state == IB_SMINFO_STATE_MASTER &&
-	       !rsm->osm->subn.first_time_master_sweep;
+	const osm_subn_t *subn = &rsm->osm->subn;
+
+	return subn->sm_state == IB_SMINFO_STATE_MASTER && !subn->first_time_master_sweep &&
+	       !subn->force_first_time_master_sweep;
 }
 
 /* When one that has begun is cancelled. */

@@ -328,8 +328,10 @@ static void learn_lids(struct rsm *rsm)
 
 	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
 	holder = rsm->osm->subn.opt.lmc ? NULL : calloc(RSM_N_LIDS, sizeof(*holder));
-	if (holder) {
+	if (holder)
 		find_holders(rsm, holder);
+	rsm_slots_learn(holder);
+	if (holder) {
 		correct_remembered(rsm, holder);
 		check_begun(rsm, holder);
 	}

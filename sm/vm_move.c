@@ -188,6 +188,10 @@ int rsm_vm_plan(struct rsm *rsm, struct rsm_vm_move *move, char *why, size_t siz
 		snprintf(why, size, "a VF has gone");
 		return -ENOENT;
 	}
+	if (!move->carried && cl_ntoh16(osm_port_get_base_lid(here)) != move->lid) {
+		snprintf(why, size, "another LID is there since");
+		return -ENOENT;
+	}
 	/* It was, when the move was asked for. */
 	if (!move->carried && (!rsm_vm_knows(here) || !rsm_vm_knows(there))) {
 		snprintf(why, size, "a VF has come back, and it is not known which VM it has");
@@ -264,8 +268,9 @@ static void write_all(struct rsm *rsm, struct rsm_vm_move *move)
 	rsm_slots_moved(rsm, move->lid, &move->to);
 	if (move->other)
 		rsm_slots_moved(rsm, move->other, &move->from);
-	if (move->carried)
-		rsm_slots_expect(move->lid, &move->to, false);
+	if (move->carried && !rsm_slots_expect(move->lid, &move->to, &move->from))
+		rsm_log(rsm, OSM_LOG_ERROR, "LID %u: too many VFs are on their way: the next sweep routes it to where it is",
+			move->lid);
 }
 
 /* Whether a sweep has begun since: indices are other switches', or switches are gone. */

@@ -286,6 +286,54 @@ def displaced():
         expect(not fabric.status()["vms"]["expected"], fabric.status()["vms"])
 
 
+def never_comes():
+    """A VM that was moved with its VF is back where it was, starts elsewhere, or has never left: it is reached
+    where it is. What is awaited somewhere is nobody else's place."""
+    with Orchestrated("xgft:3,3/1,3,vswitch=3", "-R ftree", vswitch="dynamic") as fabric:
+        for host in range(1, 10):
+            for vf in (1, 2, 3):
+                fabric.command(f'Unlink "H{host}v{vf}"[1]')
+        for name in ("H1v1", "H2v1"):
+            fabric.command(f'ReLink "{name}"[1]')
+        fabric.settle()
+        nodes, lids = fabric.nodes(), fabric.lids()
+        vm, other, to = nodes["H1v1"][0] + 1, nodes["H2v1"][0] + 1, nodes["H9-hca"][0]
+
+        def is_at(name):
+            fabric.settle()
+            now = fabric.nodes()
+            expect(fabric.lids()[name] == lids[name], "it keeps its LID")
+            expect(reached(now, "H4", lids[name])[0] == name, reached(now, "H4", lids[name]))
+            expect(not fabric.status()["vms"]["expected"], fabric.status()["vms"])
+
+        place = fabric.say(f"begin {vm:#x} {to:#x}")["to"]
+        fabric.command('Unlink "H1v1"[1]')
+        fabric.say(f"end {vm:#x}")
+        found = fabric.say(f"begin {other:#x} {to:#x}")
+        expect(found["to"] != place, "one of them comes to each", found)
+        fabric.say(f"cancel {other:#x}")
+        answer = fabric.say_all([f"begin {other:#x} {place}"])[0]
+        expect("another comes there" in answer.get("error", ""), answer)
+        fabric.settle()
+        fabric.command('ReLink "H1v1"[1]')
+        is_at("H1v1")
+
+        fabric.say(f"begin {vm:#x} {to:#x}")
+        fabric.command('Unlink "H1v1"[1]')
+        fabric.say(f"end {vm:#x}")
+        fabric.command('Link "H1v1"[1] "H5-hca"[4]')
+        is_at("H1v1")
+
+        fabric.say(f"begin {vm:#x} {to:#x}")
+        fabric.say(f"end {vm:#x}")
+        expect(fabric.status()["vms"]["expected"] == 1, "it may still leave", fabric.status())
+        expect(fabric.say(f"cancel {vm:#x}")["state"] == "cancelled")
+        fabric.sweep()
+        is_at("H1v1")
+        answer = fabric.say_all([f"cancel {vm:#x}"])[0]
+        expect("no move of it has begun" in answer.get("error", ""), answer)
+
+
 def gone_in_a_sweep():
     """A move ends while OpenSM still looks around, and knows the VF, but not where it is: one after another,
     until what is said behind the end is answered before OpenSM has forgotten the port."""
@@ -476,6 +524,7 @@ def main():
     spread("prepopulated", 3)
     spread("dynamic", 1)
     displaced()
+    never_comes()
     gone_in_a_sweep()
     gone_for_good()
     exhausted()

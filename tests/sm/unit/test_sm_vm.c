@@ -225,20 +225,26 @@ bool rsm_move_plans_meet(const struct rsm_move_plan *a, const struct rsm_move_pl
 	return in_turn;
 }
 
-bool rsm_slots_expect(uint16_t lid, const struct rsm_place *place, bool held)
+bool rsm_slots_expect(uint16_t lid, const struct rsm_place *place, const struct rsm_place *from)
 {
 	(void)lid;
 	(void)place;
-	(void)held;
+	(void)from;
 	kept++;
 	return true;
 }
 
-void rsm_slots_forget(uint16_t lid)
+bool rsm_slots_forget(uint16_t lid)
 {
 	(void)lid;
-	if (kept)
-		kept--;
+	return kept && kept--;
+}
+
+bool rsm_slots_awaits(const struct rsm_place *place, uint16_t lid)
+{
+	(void)place;
+	(void)lid;
+	return false;
 }
 
 void rsm_slots_free(void)
@@ -329,6 +335,13 @@ static void becomes_master_anew(void)
 	osm.subn.first_time_master_sweep = TRUE;
 }
 
+/* As a HANDOVER makes it, before it sweeps. */
+static void is_handed_the_subnet(void)
+{
+	osm.subn.sm_state = IB_SMINFO_STATE_MASTER;
+	osm.subn.force_first_time_master_sweep = TRUE;
+}
+
 static void sweeps(void)
 {
 	event(OSM_EVENT_ID_HEAVY_SWEEP_START);
@@ -356,7 +369,7 @@ static void handed_over(void (*changes)(void), bool late)
 	CHECK(!started && !went_on);
 	/* Who comes back knows of the one that had begun, and nothing of the other. */
 	osm.subn.sm_state = IB_SMINFO_STATE_MASTER;
-	osm.subn.first_time_master_sweep = FALSE;
+	osm.subn.first_time_master_sweep = osm.subn.force_first_time_master_sweep = FALSE;
 	event(OSM_EVENT_ID_SUBNET_UP);
 	ask("end 5");
 	ask("end 6");
@@ -567,6 +580,7 @@ int main(void)
 	for (int late = 0; late < 2; late++) {
 		handed_over(becomes_standby, late);
 		handed_over(becomes_master_anew, late);
+		handed_over(is_handed_the_subnet, late);
 	}
 	handed_over_meanwhile();
 	long_sweep();

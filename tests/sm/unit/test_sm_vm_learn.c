@@ -221,9 +221,15 @@ void rsm_wake(struct rsm *r)
 	(void)r;
 }
 
-void rsm_slots_forget(uint16_t lid)
+bool rsm_slots_forget(uint16_t lid)
 {
 	(void)lid;
+	return false;
+}
+
+void rsm_slots_learn(osm_port_t *const *holder)
+{
+	(void)holder;
 }
 
 static bool nobody(void *context, const struct rsm_place *place)

@@ -216,11 +216,11 @@ void rsm_slots_moved(struct rsm *r, uint16_t lid, const struct rsm_place *place)
 	(void)place;
 }
 
-bool rsm_slots_expect(uint16_t lid, const struct rsm_place *place, bool held)
+bool rsm_slots_expect(uint16_t lid, const struct rsm_place *place, const struct rsm_place *from)
 {
 	(void)lid;
 	(void)place;
-	(void)held;
+	(void)from;
 	return true;
 }
 
@@ -438,6 +438,12 @@ int main(void)
 	n_sent = 0;
 	rsm_vm_repeat(&rsm);
 	CHECK(n_sent == 1 && find(IB_MAD_ATTR_GUID_INFO, 1) == 0 && !has_vm(0));
+	answer_all();
+	/* One whose GUID is not the first entry: somebody else has set it. */
+	(*hosts[1].port_1.p_guids)[3] = cl_hton64(VM);
+	CHECK_EQ(rsm_vm_guid(&hosts[1].port), VM);
+	CHECK_EQ(rsm_vm_set_guid(&rsm, &hosts[1].port, 0), 0);
+	CHECK_EQ(rsm_vm_guid(&hosts[1].port), 0);
 	answer_all();
 
 	rsm_vm_free();
