@@ -45,14 +45,13 @@ void repath_remote_put(struct repath_remote *remote)
 	kfree_sensitive(remote);
 }
 
-static struct repath_remote *remote_get(u64 cookie, const struct repath_addr *first,
-					const struct repath_addr *place)
+static struct repath_remote *remote_get(u64 cookie)
 {
 	struct repath_remote *remote;
 
 	lockdep_assert_held(&repath_conn_mutex);
 	hash_for_each_possible(remotes, remote, node, cookie)
-		if (remote->cookie == cookie && repath_addr_is_same(&remote->first, first)) {
+		if (remote->cookie == cookie) {
 			remote->users++;
 			return remote;
 		}
@@ -61,11 +60,27 @@ static struct repath_remote *remote_get(u64 cookie, const struct repath_addr *fi
 		return NULL;
 	remote->id = ++next_remote_id;
 	remote->cookie = cookie;
-	remote->first = *first;
-	remote->place = *place;
 	remote->users = 1;
 	hash_add(remotes, &remote->node, cookie);
 	return remote;
+}
+
+/**
+ * repath_remote_was_at - something was understood there that only it can understand
+ * @remote: remote process
+ * @addr: where
+ *
+ * Context: repath_conn_mutex held.
+ */
+void repath_remote_was_at(struct repath_remote *remote, const struct repath_addr *addr)
+{
+	u32 i;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	for (i = 0; i < min_t(u32, remote->nplaces, REPATH_REMOTE_PLACES); i++)
+		if (repath_addr_is_same(&remote->places[i], addr))
+			return;
+	remote->places[remote->nplaces++ % REPATH_REMOTE_PLACES] = *addr;
 }
 
 /**
@@ -82,8 +97,7 @@ void repath_conn_set_remote(struct repath_conn *conn, u64 cookie)
 	lockdep_assert_held(&repath_conn_mutex);
 	if (conn->remote && conn->remote->cookie == cookie)
 		return;
-	/* Its module may have been loaded anew since it moved. */
-	remote = remote_get(cookie, &conn->first, conn->remote ? &conn->remote->place : &conn->first);
+	remote = remote_get(cookie);
 	if (!remote)
 		return;
 	repath_remote_put(conn->remote);

@@ -25,14 +25,15 @@ struct sk_buff;
  */
 extern struct mutex repath_conn_mutex;
 
+#define REPATH_REMOTE_PLACES 4
+
 /**
  * struct repath_remote - a process at the other end of connections, of this host or another
  * @node: by cookie
  * @id: PEER_ID on the netlink interface; never used twice
  * @cookie: as that process's module told in HELLO
- * @first: where its connections were made to. Another host may know a cookie, and say that it is its own; so one that is
- *	met at two places is two
- * @place: where it is for certain: where its connections were made to, or what was said to it last was understood
+ * @places: where something that was said to it was understood, so that it has been there; @nplaces of them, of which the
+ *	last few are kept
  * @at_length: it has not understood packed records; until its connections are others
  * @users: connections to it
  */
@@ -40,8 +41,8 @@ struct repath_remote {
 	struct hlist_node node;
 	u32 id;
 	u64 cookie;
-	struct repath_addr first;
-	struct repath_addr place;
+	struct repath_addr places[REPATH_REMOTE_PLACES];
+	u32 nplaces;
 	bool at_length;
 	u32 users;
 };
@@ -185,6 +186,7 @@ void repath_conn_unbind(struct repath_conn *conn);
 void repath_conn_lost_qp(struct repath_conn *conn);
 void repath_conn_set_remote(struct repath_conn *conn, u64 cookie);
 void repath_remote_put(struct repath_remote *remote);
+void repath_remote_was_at(struct repath_remote *remote, const struct repath_addr *addr);
 void repath_conn_rebind(struct repath_conn *conn, struct repath_qp *rqp, u32 port, u32 sgid_index);
 bool repath_conn_is_peer(const struct repath_conn *conn, u32 qpn, const u8 gid[16]);
 void repath_conn_update_ready(struct repath_conn *conn);

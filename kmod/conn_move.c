@@ -63,6 +63,20 @@ static struct repath_addr whole_address(const struct repath_addr *at, const unio
 	return addr;
 }
 
+/* Whether the other end was where it is said to be: it was met there, or has understood what was said there. */
+static bool was_there(const struct repath_conn *conn)
+{
+	const struct repath_remote *remote = conn->remote;
+	u32 i;
+
+	if (repath_addr_is_same(&conn->addr, &conn->first))
+		return true;
+	for (i = 0; i < min_t(u32, remote->nplaces, REPATH_REMOTE_PLACES); i++)
+		if (repath_addr_is_same(&conn->addr, &remote->places[i]))
+			return true;
+	return false;
+}
+
 /**
  * repath_conn_readdress - the other end has moved
  * @conn: connection
@@ -76,11 +90,14 @@ void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, 
 			   struct repath_conn_moved *last)
 {
 	const struct repath_addr before = whole_address(&conn->addr, &conn->said_gid);
-	const union ib_gid said_before = conn->said_gid;
 	static const union ib_gid none;
 	struct repath_addr from, now;
 
 	lockdep_assert_held(&repath_conn_mutex);
+	/* Anybody can say that it is where somebody else is, and then that it has left there. */
+	from = before;
+	if (conn->remote && !was_there(conn))
+		from = whole_address(&conn->first, &conn->said_gid);
 	conn->told = told;
 	/* It has moved itself since its READY: what this end is connected to is no more. */
 	if (!repath_conn_is_peer(conn, qpn, gid))
@@ -98,8 +115,6 @@ void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, 
 	now = whole_address(&conn->addr, &conn->said_gid);
 	if (!conn->remote || repath_addr_is_same(&before, &now))
 		return;
-	/* Anybody can say that it is where somebody else is, and then that it has left there. */
-	from = whole_address(&conn->remote->place, &said_before);
 	if (last->proc == conn->proc && last->cookie == conn->remote->cookie &&
 	    repath_addr_is_same(&last->from, &from) && repath_addr_is_same(&last->to, &now))
 		return;

@@ -138,7 +138,7 @@ static void letter_done(void *arg, int err, u8 status)
 	mutex_lock(&repath_conn_mutex);
 	/* Whoever is there knows its tokens. */
 	if (letter->remote && !err && status == REPATH_PEER_OK)
-		letter->remote->place = letter->to;
+		repath_remote_was_at(letter->remote, &letter->to);
 	letter_free(letter);
 	mutex_unlock(&repath_conn_mutex);
 	/* A suspend waits until everything is said. */

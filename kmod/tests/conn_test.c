@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 27 */
+/* kunit-cases: 26 */
 /* kunit-objs: ../conn.o ../conn_move.o ../conn_qp.o ../conn_told.o ../known.o ../stat.o */
 /* Connections: what keeps them, what ends them, and who may be their other end. */
 #include <kunit/test.h>
@@ -732,25 +732,6 @@ static void t_remotes_are_shared(struct kunit *test)
 	mutex_unlock(&repath_conn_mutex);
 }
 
-/* Another host knows the cookie of a peer that both have, and says that it is its own. */
-static void t_remotes_of_two_places(struct kunit *test)
-{
-	struct repath_conn *a = connected(test, &of(test)->qp[0], 99, 5);
-	struct repath_conn *b = connected(test, &of(test)->qp[1], 98, 6);
-	struct repath_conn_moved moved = {};
-
-	mutex_lock(&repath_conn_mutex);
-	repath_conn_set_remote(a, 0xabc);
-	repath_conn_set_remote(b, 0xabc);
-	KUNIT_EXPECT_NE(test, a->remote->id, b->remote->id);
-	/* Nor is it the same when it says that it has gone where that is. */
-	repath_conn_readdress(b, a->addr.dgid.raw, 0, 98, false, &moved);
-	repath_conn_set_remote(b, 0xdef);
-	repath_conn_set_remote(b, 0xabc);
-	KUNIT_EXPECT_NE(test, a->remote->id, b->remote->id);
-	mutex_unlock(&repath_conn_mutex);
-}
-
 static const struct kernel_param *parameter(const char *name)
 {
 	unsigned int i;
@@ -996,7 +977,6 @@ static struct kunit_case conn_cases[] = {
 	KUNIT_CASE(t_lease_in_range),
 	KUNIT_CASE(t_lease_is_by_what_is_heard),
 	KUNIT_CASE(t_told_moved),
-	KUNIT_CASE(t_remotes_of_two_places),
 	KUNIT_CASE(t_told_of_others),
 	KUNIT_CASE(t_told_wrong),
 	KUNIT_CASE(t_told_infiniband),
