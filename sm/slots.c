@@ -56,7 +56,8 @@ struct expected {
 	uint64_t since;
 };
 
-#define COMES_MS 60000	/* so long who has moved is maybe still seen where it was */
+#define COMES_MS 30000	/* so long who has moved is maybe still seen where it was */
+#define GONE_MS (15 * 60 * 1000) /* and so long its place is kept if it is nowhere */
 
 static struct {
 	struct rsm_homes homes;
@@ -65,6 +66,7 @@ static struct {
 	struct odd *odd;
 	struct expected expected[RSM_MOST_EXPECTED];
 	unsigned int n_expected;
+	uint64_t due;			/* when to look at them; 0: never. Read without the lock */
 	uint16_t lids[RSM_N_LIDS];	/* the LID whose paths a LID has where it is; 0: its own */
 	uint16_t seen[RSM_N_LIDS];	/* the one that the engine saw there */
 	uint64_t fabric;		/* what @tables were computed for */
@@ -318,6 +320,11 @@ static const struct rsm_slot *slot_of(uint16_t lid)
 	return NULL;
 }
 
+static uint64_t ends_at(const struct expected *expected)
+{
+	return expected->since + (expected->gone ? GONE_MS : COMES_MS);
+}
+
 /* It has come, is somewhere else, is back where it was, or has never left: it is routed to where it is. */
 static bool is_over(struct expected *expected)
 {
@@ -325,10 +332,12 @@ static bool is_over(struct expected *expected)
 
 	if (expected->held)
 		return false;
+	if (slot && !rsm_place_is(&slot->place, &expected->from))
+		return true;
+	if (slot && expected->gone)
+		return true;
 	expected->gone |= !slot;
-	if (!slot || !rsm_place_is(&slot->place, &expected->from))
-		return slot;
-	return expected->gone || rsm_now() - expected->since > COMES_MS;
+	return rsm_now() >= ends_at(expected);
 }
 
 static void route_expected(struct rsm *rsm)
@@ -532,7 +541,45 @@ bool rsm_slots_expect(uint16_t lid, const struct rsm_place *place, const struct 
 	if (s.n_expected == RSM_MOST_EXPECTED)
 		return false;
 	s.expected[s.n_expected++] = expected;
+	if (from && (!s.due || ends_at(&expected) < s.due))
+		__atomic_store_n(&s.due, ends_at(&expected), __ATOMIC_RELEASE);
 	return true;
+}
+
+/**
+ * rsm_slots_due - when to call rsm_slots_are_late(), in milliseconds of rsm_now()
+ *
+ * Return: RSM_NEVER: not before somebody is expected.
+ */
+uint64_t rsm_slots_due(void)
+{
+	return __atomic_load_n(&s.due, __ATOMIC_ACQUIRE) ?: RSM_NEVER;
+}
+
+/**
+ * rsm_slots_are_late - has somebody who was expected not come in time?
+ * @now: rsm_now()
+ *
+ * Return: whether the next sweep has something to do.
+ */
+bool rsm_slots_are_late(uint64_t now)
+{
+	uint64_t due = 0, at;
+	bool late = false;
+
+	for (unsigned int i = 0; i < s.n_expected; i++) {
+		if (s.expected[i].held)
+			continue;
+		at = ends_at(&s.expected[i]);
+		if (at <= now) {
+			late = true;
+			at = now + COMES_MS;
+		}
+		if (!due || at < due)
+			due = at;
+	}
+	__atomic_store_n(&s.due, due, __ATOMIC_RELEASE);
+	return late;
 }
 
 /**

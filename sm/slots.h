@@ -5,7 +5,8 @@
  * paths of the slot's. Routing engines see the slots' LIDs only: to them nothing ever moves, and when
  * nothing but VMs has come, gone or moved they are not asked at all.
  *
- * OpenSM's lock is held exclusively wherever this is called, but for rsm_slots_lid() and rsm_slots_known().
+ * OpenSM's lock is held exclusively wherever this is called, but for rsm_slots_lid(), rsm_slots_known() and
+ * rsm_slots_due().
  */
 #ifndef RSM_SLOTS_H
 #define RSM_SLOTS_H
@@ -29,6 +30,8 @@ uint32_t rsm_slots_tables(const uint64_t *guids, uint32_t n, uint8_t **lft);
 void rsm_slots_moved(struct rsm *rsm, uint16_t lid, const struct rsm_place *place);
 bool rsm_slots_expect(uint16_t lid, const struct rsm_place *place, const struct rsm_place *from);
 bool rsm_slots_forget(uint16_t lid);
+uint64_t rsm_slots_due(void);
+bool rsm_slots_are_late(uint64_t now);
 bool rsm_slots_awaits(const struct rsm_place *place, uint16_t lid);
 void rsm_slots_learn(struct osm_port *const *holder);
 unsigned int rsm_slots_expected(uint16_t *lids);

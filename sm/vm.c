@@ -94,8 +94,8 @@ err:
 }
 
 /*
- * The end of what was begun: the move itself, or nothing. What waits for its turn can be called off, too, and so can what
- * was moved and does not come.
+ * The end of what was begun: the move itself, or nothing. What waits for its turn can be called off, too, and so can
+ * what was moved and does not come.
  */
 static void end_move(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *words)
 {
@@ -121,6 +121,8 @@ static void end_move(struct rsm *rsm, uint32_t who, const struct rsm_vm_words *w
 	if (words->verb == RSM_VM_CANCEL) {
 		if (!(*at)->begun)
 			rsm_vms_refuse(rsm, (*at)->who, "it was called off");
+		/* It may be expected by the move before. */
+		rsm->osm->subn.subnet_initialization_error |= !(*at)->begun && (*at)->move.carried;
 		rsm_vms_cancel(rsm, at);
 		rsm_vm_answer(who, "{\"state\":\"cancelled\"}");
 		return;

@@ -90,7 +90,7 @@ static uint64_t ends_at(const struct rsm_vm_job *job)
 
 static uint64_t next_expiry(const struct rsm_vms *vms)
 {
-	uint64_t next = RSM_NEVER;
+	uint64_t next = rsm_slots_due();
 
 	for (const struct rsm_vm_job *job = vms->jobs; job; job = job->next)
 		if (job->begun && ends_at(job) < next)
@@ -98,7 +98,11 @@ static uint64_t next_expiry(const struct rsm_vms *vms)
 	return next;
 }
 
-/** rsm_vms_expire - cancel what has begun and does not end. Nobody waits for an answer; its end is refused. */
+/**
+ * rsm_vms_expire - cancel what has begun and does not end, and let go of what does not come
+ *
+ * Nobody waits for an answer; its end is refused.
+ */
 void rsm_vms_expire(struct rsm *rsm, uint64_t now)
 {
 	struct rsm_vm_job **at = &rsm->vms->jobs;
@@ -106,6 +110,8 @@ void rsm_vms_expire(struct rsm *rsm, uint64_t now)
 	if (now < next_expiry(rsm->vms))
 		return;
 	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
+	if (now >= rsm_slots_due() && rsm_slots_are_late(now))
+		rsm->osm->subn.subnet_initialization_error = TRUE;
 	while (*at) {
 		if ((*at)->begun && now >= ends_at(*at)) {
 			rsm_log(rsm, OSM_LOG_ERROR, "LID %u began to move and %s: cancelled", (*at)->move.lid,

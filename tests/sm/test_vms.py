@@ -333,6 +333,15 @@ def never_comes():
         answer = fabric.say_all([f"cancel {vm:#x}"])[0]
         expect("no move of it has begun" in answer.get("error", ""), answer)
 
+        # Nobody says anything, and no cable.
+        fabric.say(f"begin {vm:#x} {to:#x}")
+        fabric.say(f"end {vm:#x}")
+        until = time.monotonic() + 30 + PATIENCE
+        while fabric.status()["vms"]["expected"]:
+            expect(time.monotonic() < until, "it is where it was")
+            time.sleep(0.5)
+        is_at("H1v1")
+
 
 def gone_in_a_sweep():
     """A move ends while OpenSM still looks around, and knows the VF, but not where it is: one after another,

@@ -1068,11 +1068,26 @@ bool fake_is_control(void)
 	return fake.running && pthread_equal(fake.thread, pthread_self());
 }
 
+struct where {
+	const char *dev;
+	uint32_t index;
+};
+
+static void find_index(void *arg)
+{
+	struct where *where = arg;
+
+	where->index = index_of(where->dev);
+}
+
 void fake_gone(const char *dev)
 {
 	struct work *w = fake_work_new(W_GONE);
+	struct where where = { .dev = dev };
 
-	w->dev_index = index_of(dev);
+	/* A move that ends changes it. */
+	rp_ctl_call(find_index, &where);
+	w->dev_index = where.index;
 	pthread_mutex_lock(&fake.lock);
 	fake_enqueue(w, 0);
 	pthread_mutex_unlock(&fake.lock);

@@ -42,7 +42,7 @@ static void connect_anew(void)
 	expect(&e[0], 8, IBV_WC_SUCCESS);
 }
 
-/* It may have to wait until the move has ended. */
+/* It does not wait until the move has ended. */
 static void *reset(void *arg)
 {
 	unsigned int us = *(unsigned int *)arg;
