@@ -94,9 +94,9 @@ void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, 
 	struct repath_addr from, now;
 
 	lockdep_assert_held(&repath_conn_mutex);
-	/* Anybody can say that it is where somebody else is, and then that it has left there. */
+	/* Anybody can say that it is where somebody else is, and then that it has left there; an administrator may. */
 	from = before;
-	if (conn->remote && !was_there(conn))
+	if (conn->remote && !conn->told && !was_there(conn))
 		from = whole_address(&conn->first, &conn->said_gid);
 	conn->told = told;
 	/* It has moved itself since its READY: what this end is connected to is no more. */

@@ -859,6 +859,7 @@ static void t_told_moved(struct kunit *test)
 	/* It was a mistake. */
 	KUNIT_EXPECT_EQ(test, told(test, 5, 0, 8, 0), -ENOENT);
 	KUNIT_EXPECT_EQ(test, told(test, 7, 0, 8, 0), 2);
+	KUNIT_EXPECT_EQ(test, told(test, 7, 0, 8, 0), 2);
 	KUNIT_EXPECT_EQ(test, (int)conn->addr.dgid.raw[15], 8);
 	/* The peer has the last word. */
 	mutex_lock(&repath_conn_mutex);
