@@ -32,8 +32,8 @@ extern struct mutex repath_conn_mutex;
  * @node: by cookie
  * @id: PEER_ID on the netlink interface; never used twice
  * @cookie: as that process's module told in HELLO
- * @places: where something that was said to it was understood, so that it has been there; @nplaces of them, of which the
- *	last few are kept
+ * @places: where something that was said to it was understood, so that it has been there; the last few
+ * @nplaces: how many there have been
  * @at_length: it has not understood packed records; until its connections are others
  * @users: connections to it
  */
