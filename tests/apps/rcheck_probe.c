@@ -11,7 +11,7 @@
 #include "rcheck.h"
 
 #define AFTERMATH_S 30	/* within which all that is under way on a dead link has to come back */
-#define EXIT_US 1000000	/* that a program may need to destroy what it has */
+#define EXIT_US 3000000	/* that a program may need to destroy what it has */
 
 static void wrong(struct check *c, const struct link *l, const char *what, uint64_t number)
 {
