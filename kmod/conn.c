@@ -66,6 +66,24 @@ static struct repath_remote *remote_get(u64 cookie)
 }
 
 /**
+ * repath_remote_has_been - has it understood something there, as far as is kept?
+ * @remote: remote process
+ * @addr: where
+ *
+ * Context: repath_conn_mutex held.
+ */
+bool repath_remote_has_been(const struct repath_remote *remote, const struct repath_addr *addr)
+{
+	u32 i;
+
+	lockdep_assert_held(&repath_conn_mutex);
+	for (i = 0; i < min_t(u32, remote->nplaces, REPATH_REMOTE_PLACES); i++)
+		if (repath_addr_is_same(&remote->places[i], addr))
+			return true;
+	return false;
+}
+
+/**
  * repath_remote_was_at - something was understood there that only it can understand
  * @remote: remote process
  * @addr: where
@@ -74,13 +92,8 @@ static struct repath_remote *remote_get(u64 cookie)
  */
 void repath_remote_was_at(struct repath_remote *remote, const struct repath_addr *addr)
 {
-	u32 i;
-
-	lockdep_assert_held(&repath_conn_mutex);
-	for (i = 0; i < min_t(u32, remote->nplaces, REPATH_REMOTE_PLACES); i++)
-		if (repath_addr_is_same(&remote->places[i], addr))
-			return;
-	remote->places[remote->nplaces++ % REPATH_REMOTE_PLACES] = *addr;
+	if (!repath_remote_has_been(remote, addr))
+		remote->places[remote->nplaces++ % REPATH_REMOTE_PLACES] = *addr;
 }
 
 /**
@@ -102,28 +115,6 @@ void repath_conn_set_remote(struct repath_conn *conn, u64 cookie)
 		return;
 	repath_remote_put(conn->remote);
 	conn->remote = remote;
-}
-
-/**
- * repath_conn_say_at_length - a remote process has not understood packed records
- * @proc: who spoke to it
- * @peer_id: its number
- *
- * Not all of the connections are known there: those that are, each with its own tokens.
- *
- * Context: takes repath_conn_mutex.
- */
-void repath_conn_say_at_length(struct repath_proc *proc, u32 peer_id)
-{
-	struct repath_conn *conn;
-
-	mutex_lock(&repath_conn_mutex);
-	list_for_each_entry(conn, &proc->conns, proc_node)
-		if (conn->remote && conn->remote->id == peer_id) {
-			conn->remote->at_length = true;
-			break;
-		}
-	mutex_unlock(&repath_conn_mutex);
 }
 
 /* --- one connection --- */

@@ -35,7 +35,7 @@ extern struct mutex repath_conn_mutex;
  * @places: where something that was said to it was understood, so that it has been there; the last few
  * @nplaces: how many there have been
  * @at_length: it has not understood packed records; until its connections are others
- * @users: connections to it
+ * @users: connections to it, and messages
  */
 struct repath_remote {
 	struct hlist_node node;
@@ -170,7 +170,6 @@ void repath_conn_proc_left(struct repath_proc *proc);
 /* Any context that may sleep. */
 void repath_conn_put(struct repath_conn *conn);
 /* Its module answered UNPROVEN. Takes the mutex. */
-void repath_conn_say_at_length(struct repath_proc *proc, u32 peer_id);
 
 /* All that follows: under repath_conn_mutex. Found objects are valid while it is held. */
 struct repath_conn *repath_conn_by_id(u32 id);
@@ -186,6 +185,7 @@ void repath_conn_unbind(struct repath_conn *conn);
 void repath_conn_lost_qp(struct repath_conn *conn);
 void repath_conn_set_remote(struct repath_conn *conn, u64 cookie);
 void repath_remote_put(struct repath_remote *remote);
+bool repath_remote_has_been(const struct repath_remote *remote, const struct repath_addr *addr);
 void repath_remote_was_at(struct repath_remote *remote, const struct repath_addr *addr);
 void repath_conn_rebind(struct repath_conn *conn, struct repath_qp *rqp, u32 port, u32 sgid_index);
 bool repath_conn_is_peer(const struct repath_conn *conn, u32 qpn, const u8 gid[16]);

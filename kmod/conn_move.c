@@ -63,20 +63,6 @@ static struct repath_addr whole_address(const struct repath_addr *at, const unio
 	return addr;
 }
 
-/* Whether the other end was where it is said to be: it was met there, or has understood what was said there. */
-static bool was_there(const struct repath_conn *conn)
-{
-	const struct repath_remote *remote = conn->remote;
-	u32 i;
-
-	if (repath_addr_is_same(&conn->addr, &conn->first))
-		return true;
-	for (i = 0; i < min_t(u32, remote->nplaces, REPATH_REMOTE_PLACES); i++)
-		if (repath_addr_is_same(&conn->addr, &remote->places[i]))
-			return true;
-	return false;
-}
-
 /**
  * repath_conn_readdress - the other end has moved
  * @conn: connection
@@ -96,7 +82,8 @@ void repath_conn_readdress(struct repath_conn *conn, const u8 gid[16], u32 lid, 
 	lockdep_assert_held(&repath_conn_mutex);
 	/* Anybody can say that it is where somebody else is, and then that it has left there; an administrator may. */
 	from = before;
-	if (conn->remote && !conn->told && !was_there(conn))
+	if (conn->remote && !conn->told && !repath_addr_is_same(&conn->addr, &conn->first) &&
+	    !repath_remote_has_been(conn->remote, &conn->addr))
 		from = whole_address(&conn->first, &conn->said_gid);
 	conn->told = told;
 	/* It has moved itself since its READY: what this end is connected to is no more. */

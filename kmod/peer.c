@@ -34,9 +34,8 @@
  * struct out_letter - a message under way
  * @work: delivers it on this host
  * @proc: who sent it and is told of its end; NULL: nobody is. Holds a reference
- * @remote: to whom; holds a reference. NULL: of this host
+ * @remote: to whom; holds a reference
  * @to: where to
- * @peer_id: to whom, as @proc knows it
  * @type: enum repath_msg
  * @told: it goes to where an administrator has said that the peer is
  * @msg_id: @proc's number
@@ -48,7 +47,6 @@ struct out_letter {
 	struct repath_proc *proc;
 	struct repath_remote *remote;
 	struct repath_addr to;
-	u32 peer_id;
 	u8 type;
 	bool told;
 	u64 msg_id;
@@ -124,21 +122,22 @@ static void letter_done(void *arg, int err, u8 status)
 {
 	struct out_letter *letter = arg;
 
-	if (letter->proc && !err && status == REPATH_PEER_UNPROVEN)
-		repath_conn_say_at_length(letter->proc, letter->peer_id);
 	if (letter->proc && is_said_again(letter->type) && !err &&
 	    (status == REPATH_PEER_BAD_TOKEN || status == REPATH_PEER_SOME_BAD))
-		hello_again(letter->proc, letter->peer_id);
+		hello_again(letter->proc, letter->remote->id);
 	/* A wrong word: that one is a stranger's host, and what it does not know says nothing of the peer. */
 	if (letter->told && !err && status == REPATH_PEER_BAD_TOKEN)
 		err = -EHOSTUNREACH;
-	if (letter->proc)
-		tell_sent(letter->proc, letter->peer_id, letter->type, letter->msg_id,
-			  err ? -err : repath_xprt_status_errno(status));
 	mutex_lock(&repath_conn_mutex);
 	/* Whoever is there knows its tokens. */
-	if (letter->remote && !err && status == REPATH_PEER_OK)
+	if (!err && status == REPATH_PEER_OK)
 		repath_remote_was_at(letter->remote, &letter->to);
+	/* Not all of the connections are known there: those that are, each with its own tokens. */
+	if (letter->proc && !err && status == REPATH_PEER_UNPROVEN)
+		letter->remote->at_length = true;
+	if (letter->proc)
+		tell_sent(letter->proc, letter->remote->id, letter->type, letter->msg_id,
+			  err ? -err : repath_xprt_status_errno(status));
 	letter_free(letter);
 	mutex_unlock(&repath_conn_mutex);
 	/* A suspend waits until everything is said. */
@@ -175,7 +174,9 @@ static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 ty
 		letter->proc = repath_proc_get(proc);
 		atomic_add(len + LETTER_COST, &proc->sending);
 	}
-	letter->peer_id = conn->remote->id;
+	letter->remote = conn->remote;
+	letter->remote->users++;
+	letter->to = conn->addr;
 	letter->type = type;
 	letter->told = conn->told;
 	letter->msg_id = msg_id;
@@ -187,9 +188,6 @@ static int letter_send(struct repath_conn *conn, struct repath_proc *proc, u8 ty
 		queue_work(local_wq, &letter->work);
 		return 0;
 	}
-	letter->remote = conn->remote;
-	letter->remote->users++;
-	letter->to = conn->addr;
 	err = repath_xprt_send(conn->dev, &(struct repath_xprt_send){
 		.to = &conn->addr, .order = conn->remote->cookie, .payer = proc, .type = type,
 		.data = wire, .len = len, .done = letter_done, .arg = letter,
