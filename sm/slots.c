@@ -325,6 +325,12 @@ static uint64_t ends_at(const struct expected *expected)
 	return expected->since + (expected->gone ? GONE_MS : COMES_MS);
 }
 
+/* Another one is at its index then. */
+static void drop_expected(unsigned int i)
+{
+	s.expected[i] = s.expected[--s.n_expected];
+}
+
 /* It has come, is somewhere else, is back where it was, or has never left: it is routed to where it is. */
 static bool is_over(struct expected *expected)
 {
@@ -332,9 +338,7 @@ static bool is_over(struct expected *expected)
 
 	if (expected->held)
 		return false;
-	if (slot && !rsm_place_is(&slot->place, &expected->from))
-		return true;
-	if (slot && expected->gone)
+	if (slot && (expected->gone || !rsm_place_is(&slot->place, &expected->from)))
 		return true;
 	expected->gone |= !slot;
 	return rsm_now() >= ends_at(expected);
@@ -349,7 +353,7 @@ static void route_expected(struct rsm *rsm)
 			if (!has_come(expected))
 				rsm_log(rsm, OSM_LOG_ERROR, "LID %u was moved, and is not where it was to come",
 					expected->lid);
-			s.expected[i--] = s.expected[--s.n_expected];
+			drop_expected(i--);
 			continue;
 		}
 		note_place(rsm, expected->lid, &expected->place);
@@ -594,7 +598,7 @@ bool rsm_slots_forget(uint16_t lid)
 
 	for (unsigned int i = 0; i < s.n_expected; i++)
 		if (s.expected[i].lid == lid) {
-			s.expected[i--] = s.expected[--s.n_expected];
+			drop_expected(i--);
 			was = true;
 		}
 	return was;
@@ -623,7 +627,7 @@ void rsm_slots_learn(osm_port_t *const *holder)
 {
 	for (unsigned int i = 0; i < s.n_expected; i++)
 		if (!s.expected[i].held && (!holder || holder[s.expected[i].lid]))
-			s.expected[i--] = s.expected[--s.n_expected];
+			drop_expected(i--);
 }
 
 /**

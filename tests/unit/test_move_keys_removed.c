@@ -100,17 +100,25 @@ static void closed(struct end e[2])
 	CHECK_EQ(mock_live_total(), 0);
 }
 
-/* A region gives up its remote rights, and its key with them, or when it goes. */
-static void rights_are_given_up(bool with_key)
+/* After a move of its owner a peer knows it. */
+static struct ibv_mr *open_moved_with_one(struct end e[2])
 {
-	const int flags = IBV_REREG_MR_CHANGE_ACCESS | (with_key ? IBV_REREG_MR_CHANGE_TRANSLATION : 0);
 	struct ibv_mr *mr;
-	struct end e[2];
-	struct gone g;
 
 	pair_open(e, &(struct pair_how){ 0 });
 	mr = reg(&e[0]);
 	moved();
+	return mr;
+}
+
+/* A region gives up its remote rights, and its key with them, or when it goes. */
+static void rights_are_given_up(bool with_key)
+{
+	const int flags = IBV_REREG_MR_CHANGE_ACCESS | (with_key ? IBV_REREG_MR_CHANGE_TRANSLATION : 0);
+	struct end e[2];
+	struct ibv_mr *mr = open_moved_with_one(e);
+	struct gone g;
+
 	g = (struct gone){ *mr, ((struct rp_mr *)mr)->real_lkey, ((struct rp_mr *)mr)->real_rkey };
 	CHECK_EQ(ibv_rereg_mr(mr, flags, NULL, e[0].buf, 8, IBV_ACCESS_LOCAL_WRITE), 0);
 	if (!with_key)
@@ -124,13 +132,10 @@ static void rights_are_given_up(bool with_key)
 /* It could not be told; then the peer moves, and is told all keys by INFO. */
 static void then_peer_moves(void)
 {
-	struct ibv_mr *mr;
 	struct end e[2];
+	struct ibv_mr *mr = open_moved_with_one(e);
 	struct gone g;
 
-	pair_open(e, &(struct pair_how){ 0 });
-	mr = reg(&e[0]);
-	moved();
 	messages_are_lost(true);
 	g = take_back(mr);
 	time_goes(40);
