@@ -128,8 +128,8 @@ bench: setup
 	+@$(BUILD) guest-files
 	@tests/bench/run
 
-.PHONY: install install-module install-shim install-tools clean
-install: install-module install-shim install-tools install-sm
+.PHONY: install install-module install-shim install-tools install-units clean
+install: install-module install-shim install-tools install-sm install-units
 install-module: module
 	+@$(MAKE) --no-print-directory -C $(KDIR) M=$(CURDIR)/$(KBUILD_DIR)/module \
 		$(if $(DESTDIR),INSTALL_MOD_PATH=$(DESTDIR)) INSTALL_MOD_DIR=updates modules_install
@@ -137,6 +137,13 @@ install-module: module
 	install -D -m 644 debian/repath-dkms.repath.modprobe $(DESTDIR)/etc/modprobe.d/repath.conf
 install-shim: $(SHIM)
 	install -D -m 755 -t $(DESTDIR)$(LIBDIR) $(SHIM)
+# In packages this is debhelper's work.
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+UDEVDIR ?= $(PREFIX)/lib/udev/rules.d
+install-units:
+	install -D -m 644 debian/repath.repath-adopt.service $(DESTDIR)$(UNITDIR)/repath-adopt.service
+	install -D -m 644 debian/repath.repath-agent.service $(DESTDIR)$(UNITDIR)/repath-agent.service
+	install -D -m 644 debian/repath.udev $(DESTDIR)$(UDEVDIR)/60-repath.rules
 
 clean:
 	rm -rf build

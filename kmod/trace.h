@@ -66,7 +66,10 @@ TRACE_EVENT(sm_report,
 		  __entry->age)
 );
 
-/* It is asked for paths (dlid 0: all of the port's), has answered, and the answer is read. */
+/*
+ * It is asked for paths (dlid 0: all of the port's), has answered, and the answer is read: err is a negative error,
+ * or how many paths were in it.
+ */
 TRACE_EVENT(sm_paths,
 	TP_PROTO(u32 dev, u32 port, u32 dlid, u8 stage, int err),
 	TP_ARGS(dev, port, dlid, stage, err),

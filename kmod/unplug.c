@@ -161,7 +161,7 @@ static void give_up(u32 id, struct completion *settled)
  * @dev: device, which still works
  *
  * Nothing is waited for if nobody uses the device, if it does not work any more, when this module
- * goes, or when the device only changes its network namespace.
+ * goes, or when the device only changes its network namespace. Whose loss that is the log says.
  *
  * Context: ib_client remove(), before anything else.
  */
@@ -172,9 +172,13 @@ void repath_unplug_removed(struct repath_device *dev)
 	bool wait = false, works;
 	u32 id = 0;
 
-	if (READ_ONCE(ending) || !READ_ONCE(unplug_ms) || !repath_device_ctx_count(dev) ||
-	    changes_netns())
+	if (READ_ONCE(ending) || !repath_device_ctx_count(dev))
 		return;
+	if (changes_netns() || !READ_ONCE(unplug_ms)) {
+		pr_info("repath: %s %s while in use; what used it has lost it\n", dev->name,
+			changes_netns() ? "goes to another network namespace" : "was removed");
+		return;
+	}
 	/* Dead firmware may take long to say so; questions of other hosts wait for the mutex. */
 	works = device_works(dev);
 	mutex_lock(&repath_op_mutex);

@@ -51,8 +51,8 @@ static const struct command {
 	{ "agent", cmd_agent, "repath agent [port PATH] [hook DIR]",
 	  "serve the host of this virtual machine; see repath-agent(8)" },
 	{ "sm", cmd_sm,
-	  "repath sm [show] | vm plan | begin | move VM PLACE [limited] [closed]"
-	  " | vm end | cancel | stop VM | vm start GUID PLACE | vm list; each [socket PATH]",
+	  "repath sm [[show] | vm plan | begin | move VM PLACE [limited] [closed]"
+	  " | vm end | cancel | stop VM | vm start GUID PLACE | vm list] [socket PATH]",
 	  "what OpenSM's plugin says of itself, and VMs that move; see libosmrepath(8)" },
 	{ "fabric", cmd_fabric,
 	  "repath fabric check [from PATH]... [dev D] [port N] [sl N] [partitions FILE]"

@@ -25,6 +25,12 @@ static void back(const struct mock_plug *how)
 	CHECK_EQ(fake_settled(), 0);
 }
 
+static void plug_anew(const char *dev)
+{
+	CHECK_EQ(mock_unplug(dev), 0);
+	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = dev }), 0);
+}
+
 static void collide(void)
 {
 	struct ibv_mr *more[4];
@@ -154,6 +160,109 @@ static void gids(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/* All that ibv_query_qp() tells, at the end that moves and at the other one. */
+struct told {
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+};
+
+static void ask(const struct end *e, struct told *t)
+{
+	memset(t, 0, sizeof(*t));
+	CHECK_EQ(ibv_query_qp(e->qp, &t->attr, (IBV_QP_RATE_LIMIT << 1) - 1, &t->init), 0);
+}
+
+static void same_path(const struct ibv_ah_attr *a, const struct ibv_ah_attr *b)
+{
+	CHECK(!memcmp(&a->grh.dgid, &b->grh.dgid, sizeof(a->grh.dgid)));
+	CHECK_EQ(a->grh.sgid_index, b->grh.sgid_index);
+	CHECK_EQ(a->grh.hop_limit, b->grh.hop_limit);
+	CHECK_EQ(a->grh.flow_label, b->grh.flow_label);
+	CHECK_EQ(a->grh.traffic_class, b->grh.traffic_class);
+	CHECK_EQ(a->dlid, b->dlid);
+	CHECK_EQ(a->sl, b->sl);
+	CHECK_EQ(a->src_path_bits, b->src_path_bits);
+	CHECK_EQ(a->static_rate, b->static_rate);
+	CHECK_EQ(a->is_global, b->is_global);
+	CHECK_EQ(a->port_num, b->port_num);
+}
+
+static void same_answer(const struct told *a, const struct told *b)
+{
+#define SAME(field) CHECK_EQ(b->field, a->field)
+	SAME(attr.qp_state);
+	SAME(attr.cur_qp_state);
+	SAME(attr.path_mtu);
+	SAME(attr.path_mig_state);
+	SAME(attr.qkey);
+	SAME(attr.rq_psn);
+	SAME(attr.sq_psn);
+	SAME(attr.dest_qp_num);
+	SAME(attr.qp_access_flags);
+	SAME(attr.pkey_index);
+	SAME(attr.alt_pkey_index);
+	SAME(attr.en_sqd_async_notify);
+	SAME(attr.sq_draining);
+	SAME(attr.max_rd_atomic);
+	SAME(attr.max_dest_rd_atomic);
+	SAME(attr.min_rnr_timer);
+	SAME(attr.port_num);
+	SAME(attr.timeout);
+	SAME(attr.retry_cnt);
+	SAME(attr.rnr_retry);
+	SAME(attr.alt_port_num);
+	SAME(attr.alt_timeout);
+	SAME(attr.rate_limit);
+	same_path(&a->attr.ah_attr, &b->attr.ah_attr);
+	same_path(&a->attr.alt_ah_attr, &b->attr.alt_ah_attr);
+	SAME(attr.cap.max_send_wr);
+	SAME(attr.cap.max_recv_wr);
+	SAME(attr.cap.max_send_sge);
+	SAME(attr.cap.max_recv_sge);
+	SAME(attr.cap.max_inline_data);
+	SAME(init.cap.max_send_wr);
+	SAME(init.cap.max_recv_wr);
+	SAME(init.cap.max_send_sge);
+	SAME(init.cap.max_recv_sge);
+	SAME(init.cap.max_inline_data);
+	SAME(init.qp_type);
+	SAME(init.sq_sig_all);
+#undef SAME
+	CHECK(a->init.send_cq == b->init.send_cq && a->init.recv_cq == b->init.recv_cq);
+	CHECK(a->init.srq == b->init.srq && a->init.qp_context == b->init.qp_context);
+}
+
+static void queried(void)
+{
+	struct ibv_port_attr port;
+	struct ibv_gid_entry gid;
+	struct told was[2], is;
+	struct end e[2];
+	int i, round;
+
+	plug_anew("mock0");
+	pair_open(e, &(struct pair_how){ .sgid_index = 1 });
+	for (i = 0; i < 2; i++)
+		ask(&e[i], &was[i]);
+	for (round = 1; round <= 2; round++) {
+		move_away("mock0");
+		back(&(struct mock_plug){ .name = "mock0", .gid_shift = round, .first_qpn = e[0].qp->qp_num + 77 });
+		for (i = 0; i < 2; i++) {
+			ask(&e[i], &is);
+			same_answer(&was[i], &is);
+		}
+		/* The port is the new device's, its GID at the index where the old one's was. */
+		CHECK_EQ(ibv_query_port(e[0].ctx, 1, (void *)&port), 0);	/* of before the macro */
+		CHECK_EQ(port.state, IBV_PORT_ACTIVE);
+		CHECK_EQ(ibv_query_gid_ex(e[0].ctx, 1, 1, &gid, 0), 0);
+		CHECK_EQ(gid.gid_index, 1);
+		CHECK_EQ(gid.gid_type, IBV_GID_TYPE_ROCE_V2);
+		CHECK_EQ(gid.gid.raw[12], 10);
+	}
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 /* Each entry of the table is what is at its index, and only one is there. */
 static void table_is_true(struct ibv_context *ctx)
 {
@@ -231,12 +340,6 @@ static void later_gid(unsigned int shift)
 	pair_close(e);
 	CHECK_EQ(mock_unplug("mock2"), 0);
 	CHECK_EQ(mock_live_total(), 0);
-}
-
-static void plug_anew(const char *dev)
-{
-	CHECK_EQ(mock_unplug(dev), 0);
-	CHECK_EQ(mock_plug(&(struct mock_plug){ .name = dev }), 0);
 }
 
 /* A queue pair that is connected after a move has the index that it was given, too. */
@@ -538,6 +641,7 @@ int main(void)
 	new_keys();
 	pkeys();
 	gids();
+	queried();
 	gid_table();
 	later_gid(1);
 	later_gid(2);

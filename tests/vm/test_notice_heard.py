@@ -6,6 +6,8 @@ when they leave."""
 
 import re
 
+from moves_traced import TRACE
+from test_track_permissions import FAILED, refused
 from tracking import repath
 
 PROCESSORS = 1
@@ -150,8 +152,12 @@ def asks(a, manager, lids):
 
     # By an administrator, whoever uses it.
     assert not paths(a, "vhca3")
+    a.run(f"mount -t tracefs none {TRACE}; echo 1 > {TRACE}/events/repath/sm_paths/enable")
     a.run("repath path ask vhca3")
     a.wait_until(f"[ $(repath path dev vhca3 | wc -l) -ge {len(lids)} ]")
+    traced = re.findall(r"sm_paths: dev \d+ port 1 dlid (\d+) (\w+) err (-?\d+)", a.run(f"cat {TRACE}/trace"))
+    number = len(a.run("repath path dev vhca3").splitlines())
+    assert traced == [("0", "asked", "0"), ("0", "answered", "0"), ("0", "read", str(number))], traced
 
 
 def bad_cable(a, fabric, manager, slid, dlid):
@@ -263,18 +269,13 @@ def gets_lids(a, fabric, manager):
     ends(a, job)
 
 
-def refused(a, command, why):
-    said = a.run(command + " && echo DONE", check=False)
-    assert "DONE" not in said and why in said, f"{command}: {said}"
-
-
 def switched(a):
     # By who may: everybody may look.
     for words in ("listen vhca3 off", "ask vhca3"):
         refused(a, f"unshare -U repath path {words}", "not permitted")
         refused(a, f"unshare -U -r -n repath path {words}", "CAP_NET_ADMIN over the device's")
     assert "state subscribed" in a.run("unshare -U repath path sm dev vhca3")
-    refused(a, "repath path ask vhca9", "no RDMA device")
+    refused(a, "repath path ask vhca9", "no RDMA device", FAILED)
     a.run("repath path listen vhca3 off")
     a.wait_until('repath path sm dev vhca3 | grep -q "state off"')
     a.wait_until("[ $(saquery -C vhca1 -I | grep -c trap_num) = 4 ]")

@@ -5,7 +5,7 @@ import json
 
 import tracking
 from move import SHIM, repath
-from test_track_permissions import CHANGING, refused
+from test_track_permissions import CHANGING, FAILED, refused
 
 PROCESSORS = 1
 
@@ -103,10 +103,10 @@ def elsewhere(a, numbers):
         what = what.format(pid=numbers["pid"])
         assert json.loads(a.run(f"unshare -n repath -j {what}")) == [], what
     for what in NAMED:
-        refused(a, f"unshare -n repath {what}", "no RDMA device of this name")
+        refused(a, f"unshare -n repath {what}", "no RDMA device of this name", FAILED)
     for what in ("status {op}", "resume {op}", "resume {op} on rxe0", "abort {op}"):
-        refused(a, f"unshare -n repath {what.format(op=op['op'])}", "no ")
-    refused(a, "unshare -n repath resume rxe0", "no operation has suspended this device")
+        refused(a, f"unshare -n repath {what.format(op=op['op'])}", "no ", FAILED)
+    refused(a, "unshare -n repath resume rxe0", "no operation has suspended this device", FAILED)
     status, op, text = repath(a, f"resume {op['op']}")
     assert status == 0 and op["state"] == "resumed", text
 

@@ -15,9 +15,12 @@ CHANGING = ("suspend rxe0", "suspend rxe0 force nowait", "suspend rxe0 dry-run",
             "path ask rxe0 dlid 5", "path listen rxe0 off", "connection moved rxe0 dgid 10.0.0.2 to 10.0.0.3")
 
 
-def refused(guest, command, why):
-    text = guest.run(command + " && echo DONE", check=False)
-    assert "DONE" not in text and why in text, f"{command}: {text}"
+NOT_ALLOWED, REFUSED, FAILED = 3, 4, 1      # what repath(8) says
+
+
+def refused(guest, command, why, status=NOT_ALLOWED):
+    text = guest.run(f"{command}; echo status $?", check=False)
+    assert text.splitlines()[-1] == f"status {status}" and why in text, f"{command}: {text}"
 
 
 # Their PIDs.
@@ -38,7 +41,7 @@ def listeners(a):
     crowd = a.start("n=0; until [ $n = 64 ]; do unshare -U repath monitor process >/tmp/hears.$n & n=$((n + 1)); done; wait")
     # All of them, before somebody else tries: he would take the place of one.
     a.wait_until("holdqp -b && [ $(grep -l del /tmp/hears.* | grep -c .) = 64 ]", 120)
-    refused(a, "timeout 60 unshare -U repath monitor", "too many sockets listen")
+    refused(a, "timeout 60 unshare -U repath monitor", "too many sockets listen", FAILED)
     assert len(a.run(REPATHS).split()) == 64
     hears(a, "")        # an administrator
     a.run(f"for pid in $({REPATHS}); do kill $pid; done")
@@ -73,7 +76,7 @@ def test(bed):
     assert f"qpn {numbers['qpns'][0]} " in a.run("unshare -U repath qp")
 
     # With the right to it: what refuses is the process without the shim.
-    refused(a, "repath suspend rxe0", str(numbers["pid"]))
+    refused(a, "repath suspend rxe0", str(numbers["pid"]), REFUSED)
     job.kill()
     job.wait(30, check=False)
 

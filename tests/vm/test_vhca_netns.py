@@ -6,9 +6,10 @@ the other namespace it is tracked, and seen by that namespace alone."""
 import re
 
 import unplug
-from move import SHIM, moving, repath
+from move import LOG, SHIM, moving, repath
 from move_fabric import FabricMover
 from traffic import Pair, last_json
+from trouble import kernel_says
 
 
 def is_in(guest, device, namespace):
@@ -35,6 +36,8 @@ def test(bed):
         device = mover.device(b)
         pair = Pair(a, b, "-q 4 -n 8 -b", env=SHIM)
         pair.wait_running()
+        watch = b.start(f"exec env {SHIM} stdbuf -oL ibv_asyncwatch -d {device}")
+        watch.wait_for("async event FD")
         send_away(b, device)
         for job in pair.jobs:
             job.wait(90, check=False)
@@ -42,6 +45,10 @@ def test(bed):
         # As from an HCA that is gone: its file descriptor answers EIO, its events say so.
         error = last_json(pair.client.output())["error"]
         assert re.search("Input/output error|local catastrophic error", error), error
+        watch.wait_for("DEVICE_FATAL")
+        watch.kill(9)
+        kernel_says(b, f"{device} goes to another network namespace while in use; what used it has lost it")
+        assert f"{device}: lost, by its driver's word" in b.run(f"cat {LOG}")
         assert not unplug.operations(b), unplug.operations(b)
 
         # There, and there only.
