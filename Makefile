@@ -10,6 +10,7 @@
 #   make check-debug        the same and more on the debug kernel, which it builds (15 minutes)
 #   make check-dkms         the Debian packages, and DKMS in clean roots
 #   make check-ci           check, and all three of these
+#   make check-long         tests between guests that are left out of check, as they take minutes or measure
 #   make demo               perftest survives a live migration
 #   make demo-repath        queue pairs follow OpenSM to other lanes when links go down
 #   make bench              measurements
@@ -93,7 +94,7 @@ module:
 		$(if $(findstring -repath-debug-,$(KERNEL)),UBSAN_SANITIZE=y) modules
 	@cp -pu $(KBUILD_DIR)/module/ib_repath.ko $(KBUILD_DIR)/
 
-.PHONY: check check-style check-unit check-vm check-kernel check-debug check-dkms check-ci demo demo-repath bench
+.PHONY: check check-style check-unit check-vm check-kernel check-debug check-dkms check-ci check-long demo demo-repath bench
 check: setup
 	+@$(BUILD) guest-files unit
 	@UNIT="$(UNIT)" tests/run style unit kunit vm debug
@@ -117,6 +118,9 @@ check-debug:
 		T="$(or $(T),bed_boot track_* fuzz_* peer_move move_server vhca_management reroute_lanes)" check-kernel
 check-dkms: setup
 	@tests/dkms/run
+check-long: setup
+	+@$(BUILD) guest-files
+	@tests/vm/run $$(grep -l '^PENDING = ' tests/vm/test_*.py | sed 's|.*/test_||; s|\.py$$||')
 demo: setup
 	+@$(BUILD) guest-files
 	@scripts/demo

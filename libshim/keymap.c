@@ -128,19 +128,26 @@ struct rp_keymap *rp_keymap_new(const struct rp_keymap *of, size_t n)
 	return m;
 }
 
-static bool find(const struct rp_keymap *m, uint32_t virt, enum state kind, uint32_t *real)
+/*
+ * row_of() for who holds no lock: each row's state is read once, and before its keys. One that is empty may be filled
+ * the moment after, for any key.
+ */
+static inline bool find(const struct rp_keymap *m, uint32_t virt, enum state kind, uint32_t *real)
 {
-	const struct row *row = row_of(m, virt, kind);
+	enum state state;
 	uint64_t keys;
+	size_t i;
 
-	if (state_of(row) != kind)
-		return false;
-	/* An empty row at which the search ended may have been filled since, for another key. */
-	keys = keys_of(row);
-	if (keys >> 32 != virt)
-		return false;
-	*real = keys;
-	return true;
+	for (i = slot_of(m, virt);; i = (i + 1) & m->mask) {
+		state = state_of(&m->row[i]);
+		if (state == EMPTY)
+			return false;
+		keys = keys_of(&m->row[i]);
+		if (keys >> 32 == virt && state == kind) {
+			*real = keys;
+			return true;
+		}
+	}
 }
 
 bool rp_keymap_find(const struct rp_keymap *m, uint32_t virt, uint32_t *real)

@@ -103,13 +103,14 @@ static int submit(struct rp_pool *p, struct rp_kept *k, unsigned int n, unsigned
 {
 	const struct rp_keymap *lkeys = __atomic_load_n(&p->ctx->lkeys, __ATOMIC_ACQUIRE);
 	struct ibv_recv_wr wr[LIST_MAX], *bad = NULL;
-	struct ibv_sge *sges = NULL;
+	struct ibv_sge few[16], *sges = NULL;
 	struct rp_kept *at = k;
 	unsigned int i;
 	int s, ret;
 
 	if (lkeys && !rp_no_remap) {
-		sges = malloc(((size_t)n * p->max_sge + 1) * sizeof(*sges));
+		sges = (size_t)n * p->max_sge <= sizeof(few) / sizeof(few[0]) ? few :
+		       malloc((size_t)n * p->max_sge * sizeof(*sges));
 		*taken = 0;
 		if (!sges)
 			return ENOMEM;
@@ -133,7 +134,8 @@ static int submit(struct rp_pool *p, struct rp_kept *k, unsigned int n, unsigned
 	for (i = 0; i < n; i++, k = list_entry(k->node.next, struct rp_kept, node))
 		if (i >= *taken)
 			k->submitted = false;
-	free(sges);
+	if (sges != few)
+		free(sges);
 	return ret;
 }
 

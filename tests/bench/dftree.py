@@ -2,7 +2,7 @@
 """dFtree. Its four experiments, closed, in real time on slow links: tests/sm/experiments.py. And its
 simulation: 648 hosts in a fat tree send 5 % of their packets to the hot spot of their part of the tree
 and the rest to anybody, all in one lane and with the hot spots' packets in a lane of their own; virtual
-time, OpenSM's ftree tables."""
+time, OpenSM's ftree tables. As with vFtree the paper does not say for how long it looked."""
 
 import json
 import os
@@ -34,13 +34,18 @@ def load(fabric, spots, separate):
 
 
 def throughput(spots, separate):
-    """What a host receives on the average, Gbit/s."""
+    """What a host receives on the average, Gbit/s: in the first 100 us, in which buffers fill, as vftree.py has
+    them, and in 1 ms of what stays."""
+    found = []
     with vfabric().Fabric("tree:36,2", opensm="-R ftree -Q") as fabric:
         load(fabric, spots, separate)
-        fabric.command("Advance 500")
-        fabric.command("Measure")
-        fabric.command("Advance 1000")
-        return json.loads(fabric.command("Results json"))["gbps"] / HOSTS
+        for wait, time in ((0, 100), (400, 1000)):
+            if wait:
+                fabric.command(f"Advance {wait}")
+            fabric.command("Measure")
+            fabric.command(f"Advance {time}")
+            found.append(json.loads(fabric.command("Results json"))["gbps"] / HOSTS)
+    return found
 
 
 def experiments(record):
@@ -58,9 +63,9 @@ def experiments(record):
 
 
 def bench(record):
-    experiments(record)
     for spots, paper in PAPER.items():
-        one, two = throughput(spots, False), throughput(spots, True)
-        record(f"648 hosts, {spots} hot spots, slow lane: Gbit/s a host beside one lane", two, one,
-               percent=round((two / one - 1) * 100, 2), paper_percent=paper,
-               bound_one_lane=round(LINK / (HOT * (HOSTS // spots - 1)), 3))
+        for when, one, two in zip(("the first 100 us", "later"), throughput(spots, False), throughput(spots, True)):
+            record(f"648 hosts, {spots} hot spots, slow lane, {when}: Gbit/s a host beside one lane", two, one,
+                   percent=round((two / one - 1) * 100, 2), paper_percent=paper,
+                   bound_one_lane=round(LINK / (HOT * (HOSTS // spots - 1)), 3))
+    experiments(record)

@@ -6,7 +6,9 @@ a quarter of what saturates the network. tests/sm/distribute.c, virtual time; wh
 
 The paper's 1024 entries of each table are sent whole, and again as OpenSM does it, only the blocks that
 differ. And by stock OpenSM with the plugin, for 8 and 16 switches, in the time of the wall and without other
-traffic: every switch but OpenSM's own."""
+traffic: every switch but OpenSM's own.
+
+DISTRIBUTE_PARTS="tables detail deadlocks opensm" are all parts; tests/bench/plot draws "detail"."""
 
 import json
 import os
@@ -40,7 +42,8 @@ def detail(record):
         steady = statistics.mean(s["gbps"] for s in samples if s["us"] < 2000)
         lowest = min(s["gbps"] for s in samples if s["us"] > 2000)
         record(f"24 switches, one added, {how}: lowest throughput of 100 us, Gbit/s, beside before",
-               lowest, steady, smps=total["smps"], us=total["us"], lost=total["lost"])
+               lowest, steady, smps=total["smps"], us=total["us"], lost=total["lost"],
+               curve=[[s["us"], s["gbps"], s["smps"], s["lost"]] for s in samples])
 
 
 def deadlocks(record):
@@ -91,7 +94,7 @@ def opensm(record):
                        model_us=statistics.mean(row["us"] for row in model))
 
 
-def bench(record):
+def tables(record):
     for entries, text in ((1024, "whole tables"), (0, "blocks that differ")):
         for size in SIZES:
             for change in ("add", "remove"):
@@ -107,6 +110,9 @@ def bench(record):
                            mean["smps"], plain["smps"],
                            deadlocks=sum(row["deadlock"] > 0 for row in rows),
                            **{key: round(value, 1) for key, value in mean.items()})
-    detail(record)
-    deadlocks(record)
-    opensm(record)
+
+
+def bench(record):
+    parts = {"tables": tables, "detail": detail, "deadlocks": deadlocks, "opensm": opensm}
+    for part in os.environ.get("DISTRIBUTE_PARTS", " ".join(parts)).split():
+        parts[part](record)

@@ -9,7 +9,7 @@ where it says so.
 A curve is a list of [offered, accepted, ns], bytes of payload/ns/switch; throughput is what is accepted
 at the highest load, where the virtual networks of the paper have broken down, too.
 
-VOQSW_PARTS="hot_spots percents table figures" are all parts; tests/bench/plot draws the last."""
+VOQSW_PARTS="hot_spots percents table engine figures" are all parts; tests/bench/plot draws the last."""
 
 import functools
 import json
@@ -105,6 +105,16 @@ def table(record):
         compare(record, "8 SLs, evenly, links used evenly", size, 8, 8, "free=1", "even=1")
 
 
+def engine(record):
+    """As InfiniBand can have it: the lane goes by the service level alone. The first of each size are the engine's
+    defaults, the second are with voqsw_hosts off."""
+    for size in PAPER:
+        for sls in (8, 16, 4):
+            for options in (("hosts=1",), ()):
+                compare(record, f"the engine, {sls} SLs, hosts {'with' if options else 'without'} tables", size, sls, 8,
+                        "even=1", *options)
+
+
 def percents(record):
     """Table 1's, of crossings between switches alone, and of those that come from a switch; and how many service
     levels the former would need if nothing else had queues."""
@@ -153,5 +163,6 @@ def hot_spots(record):
 
 
 def bench(record):
-    for part in os.environ.get("VOQSW_PARTS", "hot_spots percents table figures").split():
-        {"hot_spots": hot_spots, "percents": percents, "table": table, "figures": figures}[part](record)
+    parts = {"hot_spots": hot_spots, "percents": percents, "table": table, "engine": engine, "figures": figures}
+    for part in os.environ.get("VOQSW_PARTS", " ".join(parts)).split():
+        parts[part](record)

@@ -13,7 +13,8 @@ III	1, 5 and 10 send to 9; the victim leaves A by the uplink of 1-9, to B
 IV	the same, but it goes to C and comes down by the link of 1-9, too
 
 In real time on links that are slower than they say. The hot spot's bus is slower than its link, which
-makes the switch before it wait, as in the papers' hosts.
+makes the switch before it wait, as in the papers' hosts; with @buses all hosts send no faster either, so that one
+that was held up does not catch up.
 
 As a program: measures those that are named, without the plugin's hot spots and with them, and
 prints a line of JSON for each.
@@ -32,6 +33,7 @@ from managed import Managed
 SLOW = 100              # times
 LINK = 16.0             # Gbit/s, 4x DDR
 BUS = 12.9              # Gbit/s, the papers' hosts
+PERCENT = round(LINK / BUS * 100)       # of the link's time that it takes
 SWEEPS = "perfmgr TRUE\nperfmgr_sweep_time_s 1"
 SMALL, LARGE = "xgft:2,3/1,2,speed=2", f"{NETS}/oversubscribed.net"
 
@@ -39,9 +41,10 @@ SMALL, LARGE = "xgft:2,3/1,2,speed=2", f"{NETS}/oversubscribed.net"
 class Experiment:
     """A fabric with a hot spot: hosts that send to it, and a flow that is in the way."""
 
-    def __init__(self, name, slow_sl=1, engine="ftree"):
+    def __init__(self, name, slow_sl=1, engine="ftree", buses=False):
         self.small = name in ("I", "II")
         self.name = name
+        self.sending = PERCENT if buses else 100
         self.spot = "H5" if self.small else "H9"
         senders = ("H1", "H3", "H6") if self.small else ("H1", "H5", "H10")
         self.hot = [(sender, self.spot) for sender in senders]
@@ -54,7 +57,7 @@ class Experiment:
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.fabric)
             self.flows = stack.enter_context(
-                Flows(self.fabric, SLOW, {self.spot: round(LINK / BUS * 100)}))
+                Flows(self.fabric, SLOW, {self.spot: PERCENT}, self.sending))
             self.lid = {name: lid for lid, name in self.flows.name_of.items()}
             self.victim = ("H2", self.victims_destination())
             self.stack = stack.pop_all()
@@ -118,7 +121,7 @@ class Experiment:
 
 
 def without(name):
-    with Experiment(name, slow_sl=0) as x:
+    with Experiment(name, slow_sl=0, buses=True) as x:
         x.load()
         x.flows.run(1)
         if name == "II":
@@ -129,7 +132,7 @@ def without(name):
 def separation(name, rounds=4):
     """Rates, and seconds from onset until all are told, and from the end until all lanes are back."""
     to_slow, to_fast = [], []
-    with Experiment(name) as x:
+    with Experiment(name, buses=True) as x:
         for turn in range(rounds):
             x.flows.told.clear()
             began = x.load()

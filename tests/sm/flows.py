@@ -7,7 +7,8 @@
         print(flows.gbps(2))
 
 All links are slower than they say by a factor, as this machine is; rates are given and told as if
-they were not. A host's bus takes that percentage of its link's time for a byte.
+they were not. A host's bus takes that percentage of its link's time for a byte that comes; sending is that of all
+hosts for one that goes.
 """
 
 import json
@@ -23,16 +24,16 @@ PATIENCE = 30
 
 
 class Flows:
-    def __init__(self, fabric, slow, bus):
-        self.fabric, self.slow, self.bus = fabric, slow, bus
+    def __init__(self, fabric, slow, bus, sending=100):
+        self.fabric, self.slow, self.bus, self.sending = fabric, slow, bus, sending
         self.listeners, self.done, self.told, self.heard = {}, {}, [], set()
 
     def __enter__(self):
         dump = self.fabric.command("Dump")
         lids = re.findall(r'Hca 1 "(\w+)".*\n\[1\]\t.*?\tlid (\d+)', dump)
         self.name_of = {int(lid): name for name, lid in lids}
-        for name in re.findall(r'(?:Switch|Hca) \d+ "([^"]+)"', dump):
-            self.fabric.command(f'Fault "{name}" slow={self.slow * 100}')
+        for kind, name in re.findall(r'(Switch|Hca) \d+ "([^"]+)"', dump):
+            self.fabric.command(f'Fault "{name}" slow={self.slow * (self.sending if kind == "Hca" else 100)}')
         for name, percent in self.bus.items():
             self.fabric.command(f'Fault "{name}" drain={percent * self.slow}')
         for name in self.name_of.values():
