@@ -132,22 +132,23 @@ def percents(record):
 
 
 def mean_curve(size, kind, traffic):
-    """Of all seeds."""
+    """Of all seeds; and what hot hosts receive at the highest load."""
     loads = HOT_LOADS if traffic else (*(round(part * KNEES[size], 4) for part in PARTS if part * KNEES[size] < 0.5),
                                        0.5)
-    curves = [curve(run(size, seed, *KINDS[kind], "plain=1", *traffic, loads=loads)[1]) for seed in SEEDS]
-    return [[statistics.mean(column) for column in zip(*points)] for points in zip(*curves)]
+    rows = [run(size, seed, *KINDS[kind], "plain=1", *traffic, loads=loads)[1] for seed in SEEDS]
+    points = [[statistics.mean(column) for column in zip(*points)] for points in zip(*map(curve, rows))]
+    return points, statistics.mean(of[-1]["at_hot"] for of in rows)
 
 
 def figures(record):
     for number, size, traffic, kinds in FIGURES:
         base = None
         for kind in kinds:
-            points = mean_curve(size, kind, traffic)
+            points, at_hot = mean_curve(size, kind, traffic)
             base = base or points
             record(f"figure {number}, {size} switches, {' '.join(traffic) or 'uniform'}, {kind}: bytes/ns/switch at "
                    "the highest load, beside 8 virtual networks", points[-1][1], base[-1][1], figure=number,
-                   switches=size, traffic=traffic, kind=kind, curve=points)
+                   switches=size, traffic=traffic, kind=kind, curve=points, at_hot=at_hot)
 
 
 def hot_spots(record):

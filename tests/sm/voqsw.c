@@ -2,7 +2,8 @@
 /*
  * Random networks of 8-port switches with queues by output (sm/voq.h), or with as many virtual networks
  * of which each packet takes any: a line of JSON for the service levels, if there are any (how many crossings
- * have a queue, of how many), and one for each load. In virtual time, without OpenSM.
+ * have a queue, of how many), and one for each load, with what is accepted and what of that at hot spots. In virtual
+ * time, without OpenSM.
  *
  *	voqsw SWITCHES SEED SLS VLS LOAD... [hot=PERCENT] [spots=N] [size=BYTES] [even=1] [hosts=1] [free=1]
  *	      [plain=1] [inner=1] [warm=US] [time=US]
@@ -157,22 +158,36 @@ static void send(struct fabric *f, const struct made *made, const struct rsm_voq
 			send_by(f, made, voq, from, lane, load);
 }
 
+/* Bytes that hot hosts have received. */
+static uint64_t at_hot(const struct fabric *f, const struct made *made)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t end = 0; end < made->topo.n_ends; end++)
+		if (is_hot(made, end))
+			bytes += f->ports[f->lids[made->topo.ends[end].lid]].counters.rcv_bytes;
+	return bytes;
+}
+
 static void run(const struct made *made, const struct rsm_voq *voq, double load)
 {
 	struct traffic *t;
 	struct fabric f;
 	uint32_t cycle[64];
+	uint64_t hot;
 
 	start_fabric(&f, made, voq);
 	send(&f, made, voq, load);
 	fabric_run(&f, want.warm * US);
 	CHECK_EQ(traffic_measure(&f, 0), 0);
+	hot = at_hot(&f, made);
 	fabric_run(&f, (want.warm + want.time) * US);
+	hot = at_hot(&f, made) - hot;
 	t = f.traffic;
 	printf("{\"switches\": %u, \"seed\": %u, \"sls\": %u, \"vls\": %u, \"hot\": %.2f, "
-	       "\"spots\": %u, \"load\": %.4f, \"accepted\": %.5f, "
+	       "\"spots\": %u, \"load\": %.4f, \"accepted\": %.5f, \"at_hot\": %.5f, "
 	       "\"latency_ns\": %.0f, \"deadlock\": %u}\n", want.switches, want.seed, want.sls,
-	       want.vls, want.hot, want.spots, load, accepted(t->bytes),
+	       want.vls, want.hot, want.spots, load, accepted(t->bytes), accepted(hot),
 	       t->latency.n ? t->latency.sum / 1000.0 / t->latency.n : 0,
 	       deadlock_find(&f, cycle, 64));
 	fflush(stdout);
