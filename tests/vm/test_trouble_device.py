@@ -5,7 +5,7 @@ parked with the reason, resumed on another or on the old one; all data are right
 from move import SHIM, moving, repath
 from test_trouble_module import refused
 from traffic import Pair
-from trouble import kernel_says
+from trouble import kernel_says, shim_says
 
 TIMEOUT = 300
 
@@ -43,6 +43,7 @@ def test(bed):
         status, found, text = resume(b, op, "rxe5")
         assert status == 5 and found["state"] == "parked" and "has not gone on" in text, (status, text)
         kernel_says(b, r"parked: PID \d+ \(rcheck\) has not gone on after stage recreate")
+        shim_says(b, rf"(?s)op {op['op']}: resume on rxe5.*op {op['op']} stage recreate: done")
         # Nobody else could wake the process.
         refused(b, "rmmod ib_repath", "in use", "unavailable", "busy")
         mover.resume(b, op, "rxe0")
@@ -55,6 +56,7 @@ def test(bed):
         assert status == 5 and found["state"] == "parked", (status, text)
         removal = b.start("rdma link del rxe5")
         mover.resume(b, op, "rxe0")
+        shim_says(b, rf"(?s)op {op['op']}: resume on rxe5.*op {op['op']}: resume on rxe0.*op {op['op']} stage replay: done")
         removal.wait(60)
         b.wait_until("[ ! -e /sys/class/infiniband/rxe5 ]")
         pair.wait_progress()

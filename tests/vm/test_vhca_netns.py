@@ -6,10 +6,10 @@ the other namespace it is tracked, and seen by that namespace alone."""
 import re
 
 import unplug
-from move import LOG, SHIM, moving, repath
+from move import SHIM, moving, repath
 from move_fabric import FabricMover
 from traffic import Pair, last_json
-from trouble import kernel_says
+from trouble import kernel_says, shim_says
 
 
 def is_in(guest, device, namespace):
@@ -48,7 +48,7 @@ def test(bed):
         watch.wait_for("DEVICE_FATAL")
         watch.kill(9)
         kernel_says(b, f"{device} goes to another network namespace while in use; what used it has lost it")
-        assert f"{device}: lost, by its driver's word" in b.run(f"cat {LOG}")
+        shim_says(b, f"{device}: lost, by its driver's word")
         assert not unplug.operations(b), unplug.operations(b)
 
         # There, and there only.

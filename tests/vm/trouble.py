@@ -8,7 +8,7 @@
 import re
 import time
 
-from move import LIBRARY, repath
+from move import LIBRARY, LOG, repath
 from traffic import PROBING, Pair, check_all_dead, json_lines
 
 STAGES = {name: number for number, name in enumerate(
@@ -187,3 +187,9 @@ def kernel_says(guest, pattern):
     """The kernel's log says why."""
     log = guest.run("dmesg | grep repath: || true")
     assert re.search(pattern, log), f"{guest}: no {pattern!r} in its log:\n{log}"
+
+
+def shim_says(guest, pattern):
+    """The shim's log of its processes says why."""
+    log = guest.run(f"cat {LOG}")
+    assert re.search(pattern, log), f"{guest}: no {pattern!r} in the shim's log:\n{log}"
