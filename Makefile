@@ -145,8 +145,10 @@ install-shim: $(SHIM)
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 UDEVDIR ?= $(PREFIX)/lib/udev/rules.d
 install-units:
-	install -D -m 644 debian/repath.repath-adopt.service $(DESTDIR)$(UNITDIR)/repath-adopt.service
-	install -D -m 644 debian/repath.repath-agent.service $(DESTDIR)$(UNITDIR)/repath-agent.service
+	install -d $(DESTDIR)$(UNITDIR) $(DESTDIR)/etc/repath/hooks
+	for unit in adopt agent; do \
+		sed 's|/usr/sbin/|$(SBINDIR)/|' debian/repath.repath-$$unit.service > $(DESTDIR)$(UNITDIR)/repath-$$unit.service || exit; \
+	done
 	install -D -m 644 debian/repath.udev $(DESTDIR)$(UDEVDIR)/60-repath.rules
 
 clean:

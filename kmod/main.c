@@ -26,7 +26,7 @@ static int __init repath_init(void)
 {
 	int err;
 
-	/* Probe handlers run with preemption off, and there no memory can be had, nor a lock. */
+	/* There locks and kmalloc() sleep, which probe handlers must not. */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
 		pr_err("repath: kernels with PREEMPT_RT are not supported: probe handlers can not allocate\n");
 		return -EOPNOTSUPP;

@@ -161,22 +161,30 @@ static void give_up(u32 id, struct completion *settled)
  * @dev: device, which still works
  *
  * Nothing is waited for if nobody uses the device, if it does not work any more, when this module
- * goes, or when the device only changes its network namespace. Whose loss that is the log says.
+ * goes, or when the device only changes its network namespace, or if nobody is to be asked (unplug_ms 0); the
+ * log says the last two.
  *
  * Context: ib_client remove(), before anything else.
  */
 void repath_unplug_removed(struct repath_device *dev)
 {
 	DECLARE_COMPLETION_ONSTACK(settled);
+	char name[IB_DEVICE_NAME_MAX];
 	struct repath_op *op;
 	bool wait = false, works;
 	u32 id = 0;
 
 	if (READ_ONCE(ending) || !repath_device_ctx_count(dev))
 		return;
-	if (changes_netns() || !READ_ONCE(unplug_ms)) {
-		pr_info("repath: %s %s while in use; what used it has lost it\n", dev->name,
-			changes_netns() ? "goes to another network namespace" : "was removed");
+	repath_device_name(dev, name);
+	if (changes_netns()) {
+		pr_info("repath: %s goes to another network namespace while in use; what used it loses it\n",
+			name);
+		return;
+	}
+	if (!READ_ONCE(unplug_ms)) {
+		pr_info("repath: %s is removed while in use; with unplug_ms 0 nobody is asked to leave it\n",
+			name);
 		return;
 	}
 	/* Dead firmware may take long to say so; questions of other hosts wait for the mutex. */

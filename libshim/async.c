@@ -161,7 +161,7 @@ static int take_real(struct rp_context *ctx, struct ibv_async_event *event)
 		translate(event);
 		RP_REAL_VOID(rp_real.ibv_ack_async_event(&real));
 		if (event->event_type == IBV_EVENT_DEVICE_FATAL)
-			rp_log(RP_LOG_ERR, "%s: lost, by its driver's word (IBV_EVENT_DEVICE_FATAL)", ctx->name);
+			rp_log(RP_LOG_ERR, "%s: IBV_EVENT_DEVICE_FATAL: it is gone, or its driver has given it up", ctx->name);
 		if (event->event_type == IBV_EVENT_SRQ_LIMIT_REACHED)
 			atomic_store(&to_rp_srq(event->element.srq)->limit, 0);
 		if (!caused_by_us(event))

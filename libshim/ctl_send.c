@@ -42,6 +42,13 @@ static struct nl_msg *new_msg(uint8_t cmd, uint32_t seq)
 	return msg;
 }
 
+static const char *const stages[] = {
+	[REPATH_STAGE_NONE] = "nothing", [REPATH_STAGE_CHECK] = "check", [REPATH_STAGE_GATE] = "gate",
+	[REPATH_STAGE_DRAIN] = "drain", [REPATH_STAGE_RELEASE] = "release", [REPATH_STAGE_OPEN] = "open",
+	[REPATH_STAGE_RECREATE] = "recreate", [REPATH_STAGE_CONNECT] = "connect", [REPATH_STAGE_REPLAY] = "replay",
+	[REPATH_STAGE_ABORT] = "abort",
+};
+
 int rp_ctl_reply(uint32_t op, enum repath_stage stage, int err, const char *reason,
 		 const struct repath_counters *counters)
 {
@@ -59,7 +66,7 @@ int rp_ctl_reply(uint32_t op, enum repath_stage stage, int err, const char *reas
 	}
 	if (counters)
 		nla_put(msg, REPATH_A_COUNTERS, sizeof(*counters), counters);
-	rp_log(RP_LOG_INFO, "op %u stage %d: %s%s%s", op, stage, err ? "failed" : "done",
+	rp_log(RP_LOG_INFO, "op %u, %s: %s%s%s", op, stages[stage], err ? "failed" : "done",
 	       reason ? ": " : "", reason ? reason : "");
 	return send_msg(msg);
 }

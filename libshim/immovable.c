@@ -13,7 +13,7 @@ static const struct {
 	[RP_IMM_WQ] = { "work queue", "", "receive on queue pairs" },
 	[RP_IMM_FLOW] = { "flow rule", "", "destroy it first" },
 	[RP_IMM_COUNTERS] = { "counter set", "", "destroy it first" },
-	[RP_IMM_CQ_EX] = { "completion queue", " with tag matching, or a clock that can not be read",
+	[RP_IMM_CQ_EX] = { "completion queue", " with tag matching, or time stamps of a clock that can not be read",
 			   "ask for none" },
 	[RP_IMM_DMABUF_MR] = { "dmabuf memory region", "", "use the host's memory" },
 	[RP_IMM_IMPORTED] = { "imported object", "", "let each process open the device" },

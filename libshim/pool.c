@@ -103,7 +103,7 @@ static int submit(struct rp_pool *p, struct rp_kept *k, unsigned int n, unsigned
 {
 	const struct rp_keymap *lkeys = __atomic_load_n(&p->ctx->lkeys, __ATOMIC_ACQUIRE);
 	struct ibv_recv_wr wr[LIST_MAX], *bad = NULL;
-	struct ibv_sge few[16], *sges = NULL;
+	struct ibv_sge few[16], *sges = NULL;	/* few: of one request, or some */
 	struct rp_kept *at = k;
 	unsigned int i;
 	int s, ret;

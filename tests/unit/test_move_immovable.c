@@ -382,7 +382,7 @@ static const struct kind {
 	{ "3 work queues (receive on queue pairs)", work_queues, work_queues_gone },
 	{ "2 flow rules (destroy it first), 1 counter set (destroy it first)", flows, flows_gone },
 	{ "1 counter set (destroy it first)", counters, counters_gone },
-	{ "1 completion queue with tag matching, or a clock that can not be read (ask for none)", extended_cq,
+	{ "1 completion queue with tag matching, or time stamps of a clock that can not be read (ask for none)", extended_cq,
 	  extended_cq_gone },
 	{ "1 dmabuf memory region (use the host's memory)", dmabuf, dmabuf_gone },
 	{ "3 imported objects (let each process open the device)", imported, imported_gone },

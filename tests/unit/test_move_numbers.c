@@ -234,6 +234,7 @@ static void same_answer(const struct told *a, const struct told *b)
 
 static void queried(void)
 {
+	union ibv_gid before;
 	struct ibv_port_attr port;
 	struct ibv_gid_entry gid;
 	struct told was[2], is;
@@ -245,6 +246,7 @@ static void queried(void)
 	for (i = 0; i < 2; i++)
 		ask(&e[i], &was[i]);
 	for (round = 1; round <= 2; round++) {
+		CHECK_EQ(ibv_query_gid(e[0].ctx, 1, 1, &before), 0);
 		move_away("mock0");
 		back(&(struct mock_plug){ .name = "mock0", .gid_shift = round, .first_qpn = e[0].qp->qp_num + 77 });
 		for (i = 0; i < 2; i++) {
@@ -258,6 +260,7 @@ static void queried(void)
 		CHECK_EQ(gid.gid_index, 1);
 		CHECK_EQ(gid.gid_type, IBV_GID_TYPE_ROCE_V2);
 		CHECK_EQ(gid.gid.raw[12], 10);
+		CHECK(memcmp(&gid.gid, &before, sizeof(before)), "the old one's");
 	}
 	pair_close(e);
 	CHECK_EQ(mock_live_total(), 0);

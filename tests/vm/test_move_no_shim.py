@@ -40,7 +40,6 @@ def by_force(mover, a, b):
     plain, pid = hold(b, "-c")
     status, op, text = repath(b, "suspend rxe0 timeout 20 force", 60)
     assert status == 0 and op["state"] == "suspended", text
-    mover.note_inflight(op)
     plain.wait(10, check=False)
     assert plain.status in (128 + 9, -9), plain.status
     mover.release(b)

@@ -43,7 +43,7 @@ def test(bed):
         status, found, text = resume(b, op, "rxe5")
         assert status == 5 and found["state"] == "parked" and "has not gone on" in text, (status, text)
         kernel_says(b, r"parked: PID \d+ \(rcheck\) has not gone on after stage recreate")
-        shim_says(b, rf"(?s)op {op['op']}: resume on rxe5.*op {op['op']} stage recreate: done")
+        shim_says(b, rf"(?s)op {op['op']}: resume on rxe5.*op {op['op']}, recreate: done")
         # Nobody else could wake the process.
         refused(b, "rmmod ib_repath", "in use", "unavailable", "busy")
         mover.resume(b, op, "rxe0")
@@ -56,8 +56,9 @@ def test(bed):
         assert status == 5 and found["state"] == "parked", (status, text)
         removal = b.start("rdma link del rxe5")
         mover.resume(b, op, "rxe0")
-        shim_says(b, rf"(?s)op {op['op']}: resume on rxe5.*op {op['op']}: resume on rxe0.*op {op['op']} stage replay: done")
+        shim_says(b, rf"(?s)op {op['op']}: resume on rxe5.*op {op['op']}: resume on rxe0.*op {op['op']}, replay: done")
         removal.wait(60)
+        kernel_says(b, "rxe5 is removed while in use; with unplug_ms 0 nobody is asked to leave it")
         b.wait_until("[ ! -e /sys/class/infiniband/rxe5 ]")
         pair.wait_progress()
 

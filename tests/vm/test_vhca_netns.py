@@ -47,8 +47,8 @@ def test(bed):
         assert re.search("Input/output error|local catastrophic error", error), error
         watch.wait_for("DEVICE_FATAL")
         watch.kill(9)
-        kernel_says(b, f"{device} goes to another network namespace while in use; what used it has lost it")
-        shim_says(b, f"{device}: lost, by its driver's word")
+        kernel_says(b, f"{device} goes to another network namespace while in use; what used it loses it")
+        shim_says(b, f"{device}: IBV_EVENT_DEVICE_FATAL: it is gone")
         assert not unplug.operations(b), unplug.operations(b)
 
         # There, and there only.
