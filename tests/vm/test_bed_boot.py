@@ -20,6 +20,7 @@ def test(bed):
         if kernels.accelerator() == "tcg":      # its clock is as fast as the host's
             mhz = re.findall(r"tsc: Detected ([0-9.]+) MHz", guest.dmesg())
             assert mhz and round(float(mhz[-1]) * 1000) == kernels.tsc_khz(), mhz
+            assert guest.status("grep -qw cx16 /proc/cpuinfo") == 1     # qemu.py says why
     b.run("ping -c 2 -i 0.2 192.168.77.1")
     b.run("ping -c 2 -i 0.2 10.0.0.1")
     for guest in (a, b):
