@@ -161,8 +161,8 @@ static void give_up(u32 id, struct completion *settled)
  * @dev: device, which still works
  *
  * Nothing is waited for if nobody uses the device, if it does not work any more, when this module
- * goes, or when the device only changes its network namespace, or if nobody is to be asked (unplug_ms 0); the
- * log says the last two.
+ * goes, when the device only changes its network namespace, or if nobody is to be asked (unplug_ms 0).
+ * The log says the last two.
  *
  * Context: ib_client remove(), before anything else.
  */

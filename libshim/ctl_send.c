@@ -43,7 +43,7 @@ static struct nl_msg *new_msg(uint8_t cmd, uint32_t seq)
 }
 
 static const char *const stages[] = {
-	[REPATH_STAGE_NONE] = "nothing", [REPATH_STAGE_CHECK] = "check", [REPATH_STAGE_GATE] = "gate",
+	[REPATH_STAGE_NONE] = "none", [REPATH_STAGE_CHECK] = "check", [REPATH_STAGE_GATE] = "gate",
 	[REPATH_STAGE_DRAIN] = "drain", [REPATH_STAGE_RELEASE] = "release", [REPATH_STAGE_OPEN] = "open",
 	[REPATH_STAGE_RECREATE] = "recreate", [REPATH_STAGE_CONNECT] = "connect", [REPATH_STAGE_REPLAY] = "replay",
 	[REPATH_STAGE_ABORT] = "abort",

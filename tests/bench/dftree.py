@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import image
-from fabric_clocks import vfabric
+from fabric_clocks import received, vfabric
 
 BED = False
 HOSTS = 648
@@ -36,16 +36,9 @@ def load(fabric, spots, separate):
 def throughput(spots, separate):
     """What a host receives on the average, Gbit/s: in the first 100 us, in which buffers fill, as vftree.py has
     them, and in 1 ms of what stays."""
-    found = []
     with vfabric().Fabric("tree:36,2", opensm="-R ftree -Q") as fabric:
         load(fabric, spots, separate)
-        for wait, time in ((0, 100), (400, 1000)):
-            if wait:
-                fabric.command(f"Advance {wait}")
-            fabric.command("Measure")
-            fabric.command(f"Advance {time}")
-            found.append(json.loads(fabric.command("Results json"))["gbps"] / HOSTS)
-    return found
+        return received(fabric, HOSTS, ((0, 100), (400, 1000)))
 
 
 def experiments(record):

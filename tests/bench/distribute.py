@@ -43,7 +43,7 @@ def detail(record):
         lowest = min(s["gbps"] for s in samples if s["us"] > 2000)
         record(f"24 switches, one added, {how}: lowest throughput of 100 us, Gbit/s, beside before",
                lowest, steady, smps=total["smps"], us=total["us"], lost=total["lost"],
-               curve=[[s["us"], s["gbps"], s["smps"], s["lost"]] for s in samples])
+               how=how, curve=[[s["us"], s["gbps"], s["lost"]] for s in samples])
 
 
 def deadlocks(record):
@@ -113,6 +113,4 @@ def tables(record):
 
 
 def bench(record):
-    parts = {"tables": tables, "detail": detail, "deadlocks": deadlocks, "opensm": opensm}
-    for part in os.environ.get("DISTRIBUTE_PARTS", " ".join(parts)).split():
-        parts[part](record)
+    record.parts(tables, detail, deadlocks, opensm)

@@ -30,6 +30,19 @@ def vfabric():
     return module
 
 
+def received(fabric, hosts, windows):
+    """What each of @hosts receives on the average, Gbit/s, in each of @windows, one behind the other: (microseconds
+    to wait before it, its own)."""
+    found = []
+    for wait, time in windows:
+        if wait:
+            fabric.command(f"Advance {wait}")
+        fabric.command("Measure")
+        fabric.command(f"Advance {time}")
+        found.append(json.loads(fabric.command("Results json"))["gbps"] / hosts)
+    return found
+
+
 def of_sm(name):
     """A module of tests/sm, which imports that bed."""
     other = sys.modules["bed"]

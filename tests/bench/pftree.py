@@ -264,6 +264,4 @@ def counted(record):
 
 
 def bench(record):
-    for part in os.environ.get("PFTREE_PARTS", "figure_7 figure_7_programs table_2 counted").split():
-        {"figure_7": figure_7, "figure_7_programs": figure_7_programs, "table_2": table_2,
-         "counted": counted}[part](record)
+    record.parts(figure_7, figure_7_programs, table_2, counted)

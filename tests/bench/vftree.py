@@ -11,7 +11,7 @@ lane that matters. So there are the first 100 us, in which buffers fill, and wha
 
 import json
 
-from fabric_clocks import managed
+from fabric_clocks import managed, received
 
 BED = False
 HOSTS = 648
@@ -102,17 +102,10 @@ def load(fabric, spots):
 
 def large(net, spots, lanes, seed, even="off"):
     """What a host receives on the average, Gbit/s: at first, and then."""
-    rates = []
     with Managed(net, "-R vftree,no_fallback -Q", vftree_lanes=lanes, vftree_even=even,
                  vfabric=("-s", str(seed))) as fabric:
         load(fabric, spots)
-        for wait, time in ((0, START), (REST / 2, REST / 2)):
-            if wait:
-                fabric.command(f"Advance {wait}")
-            fabric.command("Measure")
-            fabric.command(f"Advance {time}")
-            rates.append(json.loads(fabric.command("Results json"))["gbps"] / HOSTS)
-    return rates
+        return received(fabric, HOSTS, ((0, START), (REST / 2, REST / 2)))
 
 
 def mean(rows):

@@ -164,6 +164,4 @@ def hot_spots(record):
 
 
 def bench(record):
-    parts = {"hot_spots": hot_spots, "percents": percents, "table": table, "engine": engine, "figures": figures}
-    for part in os.environ.get("VOQSW_PARTS", " ".join(parts)).split():
-        parts[part](record)
+    record.parts(hot_spots, percents, table, engine, figures)

@@ -5,7 +5,7 @@ parked with the reason, resumed on another or on the old one; all data are right
 from move import SHIM, moving, repath
 from test_trouble_module import refused
 from traffic import Pair
-from trouble import kernel_says, shim_says
+from trouble import kernel_says, rxe_elsewhere, shim_says
 
 TIMEOUT = 300
 
@@ -37,9 +37,7 @@ def test(bed):
         assert status and "no RDMA device" in text, text
 
         # Behind it is another network: no peer answers. Then the administrator takes the right one.
-        b.run(f"ip link add dead0 type dummy && ip address add 10.9.9.9/24 dev dead0 &&"
-              f" ip link set dead0 up && rdma link add rxe5 type rxe netdev dead0")
-        b.wait_until("grep -q ACTIVE /sys/class/infiniband/rxe5/ports/1/state")
+        rxe_elsewhere(b)
         status, found, text = resume(b, op, "rxe5")
         assert status == 5 and found["state"] == "parked" and "has not gone on" in text, (status, text)
         kernel_says(b, r"parked: PID \d+ \(rcheck\) has not gone on after stage recreate")

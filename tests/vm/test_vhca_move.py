@@ -6,6 +6,7 @@ goes on, whose connections have no GRH. A soft RoCE device is refused, as no pee
 from move import SHIM, moving, repath
 from move_fabric import FabricMover
 from traffic import Pair
+from trouble import rxe_elsewhere
 from unmodified import bandwidth_report, move_in_full_run, start
 
 # What is moved is the client, and then the server.
@@ -23,8 +24,7 @@ def perftest(mover, a, b, command):
 def wrong_link_layer(mover, b):
     """It is refused at once, and resumed on the right one."""
     op = mover.suspend(b)
-    b.run("ip link add dead0 type dummy && ip address add 10.9.9.9/24 dev dead0 && ip link set dead0 up &&"
-          " rdma link add rxe5 type rxe netdev dead0")
+    rxe_elsewhere(b)
     status, _, text = repath(b, f"resume {op['op']} on rxe5 timeout 5")
     assert status == 1 and "of InfiniBand and Ethernet, this device is the other one" in text, (status, text)
     assert " state suspended " in b.run(f"repath status {op['op']}")

@@ -183,6 +183,13 @@ def start(guest, words):
     return op["op"]
 
 
+def rxe_elsewhere(guest):
+    """A soft RoCE device rxe5, in a network in which there is nobody else."""
+    guest.run("ip link add dead0 type dummy && ip address add 10.9.9.9/24 dev dead0 && ip link set dead0 up &&"
+              " rdma link add rxe5 type rxe netdev dead0")
+    guest.wait_until("grep -q ACTIVE /sys/class/infiniband/rxe5/ports/1/state")
+
+
 def kernel_says(guest, pattern):
     """The kernel's log says why."""
     log = guest.run("dmesg | grep repath: || true")
