@@ -98,7 +98,8 @@ static bool is_concerned(const struct repath_qp *rqp, const struct repath_path *
 	       (repath_lid(rqp->dev, job->port) | path->path_bits) == job->path.slid;
 }
 
-static void begin(struct repath_reroute *r, struct repath_move *move, const struct job *job)
+static void begin(struct repath_reroute *r, struct repath_move *move, const struct job *job,
+		  const struct repath_path *path)
 {
 	bool wanted = true;
 
@@ -106,7 +107,11 @@ static void begin(struct repath_reroute *r, struct repath_move *move, const stru
 		repath_move_hold(move, job->path.dlid);
 	else
 		wanted = repath_move_want(move, &job->path, job->kind == JOB_REPATH);
-	if (!wanted || !list_empty(&move->node))
+	if (!wanted)
+		return;
+	move->port = job->port;
+	move->path_bits = path->path_bits;
+	if (!list_empty(&move->node))
 		return;
 	kref_get(&move->kref);
 	kref_get(&move->rqp->kref);
@@ -138,7 +143,7 @@ static int expand(struct repath_qp *rqp, void *arg)
 		return PTR_ERR(move);
 	if (move && !is_leaving(move, ex->job) &&
 	    !(ex->job->again && repath_move_is_to(move, &ex->job->path)))
-		begin(ex->r, move, ex->job);
+		begin(ex->r, move, ex->job, &path);
 out:
 	if (move)
 		repath_move_put(move);
@@ -159,7 +164,7 @@ static void redirect(struct repath_reroute *r, struct repath_move *move, const s
 	whole.path.dlid = path.dlid;
 	if (!whole.path.new_dlid)
 		whole.path.new_dlid = job->path.dlid;
-	begin(r, move, &whole);
+	begin(r, move, &whole, &path);
 	/* It may get there yet before it hears of that. */
 	move->via = job->path.dlid;
 }

@@ -213,9 +213,14 @@ static const char *why_not_in_place(const struct repath_move *move, const struct
 	return NULL;
 }
 
-/* Or has its peer moved to another LID, or its owner connected it to another one? */
+/*
+ * Or has its peer moved to another LID, its owner connected it to another one, or it gone over to an
+ * alternate path?
+ */
 static bool leads_there(const struct repath_move *move, const struct repath_path *path)
 {
+	if (path->port != move->port || path->path_bits != move->path_bits)
+		return false;
 	return path->dlid == move->to.dlid || path->dlid == move->to.new_dlid || path->dlid == move->via;
 }
 
@@ -233,7 +238,7 @@ static enum repath_move_next start(struct repath_reroute *r, struct repath_move 
 	if (state != IB_QPS_RTR && state != IB_QPS_RTS && state != IB_QPS_SQD)
 		return repath_move_end(r, move, REPATH_MOVE_NONE, "it is not connected");
 	if (!leads_there(move, path))
-		return repath_move_end(r, move, REPATH_MOVE_NONE, "it goes to another LID by now");
+		return repath_move_end(r, move, REPATH_MOVE_NONE, "it is on another path by now");
 	if (!move->hold && repath_path_is_enough(qp->device, &move->to, path))
 		return repath_move_stay(r, move, qp);
 	why = why_not_in_place(move, qp, state, path);
@@ -278,7 +283,9 @@ static enum repath_move_next step(struct repath_reroute *r, struct repath_move *
 	}
 	switch (move->step) {
 	case REPATH_STEP_DRAINING:
-		return repath_move_drain(r, move, qp, &path);
+		if (leads_there(move, &path))
+			return repath_move_drain(r, move, qp, &path);
+		break;
 	case REPATH_STEP_ARMING:
 		return repath_move_arm(r, move, qp);
 	case REPATH_STEP_CYCLING:

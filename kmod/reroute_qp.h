@@ -52,6 +52,8 @@ enum repath_move_step {
  * @rqp: the queue pair: holds a reference while in the list, only compared otherwise
  * @to: where to; the work item's
  * @via: another LID that it may be at by now, 0: none; the work item's
+ * @port: own port of the path that it shall leave; the work item's
+ * @path_bits: low bits of the own LID on that path; the work item's
  * @step: enum repath_move_step; the work item's
  * @way: enum repath_way that is being tried; the work item's
  * @tried: ways that did not lead there, by bit; the work item's
@@ -84,6 +86,8 @@ struct repath_move {
 
 	struct repath_new_path to;
 	u32 via;
+	u32 port;
+	u8 path_bits;
 	u8 step;
 	u8 way;
 	u8 tried;

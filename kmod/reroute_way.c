@@ -308,6 +308,15 @@ static enum repath_move_next set_av(struct repath_reroute *r, struct repath_move
 	return repath_move_arrived(move);
 }
 
+/* Has the device gone over to an alternate path by itself? Where to is not known yet. */
+static bool has_migrated(const struct repath_move *move, const struct ib_qp_attr *asked)
+{
+	struct repath_alt_path alt;
+
+	repath_qp_snapshot_alt(move->rqp, &alt);
+	return alt.dlid && asked->path_mig_state == IB_MIG_MIGRATED;
+}
+
 /**
  * repath_move_drain - a send queue drains, or is drained
  * @r: its device
@@ -318,6 +327,7 @@ static enum repath_move_next set_av(struct repath_reroute *r, struct repath_move
 enum repath_move_next repath_move_drain(struct repath_reroute *r, struct repath_move *move,
 					struct ib_qp *qp, const struct repath_path *path)
 {
+	struct repath_path now;
 	struct ib_qp_attr attr;
 
 	if (!r->paused && !repath_move_poll(move))
@@ -330,6 +340,11 @@ enum repath_move_next repath_move_drain(struct repath_reroute *r, struct repath_
 		/* Its owner has taken it elsewhere. */
 		repath_move_begin_step(move, REPATH_STEP_START);
 		return REPATH_NEXT_WAIT;
+	}
+	if (has_migrated(move, &attr) && repath_qp_query(move->rqp, qp, false)) {
+		repath_qp_snapshot(move->rqp, NULL, &now);
+		if (memcmp(&now, path, sizeof(now)))
+			return REPATH_NEXT_AGAIN;
 	}
 	if (move->go && !attr.sq_draining)
 		return set_av(r, move, qp, path, &attr);

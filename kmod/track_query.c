@@ -45,7 +45,7 @@ bool repath_qp_query(struct repath_qp *rqp, struct ib_qp *qp, bool anew)
 			attr.ah_attr.type = rdma_ah_find_type(qp->device, attr.port_num);
 			attr.alt_ah_attr.type = attr.ah_attr.type;
 			/* There is no path migration on RoCE, and nobody fills it in. */
-			if (rdma_cap_ib_sa(qp->device, attr.port_num))
+			if (rdma_protocol_ib(qp->device, attr.port_num))
 				also = IB_QP_PATH_MIG_STATE;
 			if (also && rdma_is_port_valid(qp->device, attr.alt_port_num) &&
 			    attr.path_mig_state != IB_MIG_MIGRATED)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 6 */
+/* kunit-cases: 7 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
 /* Queue pairs are moved to new paths whatever becomes of who tells them, and of the device's word. */
 #include <rdma/ib_cache.h>
@@ -75,6 +75,47 @@ static void t_alternate_refused(struct kunit *test)
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
 	KUNIT_EXPECT_EQ(test, (int)hw->mig, (int)IB_MIG_MIGRATED);
 	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_MOVE_NO_WAY), 0ull);
+}
+
+/* In the middle of a move its owner, or the device, goes over to another path: the new address was not for that. */
+static void t_migrates_while_drained(struct kunit *test)
+{
+	struct ib_qp_attr over = { .path_mig_state = IB_MIG_MIGRATED }, owners = {
+		.path_mig_state = IB_MIG_REARM,
+		.alt_port_num = 1,
+		.alt_ah_attr = { .type = RDMA_AH_ATTR_TYPE_IB, .port_num = 1, .sl = 7 },
+	};
+	struct repath_move *move;
+	struct hw_qp *hw[2];
+	int i;
+
+	rdma_ah_set_dlid(&owners.alt_ah_attr, DLID + 1);
+	for (i = 0; i < 2; i++) {
+		hw[i] = add_qp(test, 21 + i, DLID, current);
+		KUNIT_ASSERT_EQ(test, owner_does(hw[i], &owners, IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE), 0);
+		hw[i]->mig = IB_MIG_ARMED;
+		hw[i]->draining = true;
+	}
+	reroute_to(test, NEW_SL);
+	let_begin(test);
+	KUNIT_ASSERT_EQ(test, (int)hw[0]->state, (int)IB_QPS_SQD);
+	KUNIT_ASSERT_EQ(test, (int)hw[1]->state, (int)IB_QPS_SQD);
+	KUNIT_ASSERT_EQ(test, owner_does(hw[0], &over, IB_QP_PATH_MIG_STATE), 0);
+	hw[1]->ah = hw[1]->alt;
+	hw[1]->mig = IB_MIG_MIGRATED;
+	for (i = 0; i < 2; i++)
+		WRITE_ONCE(hw[i]->draining, false);
+	settle(test, false);
+	for (i = 0; i < 2; i++) {
+		move = xa_load(&the_device(test)->reroute->table, hw[i]->qp.qp_num);
+		KUNIT_ASSERT_NOT_NULL(test, move);
+		KUNIT_EXPECT_EQ(test, (int)move->state, (int)REPATH_MOVE_NONE);
+		KUNIT_ASSERT_NOT_NULL(test, move->why);
+		KUNIT_EXPECT_STREQ(test, move->why, "it is on another path by now");
+		KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_dlid(&hw[i]->ah), DLID + 1);
+		KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw[i]->ah), 7);
+		KUNIT_EXPECT_EQ(test, (int)hw[i]->state, (int)IB_QPS_RTS);
+	}
 }
 
 static const struct ib_gid_attr *gid_now(struct kunit *test)
@@ -162,6 +203,7 @@ static struct kunit_case reroute_trouble_cases[] = {
 	KUNIT_CASE(t_another_manager),
 	KUNIT_CASE(t_manager_dies),
 	KUNIT_CASE(t_alternate_refused),
+	KUNIT_CASE(t_migrates_while_drained),
 	KUNIT_CASE(t_gid_entry_is_new),
 	{}
 };

@@ -87,6 +87,26 @@ OWN_APM = OPEN + """
     is a sl 4
 """
 
+# Who goes over while his queue is drained for another path sends by that one: it is what is told of these two ports.
+OWN_APM_DRAINED = OPEN + """
+    alt a 1 4
+    alt b 1 0
+    send a 3 64
+    done a send 3 success
+    is a mig armed
+    !repath path hold vhca1/1 dlid {b}
+    is a state sqd
+    mig a migrated
+    is a sl 4
+    is a state sqd
+    !repath path set vhca1/1 dlid {b} sl 2
+    is a sl 2
+    is a state rts
+    is a mig migrated
+    send a 3 64
+    done a send 3 success
+"""
+
 # Both ends are told; traffic arms the new path.
 APM = OPEN + """
     !repath path prepare vhca1/1 dlid {b} sl 6; repath path prepare vhca2/1 dlid {a} sl 6
@@ -191,7 +211,7 @@ def test(bed):
 
     for kind in ("", " uc"):
         play(SQD, kind)
-    for script in (OWN_SQD, HOLD, OWN_APM, APM, LOST):
+    for script in (OWN_SQD, HOLD, OWN_APM, OWN_APM_DRAINED, APM, LOST):
         play(script)
     for script in (SQD, APM, ASKED):
         play(script, program="repath run -q qpscript")

@@ -9,8 +9,9 @@ RESET and connects it anew, drains it himself, or is killed; with the shim its d
 All at once: the link goes and comes again and again, while an administrator sets paths, too, and programs make,
 modify and destroy queue pairs of the same paths.
 
-At last the device is removed in the middle of a move. After each of these all queue pairs that are there are on the
-path that the subnet administration tells, and data are right. STRESS_ROUNDS=n: the link goes and comes n times (6).
+Then the device is removed in the middle of a move. After each of these all queue pairs that are there are on the
+path that the subnet administration tells, and data are right. At last the HCAs migrate as well, and programs have
+alternate paths of their own, which stay theirs. STRESS_ROUNDS=n: the link goes and comes n times (6).
 """
 
 import itertools
@@ -33,6 +34,8 @@ ROUNDS = int(os.environ.get("STRESS_ROUNDS") or 6)
 TIMEOUT = 900 if ROUNDS <= 10 else 7200
 # The fabric is as busy as a guest: alone.
 GUESTS = 2
+
+OPENSM = "-R lash -Q"
 
 # 4 s: what is lost with the link is sent again.
 TIMING = "--timeout 20"
@@ -79,6 +82,60 @@ OWNER = {
 """,
     "the owner exits": OPEN,
 }
+
+# A program that has loaded an alternate path hears of no migration that it has not asked for. When it goes over in
+# the middle of a move its alternate path is used up, and it sends by what the SA says of these two ports.
+APM = """
+    open a {one} 1
+    open b {two} 1
+    connect a b timeout=20 retry=7
+    recv a 1
+    recv b 1
+    alt a 1 {alt}
+    alt b 1 {alt}
+    send a 1 64
+    send b 1 64
+    done a send 1 success
+    done a recv 1 success
+    is a mig armed
+    is b mig armed
+    send a 4 64
+    !{cut}
+    is a state sqd
+"""
+
+OWN_APM = {
+    "its alternate path stays": APM + """
+    recv b 6
+    done a send 4 success
+    is a sl {new}
+    is a state rts
+    is a mig armed
+    is b sl {new_b}
+    is b mig armed
+    noevent a 300
+    mig a migrated
+    event a path_mig
+    is a sl {alt}
+    send a 2 64
+    done a send 2 success
+    done b recv 7 success
+""",
+    "it goes over in the middle": APM + """
+    mig a migrated
+    event a path_mig
+    is a state sqd
+    recv b 6
+    done a send 4 success
+    is a state rts
+    is a sl {new}
+    is a mig migrated
+    send a 2 64
+    done a send 2 success
+    done b recv 7 success
+""",
+}
+ALT = 3
 
 # What an owner does, whatever goes on meanwhile.
 MODIFY = """
@@ -230,11 +287,12 @@ def next_reroute(fabric, paths, stuck):
     paths.wait(paths.up)
 
 
-def owner(fabric, paths, hosts):
+def owner(fabric, paths, hosts, scripts):
     one, two = hosts
-    for name, script in OWNER.items():
+    new, new_b = (paths.down[way] for way in paths.ways(*hosts))
+    for name, script in scripts.items():
         say(name)
-        fabric.play(script.format(one=fabric.hosts[one], two=fabric.hosts[two], new=paths.down[paths.ways(*hosts)[0]],
+        fabric.play(script.format(one=fabric.hosts[one], two=fabric.hosts[two], new=new, new_b=new_b, alt=ALT,
                                   cut=f"vfabric -k {CONTROL} 'Unlink {LINK}'"))
         paths.wait(paths.down)
         paths.moved("ReLink")
@@ -315,7 +373,7 @@ def middle(fabric, paths, pairs):
         pair.wait_running()
     say("the next reroute")
     next_reroute(fabric, paths, stuck)
-    owner(fabric, paths, hosts)
+    owner(fabric, paths, hosts, OWNER)
     killed(fabric, paths, hosts)
     say("suspend and resume")
     suspended(fabric, paths, shims)
@@ -331,15 +389,31 @@ def middle(fabric, paths, pairs):
         pair.finish()
 
 
+def migrating(fabric, hosts):
+    """The same HCAs with path migration, and what their owners do with that."""
+    for host in list(fabric.hosts):
+        fabric.remove(host)
+    fabric.guest.run("rmmod ib_vhca")
+    fabric.load()
+    for host in hosts:
+        fabric.add(host)
+    fabric.start_opensm(OPENSM)
+    fabric.wait_active()
+    wait_subscribed(fabric.guest, fabric.hosts.values())
+    paths = Paths(fabric)
+    owner(fabric, paths, paths.choose()[0], OWN_APM)
+
+
 def test(bed):
-    fabric = bed.fabric("mesh:3x2", opensm="-R lash -Q", repath="method auto", memory=640, module="apm=0")
+    fabric = bed.fabric("mesh:3x2", opensm=OPENSM, repath="method auto", memory=640, module="apm=0")
     fabric.judged = True
     guest = fabric.guest
     guest.load_repath(MODULE)
     wait_subscribed(guest, fabric.hosts.values())
-    paths, pairs = Paths(fabric), []
+    hosts, paths, pairs = list(fabric.hosts), Paths(fabric), []
     try:
         middle(fabric, paths, pairs)
+        migrating(fabric, hosts)
     except Exception:
         explain(fabric, pairs)
         raise
