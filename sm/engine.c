@@ -332,6 +332,7 @@ static void hook_one(struct osm_routing_engine *engine)
 			engine->path_sl = ours[i].path_sl;
 			engine->update_vlarb = weigh_equally;
 		}
+		rsm_over_tell(plugin, engine);
 		return;
 	}
 }

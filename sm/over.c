@@ -27,6 +27,15 @@ static uint8_t base_sl(void *context, uint16_t slid, uint16_t dlid)
 	return base->path_sl(base->context, 0, cl_hton16(slid), cl_hton16(dlid));
 }
 
+static const char *why_not(const struct rsm *rsm, const struct osm_routing_engine *engine)
+{
+	if (rsm->opt.vswitch != RSM_VSWITCH_OFF)
+		return "not together with vswitch";
+	if (engine->type == OSM_ROUTING_ENGINE_TYPE_TORUS_2QOS)
+		return "it keeps turns apart by lanes, too";
+	return NULL;
+}
+
 /**
  * rsm_over_wanted - whether an engine's lanes are to be replaced
  * @rsm: the plugin
@@ -38,8 +47,16 @@ static uint8_t base_sl(void *context, uint16_t slid, uint16_t dlid)
  */
 bool rsm_over_wanted(const struct rsm *rsm, const struct osm_routing_engine *engine)
 {
-	return rsm->opt.voqsw_over && rsm->opt.vswitch == RSM_VSWITCH_OFF &&
-		engine->type != OSM_ROUTING_ENGINE_TYPE_TORUS_2QOS && !rsm_router_ours(engine);
+	return rsm->opt.voqsw_over && !why_not(rsm, engine) && !rsm_router_ours(engine);
+}
+
+/** rsm_over_tell - say in the log why an engine's lanes are not replaced, if they should be */
+void rsm_over_tell(struct rsm *rsm, const struct osm_routing_engine *engine)
+{
+	const char *why = why_not(rsm, engine);
+
+	if (rsm->opt.voqsw_over && why && !rsm_router_ours(engine))
+		rsm_log(rsm, OSM_LOG_ERROR, "voqsw over %s: %s; it keeps its own lanes", engine->name, why);
 }
 
 /** rsm_over_free - when OpenSM ends, or before others are made */

@@ -21,6 +21,7 @@ struct rsm_over_base {
 };
 
 bool rsm_over_wanted(const struct rsm *rsm, const struct osm_routing_engine *engine);
+void rsm_over_tell(struct rsm *rsm, const struct osm_routing_engine *engine);
 void rsm_over_make(struct rsm *rsm, const struct osm_routing_engine *engine,
 		   const struct rsm_over_base *base);
 bool rsm_over_sl(const struct osm_routing_engine *engine, uint16_t slid, uint16_t dlid, uint8_t *sl);

@@ -24,6 +24,19 @@ class Rooted(Managed):
         return super().start_opensm(f"{options} -a {self.dir}/roots")
 
 
+class Torus(Managed):
+    """5x5 for torus-2QoS, which begins at a switch with its neighbours upwards."""
+
+    def guid(self, number):
+        return int(re.search(r"nodeguid (\w+)", self.command(f'Dump "S{number}"'))[1], 16)
+
+    def start_opensm(self, options):
+        first, right, above = map(self.guid, (1, 2, 6))
+        with open(f"{self.dir}/torus", "w", encoding="utf-8") as file:
+            file.write(f"torus 5 5 1\nxp_link {first:#x} {right:#x}\nyp_link {first:#x} {above:#x}\n")
+        return super().start_opensm(f"{options} --torus_config {self.dir}/torus")
+
+
 def switches_and_ports(fabric, lids, a, b):
     """The way from a to b, without the hosts."""
     text = fabric.command(f"Route {lids[a]} {lids[b]}")
@@ -92,9 +105,9 @@ def over_too_few(engine):
                *fabric.plugin_log())
 
 
-def levels_of_pairs(fabric):
+def levels_of_pairs(fabric, without=()):
     """The service level of each path between hosts."""
-    hosts = re.findall(r'Hca 1 "(H\d+)"', fabric.command("Dump"))
+    hosts = set(re.findall(r'Hca 1 "(H\d+)"', fabric.command("Dump"))) - set(without)
     return {(a, b): int(fabric.command(f'Flow "{a}" "{b}" sl=sa stop=1').split()[1])
             for a in hosts for b in hosts if a != b}
 
@@ -119,6 +132,25 @@ def over_vftree():
     with Managed(TREE, "-R voqsw,no_fallback -Q", voqsw_engine="vftree") as fabric:
         expect(any("voqsw: no queue: vftree has 8 layers for 8 SLs and 8 VLs" in line
                    for line in fabric.plugin_log()), *fabric.plugin_log())
+
+
+def over_torus():
+    """Torus-2QoS keeps its own lanes: with those of the plugin there is a credit loop round a switch that failed."""
+    found = {}
+    for over in "off", "on":
+        with Torus("torus:5x5,hosts=1", "-R torus-2QoS,no_fallback -Q", voqsw_over=over) as fabric:
+            expect("torus-2QoS tables configured" in fabric.sm_log(), fabric.sm_log()[-1000:])
+            mark = fabric.sm_mark()
+            for port in range(1, 6):
+                fabric.command(f'Unlink "S13"[{port}]')
+            fabric.wait_sm(mark)
+            fabric.check(host="H1")
+            lanes = [fabric.run("H1", "smpquery", "-G", "sl2vl", f"{fabric.guid(number):#x}", port)
+                     for number in range(1, 26) if number != 13 for port in "12345"]
+            found[over] = levels_of_pairs(fabric, {"H13"}), lanes
+            expect(any("voqsw over torus-2QoS" in line and "keeps its own lanes" in line
+                       for line in fabric.plugin_log()) == (over == "on"), *fabric.plugin_log())
+    expect(found["on"] == found["off"], found)
 
 
 def lanes_of_levels(fabric):
@@ -160,6 +192,7 @@ def over():
     over_tree("minhop")
     over_tree("ftree")
     over_vftree()
+    over_torus()
 
 
 def main():
