@@ -101,10 +101,10 @@ static bool is_concerned(const struct repath_qp *rqp, const struct repath_path *
 static void begin(struct repath_reroute *r, struct repath_move *move, const struct job *job,
 		  const struct repath_path *path)
 {
-	bool wanted = true;
+	bool wanted;
 
 	if (job->kind == JOB_HOLD)
-		repath_move_hold(move, job->path.dlid);
+		wanted = repath_move_hold(move, job->path.dlid);
 	else
 		wanted = repath_move_want(move, &job->path, job->kind == JOB_REPATH);
 	if (!wanted)
@@ -134,6 +134,9 @@ static int expand(struct repath_qp *rqp, void *arg)
 	struct repath_move *move;
 
 	move = move_of(ex->r, rqp);
+	/* Of one that was loaded for a move it is asked then. */
+	if (repath_qp_may_migrate(rqp) && !(move && READ_ONCE(move->loaded)))
+		repath_qp_ask(rqp);
 	/* The index finds it by its alternate path as well, and by one that it has left for good. */
 	if ((!repath_shim_path(rqp, &path) && !(move && move->step == REPATH_STEP_CYCLING)) ||
 	    path.dlid != ex->job->path.dlid || !is_concerned(rqp, &path, ex->job))

@@ -36,8 +36,13 @@ static bool is_smaller(const struct repath_new_path *to, const struct repath_pat
  */
 bool repath_ah_is_there(const struct repath_new_path *to, const struct rdma_ah_attr *ah)
 {
-	return repath_path_is_there(to, rdma_ah_get_dlid(ah), rdma_ah_get_sl(ah),
-				    rdma_ah_get_static_rate(ah));
+	u8 rate = rdma_ah_get_static_rate(ah);
+
+	/* Devices take the next lower one that they have (mlx4, mlx5). */
+	if (to->has & REPATH_PATH_RATE && rate && ib_rate_to_mbps(rate) > 0 &&
+	    ib_rate_to_mbps(rate) < ib_rate_to_mbps(to->rate))
+		rate = to->rate;
+	return repath_path_is_there(to, rdma_ah_get_dlid(ah), rdma_ah_get_sl(ah), rate);
 }
 
 /**

@@ -219,7 +219,7 @@ static const char *why_not_in_place(const struct repath_move *move, const struct
  */
 static bool leads_there(const struct repath_move *move, const struct repath_path *path)
 {
-	if (path->port != move->port || path->path_bits != move->path_bits)
+	if (path->port != move->port || (move->to.slid && path->path_bits != move->path_bits))
 		return false;
 	return path->dlid == move->to.dlid || path->dlid == move->to.new_dlid || path->dlid == move->via;
 }
@@ -360,13 +360,16 @@ bool repath_move_is_to(const struct repath_move *move, const struct repath_new_p
  * @go: now; else it is only announced
  *
  * Context: the work item.
- * Return: false if it knows of a newer one already.
+ * Return: false if it knows of a newer one already, or is on its way and this one is only announced.
  */
 bool repath_move_want(struct repath_move *move, const struct repath_new_path *to, bool go)
 {
 	bool was_same = is_same(&move->to, to), had_gone = move->go;
 
 	if (is_older(to, &move->to))
+		return false;
+	/* What is announced is told yet; until then it goes on to where it shall be now. */
+	if (!go && had_gone && !list_empty(&move->node))
 		return false;
 	move->to = *to;
 	move->via = 0;
@@ -396,12 +399,13 @@ bool repath_move_want(struct repath_move *move, const struct repath_new_path *to
  * @dlid: of the path that breaks
  *
  * Context: the work item.
+ * Return: false if it is on its way already.
  */
-void repath_move_hold(struct repath_move *move, u32 dlid)
+bool repath_move_hold(struct repath_move *move, u32 dlid)
 {
 	/* One that is on its way already goes on: it may be told another path any time. */
 	if (move->step != REPATH_STEP_IDLE)
-		return;
+		return false;
 	move->to = (struct repath_new_path){ .dlid = dlid };
 	move->via = 0;
 	move->go = false;
@@ -409,6 +413,7 @@ void repath_move_hold(struct repath_move *move, u32 dlid)
 	move->tried = 0;
 	move->rounds = 0;
 	repath_move_begin_step(move, REPATH_STEP_START);
+	return true;
 }
 
 /**

@@ -231,7 +231,7 @@ static inline bool repath_move_poll(struct repath_move *move)
 enum repath_move_next repath_move_step(struct repath_reroute *r, struct repath_move *move);
 bool repath_move_is_to(const struct repath_move *move, const struct repath_new_path *to);
 bool repath_move_want(struct repath_move *move, const struct repath_new_path *to, bool go);
-void repath_move_hold(struct repath_move *move, u32 dlid);
+bool repath_move_hold(struct repath_move *move, u32 dlid);
 void repath_move_release(struct repath_reroute *r, struct repath_move *move);
 
 static inline void repath_move_free(struct kref *kref)

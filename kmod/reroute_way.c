@@ -150,6 +150,13 @@ static bool has_alt(const struct repath_move *move)
 	return alt.dlid || (alt.has_mig && alt.mig != IB_MIG_MIGRATED);
 }
 
+/* What it takes to load an alternate path. One that is armed, or waits for that, stays so: the peer need do nothing again. */
+static int alt_mask(const struct ib_qp_attr *asked)
+{
+	return asked->path_mig_state == IB_MIG_MIGRATED ? IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE :
+	       IB_QP_ALT_PATH;
+}
+
 /* The owner's alternate path again, where ours may have been written over it as he loaded it. */
 static void give_back(struct repath_move *move, struct ib_qp *qp)
 {
@@ -166,23 +173,19 @@ static void give_back(struct repath_move *move, struct ib_qp *qp)
 	if (!attr.alt_port_num || !ask(qp, &asked) || asked.path_mig_state == IB_MIG_MIGRATED ||
 	    !repath_ah_is_there(&move->to, &asked.alt_ah_attr))
 		return;
-	ib_modify_qp(qp, &attr, asked.path_mig_state == IB_MIG_ARMED ? IB_QP_ALT_PATH :
-		     IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE);
+	ib_modify_qp(qp, &attr, alt_mask(&asked));
 }
 
 /* Load an address as the alternate path, over ours if there is one. Return: -EBUSY if there is the owner's. */
 static int load_alt(struct repath_move *move, struct ib_qp *qp, const struct ib_qp_attr *asked,
 		    struct ib_qp_attr *attr)
 {
-	int mask = IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE;
+	int mask = alt_mask(asked);
 	unsigned long flags;
 	bool was_loaded;
 	int err;
 
 	attr->path_mig_state = IB_MIG_REARM;
-	/* It stays armed: the peer need do nothing again. */
-	if (asked->path_mig_state == IB_MIG_ARMED)
-		mask = IB_QP_ALT_PATH;
 	/* Before: an owner who loads one at this moment is seen, and the path is his. */
 	spin_lock_irqsave(&move->lock, flags);
 	was_loaded = move->loaded;
@@ -200,31 +203,78 @@ static int load_alt(struct repath_move *move, struct ib_qp *qp, const struct ib_
 	return err;
 }
 
+static bool only_migrates(const struct repath_reroute *r)
+{
+	return r->can[REPATH_WAY_SQD] == REPATH_CAN_NOT && r->can[REPATH_WAY_APM] != REPATH_CAN_NOT;
+}
+
+/* Is the alternate path, which is ours, the one in use? */
+static bool is_same_way(const struct ib_qp_attr *asked)
+{
+	const struct rdma_ah_attr *now = &asked->ah_attr, *alt = &asked->alt_ah_attr;
+
+	return rdma_ah_get_dlid(now) == rdma_ah_get_dlid(alt) &&
+	       rdma_ah_get_sl(now) == rdma_ah_get_sl(alt) &&
+	       rdma_ah_get_path_bits(now) == rdma_ah_get_path_bits(alt) &&
+	       asked->pkey_index == asked->alt_pkey_index;
+}
+
+/* Shall the path in use be the alternate one, too? */
+static bool wants_same(const struct repath_reroute *r, struct repath_move *move,
+		       const struct ib_qp *qp, const struct ib_qp_attr *asked)
+{
+	if ((asked->qp_state != IB_QPS_RTS && asked->qp_state != IB_QPS_SQD) ||
+	    !repath_move_may_load(move, qp))
+		return false;
+	if (asked->path_mig_state != IB_MIG_MIGRATED)
+		return (READ_ONCE(move->loaded) || only_migrates(r)) && !is_same_way(asked);
+	return only_migrates(r) ||
+	       (move->way == REPATH_WAY_APM && r->can[REPATH_WAY_SQD] != REPATH_CAN_YES);
+}
+
+/* It sends by another path than it shall: over to an alternate one that was announced, maybe to another LID. */
+static void has_gone_astray(struct repath_move *move, struct ib_qp *qp,
+			    const struct ib_qp_attr *asked)
+{
+	u32 dlid = rdma_ah_get_dlid(&asked->ah_attr);
+
+	repath_qp_query(move->rqp, qp, true);
+	if (READ_ONCE(move->loaded) && dlid != (move->to.new_dlid ?: move->to.dlid)) {
+		move->to.new_dlid = move->to.new_dlid ?: move->to.dlid;
+		move->via = dlid;
+	}
+	repath_move_begin_step(move, REPATH_STEP_START);
+}
+
 /*
  * Have the peer find this end ready to migrate. An end arms only on packets of one that has not
  * migrated. If the peer has another step to go, and both can do nothing but migrate, it would wait
  * for ever: the path in use is loaded as the alternate one, too. It also takes the place of one that
- * the peer could still make this end go over to.
+ * the peer could still make this end go over to: one that was announced, and another path was told instead.
+ *
+ * Return: false if it does not send by its path: the peer was quicker.
  */
-static void rearm(struct repath_reroute *r, struct repath_move *move, struct ib_qp *qp,
+static bool rearm(struct repath_reroute *r, struct repath_move *move, struct ib_qp *qp,
 		  const struct ib_qp_attr *asked)
 {
-	struct ib_qp_attr attr = {
+	struct ib_qp_attr now = *asked, attr = {
 		.alt_ah_attr = asked->ah_attr,
 		.alt_port_num = asked->port_num,
 		.alt_pkey_index = asked->pkey_index,
 		.alt_timeout = asked->timeout,
 	};
 
-	if (r->can[REPATH_WAY_SQD] != REPATH_CAN_NOT || asked->qp_state != IB_QPS_RTS ||
-	    !repath_move_may_load(move, qp))
-		return;
-	if (asked->path_mig_state != IB_MIG_MIGRATED &&
-	    repath_ah_is_there(&move->to, &asked->alt_ah_attr))
-		return;
-	attr.alt_ah_attr.type = rdma_ah_find_type(qp->device, asked->port_num);
-	attr.alt_ah_attr.grh.sgid_attr = NULL;
-	load_alt(move, qp, asked, &attr);
+	if (repath_ah_is_there(&move->to, &asked->ah_attr) && wants_same(r, move, qp, asked)) {
+		attr.alt_ah_attr.type = rdma_ah_find_type(qp->device, asked->port_num);
+		attr.alt_ah_attr.grh.sgid_attr = NULL;
+		load_alt(move, qp, asked, &attr);
+		if (!ask(qp, &now))
+			return true;
+	}
+	if (repath_ah_is_there(&move->to, &now.ah_attr))
+		return true;
+	has_gone_astray(move, qp, &now);
+	return false;
 }
 
 /**
@@ -238,9 +288,9 @@ enum repath_move_next repath_move_stay(struct repath_reroute *r, struct repath_m
 {
 	struct ib_qp_attr attr;
 
-	if (r->can[REPATH_WAY_SQD] == REPATH_CAN_NOT && r->can[REPATH_WAY_APM] != REPATH_CAN_NOT &&
-	    ask(qp, &attr))
-		rearm(r, move, qp, &attr);
+	if ((only_migrates(r) || READ_ONCE(move->loaded)) && ask(qp, &attr) &&
+	    !rearm(r, move, qp, &attr))
+		return REPATH_NEXT_WAIT;
 	return repath_move_end(r, move, move->since_ns ? REPATH_MOVE_MOVED : REPATH_MOVE_NONE, NULL);
 }
 
@@ -256,6 +306,12 @@ static const char *why_not_there(u8 way)
 	}
 }
 
+/* Has the device gone over to an alternate path by itself? Where to is not known yet. */
+static bool has_migrated(const struct repath_move *move, const struct ib_qp_attr *asked)
+{
+	return asked->path_mig_state == IB_MIG_MIGRATED && repath_qp_may_migrate(move->rqp);
+}
+
 /**
  * repath_move_verify - read back where it sends to
  * @r: its device
@@ -266,19 +322,19 @@ enum repath_move_next repath_move_verify(struct repath_reroute *r, struct repath
 					 struct ib_qp *qp)
 {
 	struct ib_qp_attr attr;
+	bool migrated;
 
 	if (!ask(qp, &attr))
 		return repath_move_end(r, move, REPATH_MOVE_FAILED, "the device does not answer");
 	if (attr.qp_state == IB_QPS_ERR)
 		return repath_move_lost(r, move);
-	if (repath_ah_is_there(&move->to, &attr.ah_attr)) {
-		if (move->way == REPATH_WAY_APM)
-			rearm(r, move, qp, &attr);
-		return repath_move_done(r, move);
-	}
+	if (repath_ah_is_there(&move->to, &attr.ah_attr))
+		return rearm(r, move, qp, &attr) ? repath_move_done(r, move) : REPATH_NEXT_WAIT;
+	/* Or gone from there already, by an alternate path; that says nothing of the device. */
+	migrated = has_migrated(move, &attr);
 	/* The hooks have believed it. */
 	repath_qp_query(move->rqp, qp, true);
-	return repath_move_next_way(r, move, READ_ONCE(move->foreign) == move->seen,
+	return repath_move_next_way(r, move, !migrated && READ_ONCE(move->foreign) == move->seen,
 				    why_not_there(move->way));
 }
 
@@ -306,15 +362,6 @@ static enum repath_move_next set_av(struct repath_reroute *r, struct repath_move
 	move->seen = foreign;
 	repath_move_leave_sqd(move, qp);
 	return repath_move_arrived(move);
-}
-
-/* Has the device gone over to an alternate path by itself? Where to is not known yet. */
-static bool has_migrated(const struct repath_move *move, const struct ib_qp_attr *asked)
-{
-	struct repath_alt_path alt;
-
-	repath_qp_snapshot_alt(move->rqp, &alt);
-	return alt.dlid && asked->path_mig_state == IB_MIG_MIGRATED;
 }
 
 /**

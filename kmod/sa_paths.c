@@ -382,7 +382,8 @@ static void take_record(const void *record, void *arg)
 		.has = REPATH_PATH_SL | (learnt.mtu ? REPATH_PATH_MTU : 0) |
 		       (learnt.rate ? REPATH_PATH_RATE : 0),
 	};
-	bool changed;
+	struct repath_learnt old;
+	bool changed, announced;
 
 	if (!repath_sa_is_own(sp, learnt.slid) || !learnt.dlid || learnt.dlid >= MULTICAST_LID ||
 	    repath_sa_is_exception(sp, learnt.slid, learnt.dlid) ||
@@ -391,6 +392,8 @@ static void take_record(const void *record, void *arg)
 	learnt.ns = answer->now;
 	memcpy(learnt.dgid, path->dgid, sizeof(learnt.dgid));
 	learnt.shared = is_shared(answer, &learnt);
+	/* Alternate paths were loaded for what has not been told. */
+	announced = repath_learnt_find(&sp->paths, learnt.slid, learnt.dlid, &old) && old.unpath;
 	changed = repath_sa_learn(sp, &learnt, answer->news);
 	answer->elsewhere |= answer->all && repath_sa_is_elsewhere(sp, &learnt);
 	/*
@@ -399,7 +402,7 @@ static void take_record(const void *record, void *arg)
 	 */
 	if (changed && !answer->datagrams)
 		answer->datagrams = repath_shim_has_datagrams(sp->dev);
-	if (are_other(sp, &learnt) || (changed && (answer->under_way || answer->datagrams)))
+	if (announced || are_other(sp, &learnt) || (changed && (answer->under_way || answer->datagrams)))
 		repath_sa_hand_over(sp, &new);
 }
 

@@ -199,6 +199,7 @@ struct ib_qp *repath_qp_use(struct repath_qp *rqp);
 void repath_qp_unuse(struct ib_qp *qp);
 
 /* Asking the device: track_query.c. */
+bool repath_qp_may_migrate(struct repath_qp *rqp);
 bool repath_qp_query(struct repath_qp *rqp, struct ib_qp *qp, bool anew);
 bool repath_qp_ask(struct repath_qp *rqp);
 bool repath_qp_was_asked(const struct repath_qp *rqp);

@@ -80,6 +80,18 @@ bool repath_qp_was_asked(const struct repath_qp *rqp)
 }
 
 /**
+ * repath_qp_may_migrate - may hardware have gone over to an alternate path since the queue pair was modified?
+ * @rqp: queue pair
+ */
+bool repath_qp_may_migrate(struct repath_qp *rqp)
+{
+	struct repath_alt_path alt;
+
+	repath_qp_snapshot_alt(rqp, &alt);
+	return alt.dlid && alt.has_mig && alt.mig != IB_MIG_MIGRATED;
+}
+
+/**
  * repath_qp_ask - bring the state of a queue pair up to date
  * @rqp: queue pair
  *

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 6 */
+/* kunit-cases: 9 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
 /*
  * Queue pairs moved to a new path beside the bare verbs that it takes, on a device whose verbs take
@@ -95,23 +95,23 @@ static void add_up_to(struct kunit *test, int count, u32 dlid, int paths)
 		add_qp(test, 100 + i, dlid + i % paths, current);
 }
 
-static void measure(struct kunit *test, const char *way, unsigned int verb_us)
+/* The first @qps, which are on one path. */
+static void measure(struct kunit *test, bool by_apm, unsigned int verb_us, int qps)
 {
 	struct reroute_ctx *ctx = test->priv;
-	u64 begin;
-	bool by_apm = !strcmp(way, "apm");
 	int i, round;
+	u64 begin;
 
-	add_up_to(test, QPS, DLID, 1);
+	add_up_to(test, qps, DLID, 1);
 	hw_device.verb_us = verb_us;
 	hw_device.arms = true;
 	if (by_apm)
 		ctx->dev->reroute->can[REPATH_WAY_SQD] = REPATH_CAN_NOT;
 	for (round = 0; round < ROUNDS; round++) {
-		for (i = 0; i < QPS; i++)
+		for (i = 0; i < qps; i++)
 			make_ready(ctx->qps[i]);
 		begin = ktime_get_boottime_ns();
-		for (i = 0; i < QPS; i++) {
+		for (i = 0; i < qps; i++) {
 			if (by_apm)
 				bare_apm(ctx->qps[i], 2);
 			else
@@ -125,32 +125,45 @@ static void measure(struct kunit *test, const char *way, unsigned int verb_us)
 		settle(test, false);
 		moved_ns[round] = last_arrived(test) - begin;
 	}
-	pr_info("reroute: %s verbs %u us: bare %llu ns, moved %llu ns, read back %llu ns\n", way,
-		verb_us,
-		median(bare_ns) / QPS, median(moved_ns) / QPS, median(all_ns) / QPS);
-	for (i = 0; i < QPS; i++)
+	median(bare_ns);
+	median(all_ns);
+	median(moved_ns);
+	for (i = 0; i < qps; i++)
 		expect(test, ctx->qps[i], REPATH_MOVE_MOVED,
 		       by_apm ? REPATH_BY_APM : REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
 }
 
+static void by_verbs(struct kunit *test, const char *way, unsigned int verb_us)
+{
+	measure(test, !strcmp(way, "apm"), verb_us, QPS);
+	pr_info("reroute: %s verbs %u us: bare %llu ns, moved %llu ns, read back %llu ns\n", way,
+		verb_us,
+		median(bare_ns) / QPS, median(moved_ns) / QPS, median(all_ns) / QPS);
+}
+
 static void t_verbs_0(struct kunit *test)
 {
-	measure(test, "sqd", 0);
+	by_verbs(test, "sqd", 0);
 }
 
 static void t_verbs_10(struct kunit *test)
 {
-	measure(test, "sqd", 10);
+	by_verbs(test, "sqd", 10);
 }
 
 static void t_verbs_50(struct kunit *test)
 {
-	measure(test, "sqd", 50);
+	by_verbs(test, "sqd", 50);
+}
+
+static void t_apm_10(struct kunit *test)
+{
+	by_verbs(test, "apm", 10);
 }
 
 static void t_apm_50(struct kunit *test)
 {
-	measure(test, "apm", 50);
+	by_verbs(test, "apm", 50);
 }
 
 /*
@@ -160,7 +173,7 @@ static void t_apm_50(struct kunit *test)
 static void with_others(struct kunit *test, int others)
 {
 	add_up_to(test, QPS + others, DLID + 1, 50);
-	measure(test, "sqd", 0);
+	measure(test, false, 0, QPS);
 	pr_info("reroute: beside %d others: moved %llu ns, read back %llu ns\n", others,
 		moved_ns[0] / QPS, all_ns[0] / QPS);
 }
@@ -207,13 +220,62 @@ static void t_no_change(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_MOVED_SQD), 0ull);
 }
 
+/* The papers' first one: a host with one queue pair. */
+static void t_one(struct kunit *test)
+{
+	u64 none, same;
+
+	add_up_to(test, 1, DLID, 1);
+	hw_device.verb_us = 10;
+	none = when_told(test, DLID + 1);
+	same = when_told(test, DLID);
+	measure(test, false, 10, 1);
+	pr_info("reroute: one: on another path %llu ns, there already %llu ns, moved %llu ns, read back %llu ns, bare %llu ns\n",
+		none, same, median(moved_ns), median(all_ns), median(bare_ns));
+}
+
+/* A queue pair to every other host, of which half get another path, each told by itself (paper II, figure 11). */
+static void t_many_paths(struct kunit *test)
+{
+	static const int hosts[] = { 16, 36, 64, 100, 400 };
+	struct repath_new_path path = { .sl = NEW_SL, .has = REPATH_PATH_SL };
+	struct reroute_ctx *ctx = test->priv;
+	int h, i, round;
+	u64 begin;
+
+	hw_device.verb_us = 10;
+	for (h = 0; h < ARRAY_SIZE(hosts); h++) {
+		add_up_to(test, hosts[h] - 1, DLID, MOST_QPS);
+		for (round = 0; round < ROUNDS; round++) {
+			begin = ktime_get_boottime_ns();
+			for (i = 0; i < ctx->count; i += 2)
+				bare_sqd(ctx->qps[i], 2);
+			bare_ns[round] = ktime_get_boottime_ns() - begin;
+			begin = ktime_get_boottime_ns();
+			for (i = 0; i < ctx->count; i += 2) {
+				path.dlid = DLID + i;
+				KUNIT_ASSERT_EQ(test, repath_reroute_repath(ctx->dev, 1, &path), 0);
+			}
+			settle(test, false);
+			moved_ns[round] = last_arrived(test) - begin;
+		}
+		for (i = 0; i < ctx->count; i++)
+			KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&ctx->qps[i]->ah), i % 2 ? OLD_SL : NEW_SL);
+		pr_info("reroute: host of %d: %d paths: bare %llu ns, moved %llu ns\n", hosts[h],
+			(ctx->count + 1) / 2, median(bare_ns), median(moved_ns));
+	}
+}
+
 static struct kunit_case bench_cases[] = {
 	KUNIT_CASE(t_verbs_0),
 	KUNIT_CASE(t_verbs_10),
 	KUNIT_CASE(t_verbs_50),
+	KUNIT_CASE(t_apm_10),
 	KUNIT_CASE(t_apm_50),
 	KUNIT_CASE(t_others),
 	KUNIT_CASE(t_no_change),
+	KUNIT_CASE(t_one),
+	KUNIT_CASE(t_many_paths),
 	{}
 };
 

@@ -323,12 +323,14 @@ static void t_breaks(struct kunit *test)
 	};
 	struct repath_sm_path path;
 	struct repath_learnt found;
+	int given;
 
 	learn(test, &path, 1);
 	hear(&unpath);
 	KUNIT_EXPECT_EQ(test, count_asked(IB_SA_ATTR_PATH_REC), 0);
 	KUNIT_ASSERT_TRUE(test, repath_learnt_find(&port_of()->paths, OWN_LID, 20, &found));
 	KUNIT_EXPECT_TRUE(test, found.unpath);
+	given = fake.ngiven;
 	port_of()->breaks_at = jiffies;
 	port_of()->table_at = jiffies;
 	repath_sa_kick(port_of());
@@ -336,6 +338,9 @@ static void t_breaks(struct kunit *test)
 	tell_path(test, &path);
 	KUNIT_ASSERT_TRUE(test, repath_learnt_find(&port_of()->paths, OWN_LID, 20, &found));
 	KUNIT_EXPECT_FALSE(test, found.unpath);
+	/* It is what it was; what was loaded as the alternate path is not. */
+	KUNIT_EXPECT_EQ(test, fake.ngiven, given + 1);
+	KUNIT_EXPECT_EQ(test, (int)fake.given.sl, 1);
 
 	/* Said of all: nothing was learnt of any. */
 	unpath.number = unpath.serial = 2;

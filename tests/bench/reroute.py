@@ -3,7 +3,8 @@
 that is only a struct and whose verbs take so long (kmod/tests/reroute_bench.c): until the last one
 sends by the new path, and with what comes after it, the reading back. And beside ten times as many that go
 elsewhere, by what it takes beside as many. Then what it costs to be told of paths, with 16384 queue pairs of
-which none has to be moved."""
+which none has to be moved; what a host with one takes (paper I, figure 7); and hosts of subnets of up to 400 with a
+queue pair to every other one, half of whose paths change and are told one by one (paper II, figure 11)."""
 
 import os
 import re
@@ -29,9 +30,11 @@ def bench(bed, record):
     beside = re.findall(r"reroute: beside \d+ others: moved (\d+) ns, read back (\d+) ns", guest.dmesg())
     same = re.search(r"no change: (\d+) queue pairs, on another path: (\d+) ns with 16, (\d+) ns with all; "
                      r"on this one: 16 (\d+) ns, (\d+) (\d+) ns", guest.dmesg())
-    # The last two beside others.
-    assert len(found) == suite.cases and len(beside) == 2 and same, guest.dmesg()[-3000:]
-    for way, verb, *times in found[:-2]:
+    one = re.search(r"one: on another path (\d+) ns, there already (\d+) ns, moved (\d+) ns, read back (\d+) ns, bare (\d+) ns",
+                    guest.dmesg())
+    hosts = re.findall(r"host of (\d+): (\d+) paths: bare (\d+) ns, moved (\d+) ns", guest.dmesg())
+    assert len(found) == 5 and len(beside) == 2 and len(hosts) == 5 and same and one, guest.dmesg()[-3000:]
+    for way, verb, *times in found:
         bare, moved, all_of_it = map(int, times)
         what = f"a queue pair by {way}, verbs of {verb} us, ns"
         aim = ("at most 10 % more", 1.1) if int(verb) else ()
@@ -45,3 +48,10 @@ def bench(bed, record):
     record(f"a path is told that none of {most} queue pairs is on, beside none of 16, ns", none_of_all, none)
     record("a path is told that 16 of them are on already, ns", few)
     record(f"a path is told that {n} are on already, ns a queue pair", all_on_it // n, few // 16)
+    none, there, moved, read_back, bare = map(int, one.groups())
+    for what, ns in (("is on another path", none), ("is there already", there), ("is moved", moved),
+                     ("is moved and read back", read_back)):
+        record(f"a host with one queue pair, which {what}, verbs of 10 us, ns", ns, bare)
+    for count, paths, bare, moved in hosts:
+        record(f"a host of {count}: {paths} paths are told and their queue pairs moved, verbs of 10 us, ns", int(moved), int(bare),
+               hosts=int(count))

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """VMs that move with their LIDs on stock OpenSM: 1000 random moves on the fat trees of the vSwitch paper, with
 their SMPs counted on the wire, beside a full reconfiguration: tables computed and all of them set (the
-paper's equations 1 to 5, table I). And what moves to few switches cost in balance."""
+paper's equations 1 to 5, table I). And what moves to few switches cost in balance.
+
+VSWITCH_PARTS="sizes dynamic" and VSWITCH_HOSTS="324 648" choose; with dynamic LIDs each hypervisor is a switch more,
+and the trees of three levels, of which OpenSM then has 6804 and 13284, are asked for by name (VSWITCH_DYNAMIC="5832")."""
 
 import collections
 import os
@@ -24,7 +27,10 @@ PAPER = {324: (360, 6, 216, 72), 648: (702, 11, 594, 108), 5832: (6804, 107, 104
 # Figure 7, as far as the text has numbers: seconds to compute. And how large a tree each engine gets here.
 PAPER_7 = {"ftree": {324: 0.012, 11664: 67}, "minhop": {}, "updn": {}, "dfsssp": {324: 0.142, 11664: 625},
            "lash": {11664: 39145}}
-LARGEST = {"ftree": 11664, "minhop": 11664, "updn": 5832, "dfsssp": 5832, "lash": 648}
+LARGEST = {"ftree": 11664, "minhop": 11664, "updn": 11664, "dfsssp": 5832, "lash": 648}
+HOSTS = [int(n) for n in os.environ.get("VSWITCH_HOSTS", "324 648 5832 11664").split()]
+DYNAMIC = [int(n) for n in os.environ.get("VSWITCH_DYNAMIC", "324 648").split()]
+MADE = {324: 30, 648: 10}      # moves with dynamic LIDs that are made, not only planned
 BLOCK = 64
 LEAF = 18           # hosts of a leaf
 PACKETS = 20000     # a second, to VMs that move
@@ -88,10 +94,14 @@ class Watched(vms.Orchestrated):
         return next(at for at, n in self.seen if n >= smps) - self.seen[0][0]
 
 
+def told_of(fabric, name, what):
+    """The nodeguid or lid of one: with the tables of all switches it is too much for the largest."""
+    return int(re.search(rf"\b{what} (\w+)", fabric.command(f'Dump "{name}"'))[1], 16 if what == "nodeguid" else 10)
+
+
 def lids_of(fabric):
-    """One after another: with the tables of all switches it is too much for the largest."""
     names = re.findall(r'^Hca\s+\d+\s+"([^"]+)"', net(fabric), re.M)
-    return {name: int(re.search(r"\blid (\d+)", fabric.command(f'Dump "{name}"'))[1]) for name in names}
+    return {name: told_of(fabric, name, "lid") for name in names}
 
 
 def net(fabric):
@@ -254,7 +264,7 @@ def computed_by(engine, hosts):
 
 def figure_7(record):
     for engine, paper in PAPER_7.items():
-        for hosts in TREES:
+        for hosts in HOSTS:
             if hosts > LARGEST[engine]:
                 break
             computed, move = computed_by(engine, hosts)
@@ -263,44 +273,48 @@ def figure_7(record):
 
 
 def dynamic(record):
-    """Copies: random VMs to random hypervisors, each of which has one VM and one free VF. 1000 are
-    planned, the first ones made, with the VF that comes along."""
-    with vms.Orchestrated("xgft:18,18/1,18,vswitch=2", "-R ftree", vswitch="dynamic",
-                          conf="max_wire_smps 64") as fabric:
-        for host in range(1, 325):
+    for hosts in DYNAMIC:
+        copies(record, hosts)
+
+
+def copies(record, hosts):
+    """Random VMs to random hypervisors, each of which has one VM and one free VF. 1000 are planned, the first ones
+    made, with the VF that comes along."""
+    topology, count = TREES[hosts]
+    with Watched(f"{topology},vswitch=2", "-R ftree", vswitch="dynamic", conf="max_wire_smps 64") as fabric:
+        for host in range(1, hosts + 1):
             fabric.command(f'Unlink "H{host}v2"[1]')
         fabric.settle()
-        nodes, rng = fabric.nodes(), random.Random(4)
-        pairs = [rng.sample(range(1, 325), 2) for _ in range(1000)]
-        lines = [f"{nodes[f'H{a}v1'][0] + 1:#x} {nodes[f'H{b}'][2]}" for a, b in pairs]
+        rng = random.Random(4)
+        switches = len(re.findall(r'^Switch\s+\d+\s+"L', net(fabric), re.M))
+        pairs = [rng.sample(range(1, hosts + 1), 2) for _ in range(count)]
+        lines = [f"{told_of(fabric, f'H{a}v1', 'nodeguid') + 1:#x} {told_of(fabric, f'H{b}', 'lid')}" for a, b in pairs]
         planned = [fabric.say(f"plan {line}") for line in lines]
         made = set()
-        for i, (a, b) in enumerate(pairs[:8]):
-            if {a, b} & made:
+        for (a, b), line, plan in zip(pairs, lines, planned):
+            if {a, b} & made or len(made) >= 2 * MADE.get(hosts, 4):
                 continue
             made |= {a, b}
-            to = int(fabric.say(f"begin {lines[i]}")["to"].split("/")[1])
+            to = int(fabric.say(f"begin {line}")["to"].split("/")[1])
             fabric.command(f'Unlink "H{a}v1"[1]')
             fabric.settle()
             before = fabric.smps()
-            told = fabric.say(f"end {lines[i].split()[0]}")
-            if told["smps"] != planned[i]["smps"] or \
+            told = fabric.say(f"end {line.split()[0]}")
+            if told["smps"] != plan["smps"] or \
                     told["smps"] + told["vswitch_smps"] != fabric.sent(before)[vms.TABLE]:
-                raise RuntimeError(f"{lines[i]}: {told}, planned {planned[i]}, {fabric.sent(before)}")
+                raise RuntimeError(f"{line}: {told}, planned {plan}, {fabric.sent(before)}")
             fabric.command(f'Link "H{a}v1"[1] "H{b}-hca"[{to}]')
             fabric.settle()
         sent = [answer["smps"] for answer in planned]
-        record("324 hypervisors, dynamic LIDs: the most SMPs of 1000 random moves against the switches", max(sent), 36,
-               "not more", 1.0, least_smps=min(sent), mean=sum(sent) / len(sent), made=len(made) // 2)
+        record(f"{hosts} hypervisors, dynamic LIDs: the most SMPs of {count} random moves against the switches", max(sent),
+               switches, "not more", 1.0, least_smps=min(sent), mean=sum(sent) / len(sent), made=len(made) // 2)
+
+
+def sizes(record):
+    for hosts in HOSTS:
+        table_one(record, hosts)
+        talking(record, hosts)
 
 
 def bench(record):
-    figure_7(record)
-    dynamic(record)
-    for hosts in TREES:
-        table_one(record, hosts)
-        talking(record, hosts)
-    way(record)
-    balance(record)
-    inside(record)
-    spread(record)
+    record.parts(figure_7, dynamic, sizes, way, balance, inside, spread)
