@@ -119,7 +119,7 @@ APM = OPEN + """
     is a sl 0
     !repath path set vhca1/1 dlid {b} sl 6
     is a sl 6
-    is a mig migrated
+    is a mig {mig}
     !repath path set vhca2/1 dlid {a} sl 6
     is b sl 6
     {event} a {name}
@@ -200,10 +200,11 @@ def test(bed):
     guest.run(f"cat > /run/check <<'END'\n{CHECK}END\n")
     guest.load_repath("reroute_arm_ms=300 reroute_again_ms=100")
 
-    def play(script, kind="", program="qpscript"):
+    # Where the device may have nothing but migration, it is made ready again for its peer.
+    def play(script, kind="", program="qpscript", mig="migrated"):
         event, name = ("event", "path_mig") if program == "qpscript" else ("noevent", "100")
         try:
-            fabric.play(script.format(kind=kind, a=fabric.lid("H1"), b=fabric.lid("H2"),
+            fabric.play(script.format(kind=kind, mig=mig, a=fabric.lid("H1"), b=fabric.lid("H2"),
                                       check="sh /run/check", event=event, name=name), program)
         except Exception:
             print(guest.run("repath stats", check=False), flush=True)
@@ -224,7 +225,7 @@ def test(bed):
     guest.run("repath path reroute vhca1 on; repath device dev vhca1 | grep -q 'reroute on'")
 
     load(fabric, "sqd=0")
-    play(APM)
+    play(APM, mig="rearm")
     play(IDLE_APM)
     load(fabric, "apm=0")
     play(SQD)
