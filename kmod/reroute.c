@@ -127,6 +127,27 @@ static bool is_leaving(const struct repath_move *move, const struct job *job)
 	       move->to.new_dlid != job->path.dlid && !job->path.new_dlid;
 }
 
+/*
+ * Hardware may have gone over to an alternate path, and nobody has looked. To one that was loaded for a move between the
+ * same two ports, and the same LIDs, that is asked in the course of the next one.
+ */
+static void follow(struct repath_qp *rqp, const struct repath_move *move, const struct job *job)
+{
+	struct repath_path path;
+	struct ib_qp *qp;
+
+	if (!repath_qp_may_migrate(rqp))
+		return;
+	repath_qp_snapshot(rqp, NULL, &path);
+	if (move && READ_ONCE(move->loaded) && path.dlid == job->path.dlid)
+		return;
+	qp = repath_qp_use(rqp);
+	if (!qp)
+		return;
+	repath_qp_query(rqp, qp, false);
+	repath_qp_unuse(qp);
+}
+
 static int expand(struct repath_qp *rqp, void *arg)
 {
 	struct expansion *ex = arg;
@@ -134,9 +155,7 @@ static int expand(struct repath_qp *rqp, void *arg)
 	struct repath_move *move;
 
 	move = move_of(ex->r, rqp);
-	/* Of one that was loaded for a move it is asked then. */
-	if (repath_qp_may_migrate(rqp) && !(move && READ_ONCE(move->loaded)))
-		repath_qp_ask(rqp);
+	follow(rqp, move, ex->job);
 	/* The index finds it by its alternate path as well, and by one that it has left for good. */
 	if ((!repath_shim_path(rqp, &path) && !(move && move->step == REPATH_STEP_CYCLING)) ||
 	    path.dlid != ex->job->path.dlid || !is_concerned(rqp, &path, ex->job))

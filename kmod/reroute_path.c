@@ -38,9 +38,8 @@ bool repath_ah_is_there(const struct repath_new_path *to, const struct rdma_ah_a
 {
 	u8 rate = rdma_ah_get_static_rate(ah);
 
-	/* Devices take the next lower one that they have (mlx4, mlx5). */
-	if (to->has & REPATH_PATH_RATE && rate && ib_rate_to_mbps(rate) > 0 &&
-	    ib_rate_to_mbps(rate) < ib_rate_to_mbps(to->rate))
+	/* Devices take the next lower enum ib_rate that they have (mlx4, mlx5), which is not in the order of speeds. */
+	if (to->has & REPATH_PATH_RATE && rate && rate < to->rate)
 		rate = to->rate;
 	return repath_path_is_there(to, rdma_ah_get_dlid(ah), rdma_ah_get_sl(ah), rate);
 }

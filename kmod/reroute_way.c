@@ -232,7 +232,10 @@ static bool wants_same(const struct repath_reroute *r, struct repath_move *move,
 	       (move->way == REPATH_WAY_APM && r->can[REPATH_WAY_SQD] != REPATH_CAN_YES);
 }
 
-/* It sends by another path than it shall: over to an alternate one that was announced, maybe to another LID. */
+/*
+ * It has gone over to an alternate path: its owner's, or one that was announced, maybe to another LID. Where to is not
+ * known yet.
+ */
 static void has_gone_astray(struct repath_move *move, struct ib_qp *qp,
 			    const struct ib_qp_attr *asked)
 {
@@ -257,17 +260,22 @@ static void has_gone_astray(struct repath_move *move, struct ib_qp *qp,
 static bool rearm(struct repath_reroute *r, struct repath_move *move, struct ib_qp *qp,
 		  const struct ib_qp_attr *asked)
 {
-	struct ib_qp_attr now = *asked, attr = {
+	struct ib_qp_attr over = { .path_mig_state = IB_MIG_MIGRATED }, now = *asked, attr = {
 		.alt_ah_attr = asked->ah_attr,
 		.alt_port_num = asked->port_num,
 		.alt_pkey_index = asked->pkey_index,
 		.alt_timeout = asked->timeout,
 	};
+	int err;
 
 	if (repath_ah_is_there(&move->to, &asked->ah_attr) && wants_same(r, move, qp, asked)) {
 		attr.alt_ah_attr.type = rdma_ah_find_type(qp->device, asked->port_num);
 		attr.alt_ah_attr.grh.sgid_attr = NULL;
-		load_alt(move, qp, asked, &attr);
+		err = load_alt(move, qp, asked, &attr);
+		/* If it takes no other one while it is armed: over to that, and then to where it shall be. */
+		if (err && err != -EBUSY && asked->path_mig_state == IB_MIG_ARMED &&
+		    asked->qp_state == IB_QPS_RTS)
+			ib_modify_qp(qp, &over, IB_QP_PATH_MIG_STATE);
 		if (!ask(qp, &now))
 			return true;
 	}
@@ -306,7 +314,7 @@ static const char *why_not_there(u8 way)
 	}
 }
 
-/* Has the device gone over to an alternate path by itself? Where to is not known yet. */
+/* Has the device gone over to an alternate path by itself? */
 static bool has_migrated(const struct repath_move *move, const struct ib_qp_attr *asked)
 {
 	return asked->path_mig_state == IB_MIG_MIGRATED && repath_qp_may_migrate(move->rqp);
@@ -322,7 +330,6 @@ enum repath_move_next repath_move_verify(struct repath_reroute *r, struct repath
 					 struct ib_qp *qp)
 {
 	struct ib_qp_attr attr;
-	bool migrated;
 
 	if (!ask(qp, &attr))
 		return repath_move_end(r, move, REPATH_MOVE_FAILED, "the device does not answer");
@@ -330,11 +337,14 @@ enum repath_move_next repath_move_verify(struct repath_reroute *r, struct repath
 		return repath_move_lost(r, move);
 	if (repath_ah_is_there(&move->to, &attr.ah_attr))
 		return rearm(r, move, qp, &attr) ? repath_move_done(r, move) : REPATH_NEXT_WAIT;
-	/* Or gone from there already, by an alternate path; that says nothing of the device. */
-	migrated = has_migrated(move, &attr);
+	/* Or gone from there already, which says nothing of the device. */
+	if (has_migrated(move, &attr)) {
+		has_gone_astray(move, qp, &attr);
+		return REPATH_NEXT_WAIT;
+	}
 	/* The hooks have believed it. */
 	repath_qp_query(move->rqp, qp, true);
-	return repath_move_next_way(r, move, !migrated && READ_ONCE(move->foreign) == move->seen,
+	return repath_move_next_way(r, move, READ_ONCE(move->foreign) == move->seen,
 				    why_not_there(move->way));
 }
 
@@ -374,7 +384,6 @@ static enum repath_move_next set_av(struct repath_reroute *r, struct repath_move
 enum repath_move_next repath_move_drain(struct repath_reroute *r, struct repath_move *move,
 					struct ib_qp *qp, const struct repath_path *path)
 {
-	struct repath_path now;
 	struct ib_qp_attr attr;
 
 	if (!r->paused && !repath_move_poll(move))
@@ -388,10 +397,9 @@ enum repath_move_next repath_move_drain(struct repath_reroute *r, struct repath_
 		repath_move_begin_step(move, REPATH_STEP_START);
 		return REPATH_NEXT_WAIT;
 	}
-	if (has_migrated(move, &attr) && repath_qp_query(move->rqp, qp, false)) {
-		repath_qp_snapshot(move->rqp, NULL, &now);
-		if (memcmp(&now, path, sizeof(now)))
-			return REPATH_NEXT_AGAIN;
+	if (has_migrated(move, &attr)) {
+		has_gone_astray(move, qp, &attr);
+		return REPATH_NEXT_WAIT;
 	}
 	if (move->go && !attr.sq_draining)
 		return set_av(r, move, qp, path, &attr);

@@ -101,17 +101,21 @@ static void heard_route_repath(struct repath_sa_port *sp, const struct repath_no
 static void heard_route_unpath(struct repath_sa_port *sp, const struct repath_notice *notice)
 {
 	struct repath_new_path path;
+	/* Then nothing is told of the path, and what is announced is not for it. */
+	bool exception = notice->dlid &&
+			 repath_sa_is_exception(sp, notice->slid ?: sp->lid, notice->dlid);
 
 	sp->breaks = true;
 	sp->breaks_all |= !notice->dlid;
 	sp->breaks_at = jiffies + msecs_to_jiffies(unpath_ms);
-	if (notice->dlid && notice->ahead && notice->mask & REPATH_SM_MASK_SL) {
+	if (notice->dlid && !exception && notice->ahead && notice->mask & REPATH_SM_MASK_SL) {
 		repath_sa_new_path(notice, &path);
 		repath_reroute_prepare(sp->dev, sp->port, &path);
 	}
-	if (notice->dlid && !repath_sa_is_exception(sp, notice->slid ?: sp->lid, notice->dlid))
+	if (notice->dlid && !exception)
 		repath_sa_learn_notice(sp, notice, REPATH_PATH_REPORT, true);
-	repath_reroute_unpath(sp->dev, sp->port, notice->dlid, REPATH_UNPATH_BREAKS, notice->wait);
+	repath_reroute_unpath(sp->dev, sp->port, notice->dlid, REPATH_UNPATH_BREAKS,
+			      notice->wait && !exception);
 }
 
 /* An exception from the path record begins or ends. */

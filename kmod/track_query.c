@@ -87,6 +87,9 @@ bool repath_qp_may_migrate(struct repath_qp *rqp)
 {
 	struct repath_alt_path alt;
 
+	/* Most have none. */
+	if (!READ_ONCE(rqp->alt.dlid))
+		return false;
 	repath_qp_snapshot_alt(rqp, &alt);
 	return alt.dlid && alt.has_mig && alt.mig != IB_MIG_MIGRATED;
 }

@@ -45,6 +45,7 @@ struct hw_qp {
 static struct {
 	bool no_sqd;
 	bool no_alt;
+	bool keeps_alt;		/* takes no other one while it is armed */
 	bool keeps_ah;		/* takes a new address, and goes on with the old one */
 	bool arms;		/* there is always traffic both ways, and the peer is ready */
 	unsigned int verb_us;	/* what a verb takes */
@@ -141,6 +142,8 @@ static int hw_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct
 	if (!ib_modify_qp_is_ok(hw->state, next, qp->qp_type, mask))
 		return -EINVAL;
 	if ((hw_device.no_sqd && next == IB_QPS_SQD) || (hw_device.no_alt && mask & IB_QP_ALT_PATH))
+		return -EINVAL;
+	if (hw_device.keeps_alt && mask & IB_QP_ALT_PATH && hw->mig == IB_MIG_ARMED)
 		return -EINVAL;
 	/* As rdmavt has it. */
 	if (mask & IB_QP_PATH_MIG_STATE &&

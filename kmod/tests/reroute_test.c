@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 39 */
+/* kunit-cases: 40 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
 /* Queue pairs are moved to new paths: by what the device can do, whatever their owners do. */
 #include "reroute_case.h"
@@ -212,6 +212,23 @@ static void t_announced_in_vain(struct kunit *test)
 	expect(test, goes, REPATH_MOVE_MOVED, REPATH_BY_SQD, OLD_SL, IB_QPS_RTS);
 }
 
+/* The same where the device takes no other one while it is armed: over to that, and back. */
+static void t_in_vain_and_armed(struct kunit *test)
+{
+	const struct repath_new_path path = { .dlid = DLID, .sl = NEW_SL, .has = REPATH_PATH_SL };
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+
+	repath_reroute_prepare(the_device(test), 1, &path);
+	let_begin(test);
+	hw->mig = IB_MIG_ARMED;
+	settle(test, true);
+	hw_device.keeps_alt = true;
+	reroute_to(test, OLD_SL);
+	settle(test, true);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, OLD_SL, IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->alt), OLD_SL);
+}
+
 /* On its way to one path it hears of another that will come: it goes on, and does not wait for that. */
 static void t_announced_meanwhile(struct kunit *test)
 {
@@ -297,6 +314,7 @@ static void t_gone_over_unseen(struct kunit *test)
 	/* The path that it has left is not its own any more, the other one is. */
 	reroute_to(test, 3);
 	settle(test, false);
+	KUNIT_EXPECT_EQ(test, hw->modified, 1);
 	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_dlid(&hw->ah), DLID + 1);
 	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->ah), 7);
 	repath_reroute_repath(the_device(test), 1, &path);
@@ -892,6 +910,7 @@ static struct kunit_case reroute_cases[] = {
 	KUNIT_CASE(t_device_is_not_believed),
 	KUNIT_CASE(t_ready_for_peer),
 	KUNIT_CASE(t_announced_in_vain),
+	KUNIT_CASE(t_in_vain_and_armed),
 	KUNIT_CASE(t_announced_meanwhile),
 	KUNIT_CASE(t_announced_and_drained),
 	KUNIT_CASE(t_goes_over_before_look),

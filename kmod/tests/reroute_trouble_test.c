@@ -77,7 +77,10 @@ static void t_alternate_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_MOVE_NO_WAY), 0ull);
 }
 
-/* In the middle of a move its owner, or the device, goes over to another path: the new address was not for that. */
+/*
+ * In the middle of a move its owner, or the device, goes over to another path: the new address was not for that. The third
+ * one goes over to another path between the same LIDs: what is told of these holds.
+ */
 static void t_migrates_while_drained(struct kunit *test)
 {
 	struct ib_qp_attr over = { .path_mig_state = IB_MIG_MIGRATED }, owners = {
@@ -86,24 +89,26 @@ static void t_migrates_while_drained(struct kunit *test)
 		.alt_ah_attr = { .type = RDMA_AH_ATTR_TYPE_IB, .port_num = 1, .sl = 7 },
 	};
 	struct repath_move *move;
-	struct hw_qp *hw[2];
+	struct hw_qp *hw[3];
 	int i;
 
-	rdma_ah_set_dlid(&owners.alt_ah_attr, DLID + 1);
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < 3; i++) {
 		hw[i] = add_qp(test, 21 + i, DLID, current);
+		rdma_ah_set_dlid(&owners.alt_ah_attr, i < 2 ? DLID + 1 : DLID);
 		KUNIT_ASSERT_EQ(test, owner_does(hw[i], &owners, IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE), 0);
 		hw[i]->mig = IB_MIG_ARMED;
 		hw[i]->draining = true;
 	}
 	reroute_to(test, NEW_SL);
 	let_begin(test);
-	KUNIT_ASSERT_EQ(test, (int)hw[0]->state, (int)IB_QPS_SQD);
-	KUNIT_ASSERT_EQ(test, (int)hw[1]->state, (int)IB_QPS_SQD);
+	for (i = 0; i < 3; i++)
+		KUNIT_ASSERT_EQ(test, (int)hw[i]->state, (int)IB_QPS_SQD);
 	KUNIT_ASSERT_EQ(test, owner_does(hw[0], &over, IB_QP_PATH_MIG_STATE), 0);
-	hw[1]->ah = hw[1]->alt;
-	hw[1]->mig = IB_MIG_MIGRATED;
-	for (i = 0; i < 2; i++)
+	for (i = 1; i < 3; i++) {
+		hw[i]->ah = hw[i]->alt;
+		hw[i]->mig = IB_MIG_MIGRATED;
+	}
+	for (i = 0; i < 3; i++)
 		WRITE_ONCE(hw[i]->draining, false);
 	settle(test, false);
 	for (i = 0; i < 2; i++) {
@@ -116,6 +121,7 @@ static void t_migrates_while_drained(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw[i]->ah), 7);
 		KUNIT_EXPECT_EQ(test, (int)hw[i]->state, (int)IB_QPS_RTS);
 	}
+	expect(test, hw[2], REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
 }
 
 static const struct ib_gid_attr *gid_now(struct kunit *test)

@@ -262,6 +262,10 @@ static void t_lane(struct kunit *test)
 		.repath = true, .kind = REPATH_SM_LANE, .mask = PATH, .slid = OWN_LID,
 		.dlid = 20, .sl = 6, .number = 1,
 	};
+	struct repath_notice unpath = {
+		.kind = REPATH_SM_ROUTE, .mask = PATH, .slid = OWN_LID, .dlid = 20, .sl = 3,
+		.number = 2, .serial = 1, .wait = true, .ahead = true,
+	};
 
 	fake.has_qp = true;
 	subscribe(test);
@@ -270,6 +274,10 @@ static void t_lane(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.given.sl, 6);
 	tell_path(test, &path);
 	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
+	/* What is announced of the path record is not for it. */
+	hear(&unpath);
+	KUNIT_EXPECT_EQ(test, fake.nprepared, 0);
+	lane.number = 3;
 	lane.repath = false;
 	hear(&lane);
 	tell_path(test, &path);

@@ -83,6 +83,11 @@ OWN_APM = OPEN + """
     send a 3 64
     done a send 3 success
     is a mig armed
+    !repath path set vhca1/1 dlid {b} sl 3
+    is a sl 3
+    is a state rts
+    is a mig armed
+    noevent a 200
     mig a migrated
     is a sl 4
 """
