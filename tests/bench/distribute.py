@@ -22,7 +22,8 @@ BED = False
 SEED = "1"
 LOAD = "25"
 SIZES = (8, 16, 24, 32)
-SM_SIZES = (8, 16)
+SM_SIZES = [int(n) for n in os.environ.get("DISTRIBUTE_SM", "8 16").split()]
+PACKETS = 20000     # a second, between all hosts, while OpenSM distributes tables
 WAIT_MS = 100       # of the plugin, for packets on their way
 WAYS = ("static", "ports", "turns", "dynamic")
 SEEDS = range(1, 13)
@@ -58,26 +59,45 @@ def deadlocks(record):
                    found=found)
 
 
+def talk(fabric, size):
+    """All hosts to all others, in real time, Poisson: 256 bytes a packet."""
+    rate = PACKETS * 256 * 8 / 1e9 / (size * (size - 1))
+    for a in range(1, size + 1):
+        for b in range(1, size + 1):
+            if a != b:
+                fabric.command(f'Flow "H{a}" "H{b}" message=226 rate={rate:.9f} poisson=1')
+
+
+def lost(fabric, without):
+    """Packets so far of those that hosts send to each other, but for one host: (lost, sent)."""
+    flows = [flow for flow in json.loads(fabric.command("Results json"))["flows"]
+             if f"H{without}" not in (flow["from"], flow["to"])]
+    return sum(flow["lost"] for flow in flows), sum(flow["sent"] for flow in flows)
+
+
 def by_opensm(size, how):
-    """Each switch goes and comes back: by change, SMPs and microseconds of each distribution."""
+    """Each switch goes and comes back: by change, SMPs and microseconds of each distribution, and of packets between
+    the other hosts how many are lost from the change on."""
     sm = managed()
     found = {"remove": [], "add": []}
     with sm.Managed(f"random:{size},degree=3,hosts=1,seed={SEED}", "-R updown,no_fallback -Q", distribute=how,
-                    distribute_wait=WAIT_MS) as fabric:
+                    distribute_wait=WAIT_MS, vfabric=("-r",)) as fabric:
         fabric.judged = False
         sm.until(lambda: fabric.reached(size), "all are reached")
+        talk(fabric, size)
         for switch in range(2, size + 1):
             for change, word, hosts in (("remove", "Down", size - 1), ("add", "Up", size)):
-                before = fabric.status()["distribute"]
+                before, (lost_before, sent_before) = fabric.status()["distribute"], lost(fabric, switch)
                 fabric.command(f'{word} "S{switch}"')
                 sm.until(lambda: fabric.status()["distribute"]["distributions"] > before["distributions"] and
                          fabric.reached(hosts), how, word, switch)
-                after = fabric.status()["distribute"]
+                after, (lost_after, sent_after) = fabric.status()["distribute"], lost(fabric, switch)
                 if after["refused"]:
                     raise RuntimeError(f"{size} switches, {how}: {after}")
                 found[change].append({"smps": after["smps"] - before["smps"], "us": after["last_us"],
                                       "waits": after["waits"] - before["waits"],
                                       "failed": after["failed"] - before["failed"],
+                                      "lost": lost_after - lost_before, "sent": sent_after - sent_before,
                                       "distributions": after["distributions"] - before["distributions"]})
     return found
 
@@ -90,7 +110,8 @@ def opensm(record):
                 mean = {key: round(statistics.mean(row[key] for row in rows), 2) for key in rows[0]}
                 record(f"{size} switches, {change}, OpenSM, {how}: SMPs beside the model's", mean["smps"],
                        statistics.mean(row["smps"] for row in model), us=mean["us"], waits=mean["waits"],
-                       failed=mean["failed"], distributions=mean["distributions"],
+                       failed=mean["failed"], distributions=mean["distributions"], lost=mean["lost"],
+                       sent=mean["sent"], model_lost=statistics.mean(row["lost"] for row in model),
                        model_us=statistics.mean(row["us"] for row in model))
 
 
