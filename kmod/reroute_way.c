@@ -295,10 +295,17 @@ enum repath_move_next repath_move_stay(struct repath_reroute *r, struct repath_m
 				       struct ib_qp *qp)
 {
 	struct ib_qp_attr attr;
+	bool loaded = READ_ONCE(move->loaded);
 
-	if ((only_migrates(r) || READ_ONCE(move->loaded)) && ask(qp, &attr) &&
-	    !rearm(r, move, qp, &attr))
-		return REPATH_NEXT_WAIT;
+	if ((only_migrates(r) || loaded) && ask(qp, &attr)) {
+		/* It has followed its peer, and somebody has seen that before the path was told. */
+		if (loaded && attr.path_mig_state == IB_MIG_MIGRATED && move->go &&
+		    move->way == REPATH_WAY_APM &&
+		    (move->state == REPATH_MOVE_PREPARED || move->state == REPATH_MOVE_MOVING))
+			return repath_move_arrived(move);
+		if (!rearm(r, move, qp, &attr))
+			return REPATH_NEXT_WAIT;
+	}
 	return repath_move_end(r, move, move->since_ns ? REPATH_MOVE_MOVED : REPATH_MOVE_NONE, NULL);
 }
 
