@@ -142,6 +142,7 @@ enum repath_move_next repath_move_done(struct repath_reroute *r, struct repath_m
 	r->can[move->way] = REPATH_CAN_YES;
 	spin_lock_irqsave(&move->lock, flags);
 	move->by = ways[move->way].by;
+	move->leaves = false;
 	move->since_ns = move->arrived_ns;
 	move->count++;
 	spin_unlock_irqrestore(&move->lock, flags);
@@ -241,6 +242,7 @@ static enum repath_move_next start(struct repath_reroute *r, struct repath_move 
 		return repath_move_end(r, move, REPATH_MOVE_NONE, "it is on another path by now");
 	if (!move->hold && repath_path_is_enough(qp->device, &move->to, path))
 		return repath_move_stay(r, move, qp);
+	move->leaves = true;
 	why = why_not_in_place(move, qp, state, path);
 	may_cycle = repath_path_keeps_pkey(qp->device, &move->to, path) &&
 		    repath_shim_may_cycle(move->rqp);
@@ -368,12 +370,13 @@ bool repath_move_want(struct repath_move *move, const struct repath_new_path *to
 
 	if (is_older(to, &move->to))
 		return false;
-	/* What is announced is told yet; until then it goes on to where it shall be now. */
+	/* What is announced will be told yet; until then it goes on to where it shall be now. */
 	if (!go && had_gone && !list_empty(&move->node))
 		return false;
 	move->to = *to;
 	move->via = 0;
 	move->go = go;
+	move->leaves &= was_same;
 	move->hold = false;
 	move->tried = 0;
 	move->rounds = 0;

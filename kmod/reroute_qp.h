@@ -59,6 +59,7 @@ enum repath_move_step {
  * @tried: ways that did not lead there, by bit; the work item's
  * @rounds: how often all ways were tried; the work item's
  * @go: the new path is valid, and not only announced; the work item's
+ * @leaves: it was on another path than @to; the work item's
  * @hold: stop sending until the new path is told; the work item's
  * @begun: the step: jiffies; the work item's
  * @polled: when the device was asked last in it: jiffies; the work item's
@@ -93,6 +94,7 @@ struct repath_move {
 	u8 tried;
 	u8 rounds;
 	bool go;
+	bool leaves;
 	bool hold;
 	unsigned long begun;
 	unsigned long polled;

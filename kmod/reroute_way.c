@@ -298,11 +298,11 @@ enum repath_move_next repath_move_stay(struct repath_reroute *r, struct repath_m
 	bool loaded = READ_ONCE(move->loaded);
 
 	if ((only_migrates(r) || loaded) && ask(qp, &attr)) {
-		/* It has followed its peer, and somebody has seen that before the path was told. */
-		if (loaded && attr.path_mig_state == IB_MIG_MIGRATED && move->go &&
-		    move->way == REPATH_WAY_APM &&
-		    (move->state == REPATH_MOVE_PREPARED || move->state == REPATH_MOVE_MOVING))
+		/* It has followed its peer, before the path was told, or while it was drained. */
+		if (loaded && attr.path_mig_state == IB_MIG_MIGRATED && move->go && move->leaves) {
+			move->way = REPATH_WAY_APM;
 			return repath_move_arrived(move);
+		}
 		if (!rearm(r, move, qp, &attr))
 			return REPATH_NEXT_WAIT;
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 41 */
+/* kunit-cases: 42 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
 /* Queue pairs are moved to new paths: by what the device can do, whatever their owners do. */
 #include "reroute_case.h"
@@ -388,6 +388,28 @@ static void t_followed_and_seen(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, move->count, 1u);
 	reroute_to(test, NEW_SL);
 	settle(test, false);
+	KUNIT_EXPECT_EQ(test, move->count, 1u);
+}
+
+/* It was not armed, and is drained, when its peer goes over all the same. */
+static void t_followed_while_drained(struct kunit *test)
+{
+	const struct repath_new_path path = { .dlid = DLID, .sl = NEW_SL, .has = REPATH_PATH_SL };
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+	struct repath_move *move;
+
+	repath_reroute_prepare(the_device(test), 1, &path);
+	let_begin(test);
+	hw->draining = true;
+	reroute_to(test, NEW_SL);
+	let_begin(test);
+	KUNIT_ASSERT_EQ(test, (int)hw->state, (int)IB_QPS_SQD);
+	hw->ah = hw->alt;
+	hw->mig = IB_MIG_MIGRATED;
+	WRITE_ONCE(hw->draining, false);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_APM, NEW_SL, IB_QPS_RTS);
+	move = xa_load(&the_device(test)->reroute->table, hw->qp.qp_num);
 	KUNIT_EXPECT_EQ(test, move->count, 1u);
 }
 
@@ -941,6 +963,7 @@ static struct kunit_case reroute_cases[] = {
 	KUNIT_CASE(t_lower_rate),
 	KUNIT_CASE(t_followed_before),
 	KUNIT_CASE(t_followed_and_seen),
+	KUNIT_CASE(t_followed_while_drained),
 	KUNIT_CASE(t_never_armed),
 	KUNIT_CASE(t_armed_late),
 	KUNIT_CASE(t_peer_is_first),
