@@ -337,6 +337,13 @@ static bool is_same(const struct repath_new_path *a, const struct repath_new_pat
 	       a->rate == b->rate && a->pkey == b->pkey && a->mtu == b->mtu;
 }
 
+/* The same lane to the same port; a report and a record may tell different things besides. */
+static bool is_same_place(const struct repath_new_path *a, const struct repath_new_path *b)
+{
+	return a->dlid == b->dlid && a->new_dlid == b->new_dlid && a->sl == b->sl &&
+	       !((a->has ^ b->has) & REPATH_PATH_SL);
+}
+
 /* Another subnet manager, or one that has begun anew, counts from the beginning. */
 static bool is_older(const struct repath_new_path *a, const struct repath_new_path *b)
 {
@@ -366,7 +373,8 @@ bool repath_move_is_to(const struct repath_move *move, const struct repath_new_p
  */
 bool repath_move_want(struct repath_move *move, const struct repath_new_path *to, bool go)
 {
-	bool was_same = is_same(&move->to, to), had_gone = move->go;
+	bool was_same = is_same(&move->to, to), same_place = is_same_place(&move->to, to);
+	bool had_gone = move->go;
 
 	if (is_older(to, &move->to))
 		return false;
@@ -376,7 +384,7 @@ bool repath_move_want(struct repath_move *move, const struct repath_new_path *to
 	move->to = *to;
 	move->via = 0;
 	move->go = go;
-	move->leaves &= was_same;
+	move->leaves &= same_place;
 	move->hold = false;
 	move->tried = 0;
 	move->rounds = 0;
@@ -387,7 +395,7 @@ bool repath_move_want(struct repath_move *move, const struct repath_new_path *to
 		;	/* the shims know it, and would connect it once more */
 	else if (move->step == REPATH_STEP_CYCLING)
 		repath_move_cycle_anew(move);
-	else if (move->step == REPATH_STEP_VERIFY && was_same)
+	else if (move->step == REPATH_STEP_VERIFY && same_place)
 		;	/* it is there, as it seems */
 	else if (move->step != REPATH_STEP_ARMING || !was_same)
 		repath_move_begin_step(move, REPATH_STEP_START);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 42 */
+/* kunit-cases: 43 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
 /* Queue pairs are moved to new paths: by what the device can do, whatever their owners do. */
 #include "reroute_case.h"
@@ -410,6 +410,29 @@ static void t_followed_while_drained(struct kunit *test)
 	settle(test, false);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_APM, NEW_SL, IB_QPS_RTS);
 	move = xa_load(&the_device(test)->reroute->table, hw->qp.qp_num);
+	KUNIT_EXPECT_EQ(test, move->count, 1u);
+}
+
+/* It is told once more, with what else is known of the path, before it is read back: it has been moved, once. */
+static void t_told_twice(struct kunit *test)
+{
+	const struct repath_new_path more = {
+		.dlid = DLID, .sl = NEW_SL, .mtu = IB_MTU_4096, .has = REPATH_PATH_SL | REPATH_PATH_MTU,
+	};
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+	struct repath_move *move;
+
+	hw->draining = true;
+	reroute_to(test, NEW_SL);
+	let_begin(test);
+	move = xa_load(&the_device(test)->reroute->table, hw->qp.qp_num);
+	KUNIT_ASSERT_NOT_NULL(test, move);
+	repath_move_arrived(move);
+	hw->state = IB_QPS_RTS;
+	rdma_ah_set_sl(&hw->ah, NEW_SL);
+	KUNIT_EXPECT_TRUE(test, repath_move_want(move, &more, true));
+	KUNIT_EXPECT_EQ(test, (int)move->step, (int)REPATH_STEP_VERIFY);
+	settle(test, true);
 	KUNIT_EXPECT_EQ(test, move->count, 1u);
 }
 
@@ -964,6 +987,7 @@ static struct kunit_case reroute_cases[] = {
 	KUNIT_CASE(t_followed_before),
 	KUNIT_CASE(t_followed_and_seen),
 	KUNIT_CASE(t_followed_while_drained),
+	KUNIT_CASE(t_told_twice),
 	KUNIT_CASE(t_never_armed),
 	KUNIT_CASE(t_armed_late),
 	KUNIT_CASE(t_peer_is_first),
