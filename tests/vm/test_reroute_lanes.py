@@ -188,12 +188,13 @@ def stats(guest, dev):
     return next(one["counts"] for one in found if one.get("dev") == dev)
 
 
-def load(fabric, parameters="", opensm=""):
+def load(fabric, parameters="", opensm="", hosts=("H1", "H2")):
+    """The driver anew, with HCAs at these hosts, and OpenSM."""
     for host in list(fabric.hosts):
         fabric.remove(host)
     fabric.guest.run("rmmod ib_vhca")
     fabric.load(parameters)
-    for host in ("H1", "H2"):
+    for host in hosts:
         fabric.add(host)
     fabric.start_opensm(opensm)
     fabric.wait_active()

@@ -23,6 +23,7 @@ from fabric import CONTROL
 from move import SHIM
 from rc_flows import service_levels
 from test_notice_heard import count, wait_count, wait_subscribed
+from test_reroute_lanes import load
 from test_sm_plugin import LINK, explain, reroute, told
 from tracking import user_qps
 from traffic import Pair
@@ -46,10 +47,13 @@ STUCK_ENDS = f"-i 0.2 --stall 600 --no-recv-ms 600000 --overrun --rnr-timer 25 {
 # Nobody gives up to drain.
 MODULE = "reroute_drain_ms=600000"
 
-OPEN = """
+PAIR = """
     open a {one} 1
     open b {two} 1
     connect a b timeout=20 retry=7
+"""
+
+OPEN = PAIR + """
     send a 4 64
     !{cut}
     is a state sqd
@@ -85,10 +89,7 @@ OWNER = {
 
 # A program that has loaded an alternate path hears of no migration that it has not asked for. When it goes over in
 # the middle of a move its alternate path is used up, and it sends by what the SA says of these two ports.
-APM = """
-    open a {one} 1
-    open b {two} 1
-    connect a b timeout=20 retry=7
+APM = PAIR + """
     recv a 1
     recv b 1
     alt a 1 {alt}
@@ -138,10 +139,7 @@ OWN_APM = {
 ALT = 3
 
 # What an owner does, whatever goes on meanwhile.
-MODIFY = """
-    open a {one} 1
-    open b {two} 1
-    connect a b timeout=20 retry=7
+MODIFY = PAIR + """
     recv a 8
     recv b 60
     send a 20 4000
@@ -391,14 +389,7 @@ def middle(fabric, paths, pairs):
 
 def migrating(fabric, hosts):
     """The same HCAs with path migration, and what their owners do with that."""
-    for host in list(fabric.hosts):
-        fabric.remove(host)
-    fabric.guest.run("rmmod ib_vhca")
-    fabric.load()
-    for host in hosts:
-        fabric.add(host)
-    fabric.start_opensm(OPENSM)
-    fabric.wait_active()
+    load(fabric, opensm=OPENSM, hosts=hosts)
     wait_subscribed(fabric.guest, fabric.hosts.values())
     paths = Paths(fabric)
     owner(fabric, paths, paths.choose()[0], OWN_APM)

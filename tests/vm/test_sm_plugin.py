@@ -170,7 +170,8 @@ class Moves:
 def explain(fabric, pairs):
     for guest in fabric.guests:
         print(guest.run("repath qp; repath stats; dmesg | tail -n 20", check=False), flush=True)
-    print(*(job.output()[-2000:] for pair in pairs for job in pair.jobs), fabric.repath_status(), fabric.sm_log()[-20000:], sep="\n", flush=True)
+    print(*(job.output()[-2000:] for pair in pairs for job in pair.jobs), fabric.repath_status(),
+          fabric.sm_log()[-20000:], sep="\n", flush=True)
 
 
 def loop(fabric, pairs, old, new):
