@@ -21,7 +21,7 @@
 static osm_opensm_t osm;
 static struct rsm rsm = { .osm = &osm };
 static struct osm_routing_engine engines[MOST];
-static int n_engines, lanes_asked, lanes_shown;
+static int n_engines, n_told, lanes_asked, lanes_shown;
 
 bool rsm_slots_begin(struct rsm *r, struct osm_routing_engine *engine, bool forced)
 {
@@ -90,6 +90,13 @@ bool rsm_over_wanted(const struct rsm *r, const struct osm_routing_engine *engin
 {
 	(void)engine;
 	return r->opt.voqsw_over;
+}
+
+void rsm_over_tell(struct rsm *r, const struct osm_routing_engine *engine)
+{
+	(void)r;
+	CHECK(engine == &engines[n_engines - 1]);
+	n_told++;
 }
 
 void rsm_over_make(struct rsm *r, const struct osm_routing_engine *engine, const struct rsm_over_base *base)
@@ -190,7 +197,9 @@ static struct osm_routing_engine *meet(bool has_lanes, int distribute, bool over
 	rsm.opt.distribute = distribute;
 	rsm.opt.voqsw_over = over;
 	osm.routing_engine_list = engine;
+	n_told = 0;
 	rsm_engines_hook(&rsm, told);
+	CHECK_EQ(n_told, 1);
 	CHECK(engine->ucast_build_fwd_tables && engine->ucast_build_fwd_tables != tables);
 	return engine;
 }
