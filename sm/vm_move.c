@@ -93,6 +93,7 @@ static bool needs_own_paths(const struct rsm *rsm)
 
 	return engine && (engine->type == OSM_ROUTING_ENGINE_TYPE_LASH ||
 			  engine->type == OSM_ROUTING_ENGINE_TYPE_DFSSSP ||
+			  engine->type == OSM_ROUTING_ENGINE_TYPE_NUE ||
 			  engine->type == OSM_ROUTING_ENGINE_TYPE_TORUS_2QOS);
 }
 

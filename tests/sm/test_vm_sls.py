@@ -139,6 +139,7 @@ def main():
     for engine, topology, how in (("lash", RING, {}),
                                   ("lash", RING, {"sm_sl": "on", "conf": "lash_start_vl 1\nsm_sl 0"}),
                                   ("dfsssp", RING, {}),
+                                  ("nue", RING, {"conf": "nue_max_num_vls 4"}),
                                   ("dfsssp", "torus:6,hosts=1,vswitch=1", {"vswitch": "dynamic"})):
         told, odd = levels(engine, topology, **how)
         expect(told > 20 and not odd, engine, how, told, odd)
