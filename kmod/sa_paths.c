@@ -136,6 +136,26 @@ void repath_sa_drop(struct repath_sa_port *sp, const struct repath_learnt *path)
 	repath_event_path(sp->dev, sp->port, path, REPATH_EV_DEL);
 }
 
+/* One that the subnet manager made holds until the same one ends it, or knows us no more. */
+static bool is_exception(const struct repath_sa_port *sp, const struct repath_learnt *path)
+{
+	return path->source == REPATH_PATH_LANE && path->epoch == sp->ring.epoch &&
+	       path->ns >= sp->since_ns;
+}
+
+/**
+ * repath_sa_is_exception - does an exception from the path record hold?
+ * @sp: port
+ * @slid: own LID
+ * @dlid: where the path leads
+ */
+bool repath_sa_is_exception(struct repath_sa_port *sp, u16 slid, u16 dlid)
+{
+	struct repath_learnt old;
+
+	return repath_learnt_find(&sp->paths, slid, dlid, &old) && is_exception(sp, &old);
+}
+
 /**
  * repath_sa_is_outdated - was it not told of a path since, nor is it an exception that holds?
  * @sp: port
@@ -144,7 +164,7 @@ void repath_sa_drop(struct repath_sa_port *sp, const struct repath_learnt *path)
  */
 bool repath_sa_is_outdated(struct repath_sa_port *sp, const struct repath_learnt *path, u64 before_ns)
 {
-	return path->ns < before_ns && !repath_sa_is_exception(sp, path->slid, path->dlid);
+	return path->ns < before_ns && !is_exception(sp, path);
 }
 
 /* What the answer does not have is not there any more; or @vague: of which nothing is known. */
@@ -298,23 +318,6 @@ bool repath_sa_learn(struct repath_sa_port *sp, const struct repath_learnt *path
 	return change != REPATH_LEARNT_NEW || news;
 }
 
-/**
- * repath_sa_is_exception - does an exception from the path record hold?
- * @sp: port
- * @slid: own LID
- * @dlid: where the path leads
- *
- * One that the subnet manager made holds until the same one ends it, or knows us no more.
- */
-bool repath_sa_is_exception(struct repath_sa_port *sp, u16 slid, u16 dlid)
-{
-	struct repath_learnt old;
-
-	return repath_learnt_find(&sp->paths, slid, dlid, &old) &&
-	       old.source == REPATH_PATH_LANE && old.epoch == sp->ring.epoch &&
-	       old.ns >= sp->since_ns;
-}
-
 struct answer {
 	struct repath_sa_port *sp;
 	u64 asked_ns;
@@ -327,24 +330,18 @@ struct answer {
 };
 
 /* May the LID be that of other GIDs, too? A question for one path is answered by one of them. */
-static bool is_shared(const struct answer *answer, const struct repath_learnt *path)
+static bool is_shared(const struct answer *answer, const struct repath_learnt *old,
+		      const struct repath_learnt *path)
 {
-	struct repath_learnt old;
-
-	if (!repath_learnt_find(&answer->sp->paths, path->slid, path->dlid, &old))
-		return false;
 	/* A notice may tell of a path, and not whose LID that is. */
-	return (repath_learnt_has_dgid(&old) && memcmp(old.dgid, path->dgid, sizeof(old.dgid))) ||
-	       (old.shared && (!answer->all || old.ns == answer->now));
+	return (repath_learnt_has_dgid(old) && memcmp(old->dgid, path->dgid, sizeof(old->dgid))) ||
+	       (old->shared && (!answer->all || old->ns == answer->now));
 }
 
 /* A report that came after the question may be newer than the answer. */
-static bool is_overtaken(struct answer *answer, u16 slid, u16 dlid)
+static bool is_overtaken(const struct answer *answer, const struct repath_learnt *old)
 {
-	struct repath_learnt old;
-
-	return repath_learnt_find(&answer->sp->paths, slid, dlid, &old) &&
-	       old.source != REPATH_PATH_QUERY && old.ns > answer->asked_ns;
+	return old->source != REPATH_PATH_QUERY && old->ns > answer->asked_ns;
 }
 
 /* 0, as if it had not been told: an MTU that there is not, or a rate that this kernel does not know. */
@@ -383,17 +380,18 @@ static void take_record(const void *record, void *arg)
 		       (learnt.rate ? REPATH_PATH_RATE : 0),
 	};
 	struct repath_learnt old;
-	bool changed, announced;
+	bool known, changed, announced;
 
-	if (!repath_sa_is_own(sp, learnt.slid) || !learnt.dlid || learnt.dlid >= MULTICAST_LID ||
-	    repath_sa_is_exception(sp, learnt.slid, learnt.dlid) ||
-	    is_overtaken(answer, learnt.slid, learnt.dlid))
+	if (!repath_sa_is_own(sp, learnt.slid) || !learnt.dlid || learnt.dlid >= MULTICAST_LID)
+		return;
+	known = repath_learnt_find(&sp->paths, learnt.slid, learnt.dlid, &old);
+	if (known && (is_exception(sp, &old) || is_overtaken(answer, &old)))
 		return;
 	learnt.ns = answer->now;
 	memcpy(learnt.dgid, path->dgid, sizeof(learnt.dgid));
-	learnt.shared = is_shared(answer, &learnt);
+	learnt.shared = known && is_shared(answer, &old, &learnt);
 	/* Alternate paths were loaded for what has not been told. */
-	announced = repath_learnt_find(&sp->paths, learnt.slid, learnt.dlid, &old) && old.unpath;
+	announced = known && old.unpath;
 	changed = repath_sa_learn(sp, &learnt, answer->news);
 	answer->elsewhere |= answer->all && repath_sa_is_elsewhere(sp, &learnt);
 	/*
