@@ -25,6 +25,7 @@
  * @relayed: the hypervisor has told it
  * @shared: other GIDs than @dgid may have the DLID, too
  * @epoch: of who told an exception (REPATH_PATH_LANE): it ends with that
+ * @lane: the newest number in @epoch of a notice that one begins or ends; 0: none
  */
 struct repath_learnt {
 	struct rcu_head rcu;
@@ -41,6 +42,7 @@ struct repath_learnt {
 	bool relayed;
 	bool shared;
 	u32 epoch;
+	u32 lane;
 };
 
 static inline bool repath_learnt_has_dgid(const struct repath_learnt *path)

@@ -17,6 +17,20 @@ static_assert(sizeof(struct repath_sm_report) <= IB_MGMT_SA_DATA);
 #define NUMBERS_APART	(1 << 20)
 
 /**
+ * repath_notice_is_behind - was a notice said before another one?
+ * @number: of the notice
+ * @newest: of the other one, to the same subscriber
+ *
+ * Who subscribes anew is told by numbers that are far from those before.
+ */
+bool repath_notice_is_behind(u32 number, u32 newest)
+{
+	s32 behind = newest - number;
+
+	return behind > 0 && behind < NUMBERS_APART;
+}
+
+/**
  * repath_notice_is_report - is it a Report at all, whatever it reports?
  * @mad: as it has come
  *
@@ -118,15 +132,10 @@ static bool was_heard(const struct repath_notice_ring *ring, const struct repath
 	return false;
 }
 
-/*
- * One that was lost and repeated comes behind those that were said later. Who subscribes anew is told by
- * numbers that are far from those before.
- */
+/* One that was lost and repeated comes behind those that were said later. */
 static bool is_late_move(struct repath_notice_ring *ring, const struct repath_notice *notice)
 {
-	s32 behind = ring->moved - notice->number;
-
-	if (ring->any_moved && behind > 0 && behind < NUMBERS_APART)
+	if (ring->any_moved && repath_notice_is_behind(notice->number, ring->moved))
 		return true;
 	ring->moved = notice->number;
 	ring->any_moved = true;

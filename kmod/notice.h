@@ -80,6 +80,7 @@ enum repath_notice_age {
 };
 
 bool repath_notice_is_report(const struct ib_mad *mad);
+bool repath_notice_is_behind(u32 number, u32 newest);
 int repath_notice_parse(const struct ib_mad *mad, struct repath_notice *notice);
 enum repath_notice_age repath_notice_age(struct repath_notice_ring *ring,
 					 const struct repath_notice *notice);

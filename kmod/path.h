@@ -77,6 +77,12 @@ struct repath_alt_path {
 	bool has_mig : 1;
 };
 
+/* May hardware have gone over to it since the queue pair was modified? Nobody tells. */
+static inline bool repath_alt_may_be_used(const struct repath_alt_path *alt)
+{
+	return alt->dlid && alt->has_mig && alt->mig != IB_MIG_MIGRATED;
+}
+
 /* Is it on a path, or has it been RESET on one? */
 static inline bool repath_path_is_known(const struct repath_path *path)
 {

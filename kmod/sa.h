@@ -155,6 +155,8 @@ void repath_sa_begin(struct repath_device *dev);
 void repath_sa_end(struct repath_device *dev);
 void repath_sa_woken(struct repath_device *dev);
 
+int repath_sa_ask_anew(struct repath_device *dev, u32 port, u16 dlid);
+
 /* From any context: have the work look at the port. @want: REPATH_SA_*. */
 void repath_sa_want(struct repath_sa_port *sp, unsigned int want);
 void repath_sa_kick(struct repath_sa_port *sp);

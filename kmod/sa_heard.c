@@ -61,7 +61,11 @@ void repath_sa_learn_notice(struct repath_sa_port *sp, const struct repath_notic
 	path.source = source;
 	path.unpath = unpath;
 	path.relayed = notice->relayed;
+	if (path.epoch != notice->epoch)
+		path.lane = 0;
 	path.epoch = notice->epoch;
+	if (notice->kind == REPATH_SM_LANE)
+		path.lane = notice->number;
 	if (notice->mask & REPATH_SM_MASK_DGID)
 		memcpy(path.dgid, notice->dgid, sizeof(path.dgid));
 	/* A VM's GID is beside those of its new host. */
@@ -105,9 +109,11 @@ static void heard_route_unpath(struct repath_sa_port *sp, const struct repath_no
 	bool exception = notice->dlid &&
 			 repath_sa_is_exception(sp, notice->slid ?: sp->lid, notice->dlid);
 
+	/* Who is told of one after the other waits no longer for the first. */
+	if (!sp->breaks)
+		sp->breaks_at = jiffies + msecs_to_jiffies(unpath_ms);
 	sp->breaks = true;
 	sp->breaks_all |= !notice->dlid;
-	sp->breaks_at = jiffies + msecs_to_jiffies(unpath_ms);
 	if (notice->dlid && !exception && notice->ahead && notice->mask & REPATH_SM_MASK_SL) {
 		repath_sa_new_path(notice, &path);
 		repath_reroute_prepare(sp->dev, sp->port, &path);
@@ -118,6 +124,16 @@ static void heard_route_unpath(struct repath_sa_port *sp, const struct repath_no
 			      notice->wait && !exception);
 }
 
+/* One that was lost and repeated says what is over by now, if a later one was heard of the path. */
+static bool is_late_lane(struct repath_sa_port *sp, const struct repath_notice *notice)
+{
+	struct repath_learnt old;
+
+	return repath_learnt_find(&sp->paths, notice->slid ?: sp->lid, notice->dlid, &old) &&
+	       old.lane && old.epoch == notice->epoch &&
+	       repath_notice_is_behind(notice->number, old.lane);
+}
+
 /* An exception from the path record begins or ends. */
 static void heard_lane(struct repath_sa_port *sp, const struct repath_notice *notice)
 {
@@ -125,6 +141,10 @@ static void heard_lane(struct repath_sa_port *sp, const struct repath_notice *no
 
 	if (!notice->dlid)
 		return;
+	if (is_late_lane(sp, notice)) {
+		repath_stat_inc(sp->dev, REPATH_STAT_NOTICE_LATE);
+		return;
+	}
 	if (notice->repath || (notice->ahead && notice->mask & REPATH_SM_MASK_SL)) {
 		repath_sa_learn_notice(sp, notice, notice->repath ? REPATH_PATH_LANE : REPATH_PATH_REPORT,
 			     false);

@@ -86,22 +86,41 @@ static bool is_right(const struct moved *moved, u16 dlid)
 	return false;
 }
 
-static int leads_there(struct repath_qp *rqp, void *arg)
+/* May a queue pair of the GID be where its alternate path leads? Nobody tells when hardware goes there. */
+static bool may_use(const struct moved *moved, const struct repath_alt_path *alt)
 {
-	struct moved *moved = arg;
-	struct repath_path path;
+	return repath_alt_may_be_used(alt) && alt->has_grh && !memcmp(&alt->dgid, moved->to->dgid, sizeof(alt->dgid));
+}
+
+/* Return: whether there are more than can be kept. */
+static int add_from(struct moved *moved, u16 dlid, u8 path_bits)
+{
 	unsigned int i;
 
-	if (!repath_shim_path(rqp, &path) || !path.dlid || path.dlid == moved->to->dlid ||
-	    path.dlid == moved->was || (path.path_bits ^ moved->to->slid) & moved->bits || is_right(moved, path.dlid))
+	if (!dlid || dlid == moved->to->dlid || dlid == moved->was ||
+	    (path_bits ^ moved->to->slid) & moved->bits || is_right(moved, dlid))
 		return 0;
 	for (i = 0; i < moved->n; i++)
-		if (moved->from[i] == path.dlid)
+		if (moved->from[i] == dlid)
 			return 0;
 	if (moved->n == ARRAY_SIZE(moved->from))
 		return 1;
-	moved->from[moved->n++] = path.dlid;
+	moved->from[moved->n++] = dlid;
 	return 0;
+}
+
+static int leads_there(struct repath_qp *rqp, void *arg)
+{
+	struct moved *moved = arg;
+	struct repath_alt_path alt;
+	struct repath_path path;
+
+	if (!repath_shim_path(rqp, &path))
+		return 0;
+	if (add_from(moved, path.dlid, path.path_bits))
+		return 1;
+	repath_qp_snapshot_alt(rqp, &alt);
+	return may_use(moved, &alt) ? add_from(moved, alt.dlid, alt.path_bits) : 0;
 }
 
 static void find(struct moved *moved)
@@ -316,11 +335,12 @@ static void path_of(const struct repath_learnt *learnt, struct repath_new_path *
 	};
 }
 
-static void look(const struct repath_path *path, void *arg)
+static void look(const struct repath_path *path, const struct repath_alt_path *alt, void *arg)
 {
 	struct moved *moved = arg;
 
 	moved->n += path->dlid && path->dlid != moved->to->dlid;
+	moved->n += may_use(moved, alt) && alt->dlid != moved->to->dlid;
 }
 
 /**

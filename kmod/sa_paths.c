@@ -238,12 +238,25 @@ static bool is_other(const struct users *users, const struct repath_path *path)
 		(learnt->rate && ib_rate_to_mbps(path->rate) > ib_rate_to_mbps(learnt->rate)));
 }
 
-static void look(const struct repath_path *path, void *arg)
+/* Is it on the path, or would be, but by an alternate one that is not as was told? */
+static bool is_other_alt(const struct users *users, const struct repath_alt_path *alt)
+{
+	const struct repath_learnt *learnt = users->path;
+
+	return repath_alt_may_be_used(alt) && alt->dlid == learnt->dlid &&
+	       alt->path_bits == (learnt->slid & users->slid_mask) &&
+	       (alt->sl != learnt->sl ||
+		(learnt->rate && ib_rate_to_mbps(alt->rate) > ib_rate_to_mbps(learnt->rate)));
+}
+
+static void look(const struct repath_path *path, const struct repath_alt_path *alt, void *arg)
 {
 	struct users *users = arg;
 
 	if (is_other(users, path))
 		*(path->has_av ? &users->differ : &users->left) = true;
+	else if (path->has_av && is_other_alt(users, alt))
+		users->differ = true;
 }
 
 static int differs(struct repath_qp *rqp, void *arg)
@@ -256,8 +269,9 @@ static int differs(struct repath_qp *rqp, void *arg)
 }
 
 /*
- * Has a queue pair of the path anything else? Most paths of an answer are what they were, and many queue pairs
- * may be on them: no more is done for each than to look at it. Of those that were RESET the shims are asked.
+ * Has a queue pair of the path anything else, or may it be on an alternate path that is? Most paths of an answer are what
+ * they were, and many queue pairs may be on them: no more is done for each than to look at it. Of those that were RESET
+ * the shims are asked; where hardware is, whoever moves them asks.
  */
 static bool are_other(struct repath_sa_port *sp, const struct repath_learnt *path)
 {
@@ -388,6 +402,10 @@ static void take_record(const void *record, void *arg)
 	if (known && (is_exception(sp, &old) || is_overtaken(answer, &old)))
 		return;
 	learnt.ns = answer->now;
+	if (known) {
+		learnt.epoch = old.epoch;
+		learnt.lane = old.lane;
+	}
 	memcpy(learnt.dgid, path->dgid, sizeof(learnt.dgid));
 	learnt.shared = known && is_shared(answer, &old, &learnt);
 	/* Alternate paths were loaded for what has not been told. */

@@ -213,8 +213,10 @@ int repath_qp_for_each(struct repath_device *dev, repath_qp_fn fn, void *arg);
 int repath_qp_walk_of(struct pid *tgid, repath_qp_fn fn, void *arg);
 int repath_qp_walk_on_path(struct repath_device *dev, u32 port, u32 dlid,
 			   const union ib_gid *dgid, repath_qp_fn fn, void *arg);
+typedef void (*repath_look_fn)(const struct repath_path *path, const struct repath_alt_path *alt,
+			       void *arg);
 void repath_qp_look_on_path(struct repath_device *dev, u32 port, u32 dlid, const union ib_gid *dgid,
-			    void (*fn)(const struct repath_path *path, void *arg), void *arg);
+			    repath_look_fn fn, void *arg);
 int repath_ctx_for_each(struct repath_device *dev,
 			int (*fn)(struct repath_ctx *ctx, void *arg), void *arg);
 int repath_user_for_each(struct repath_device *dev, struct pid *tgid,

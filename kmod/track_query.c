@@ -91,7 +91,7 @@ bool repath_qp_may_migrate(struct repath_qp *rqp)
 	if (!READ_ONCE(rqp->alt.dlid))
 		return false;
 	repath_qp_snapshot_alt(rqp, &alt);
-	return alt.dlid && alt.has_mig && alt.mig != IB_MIG_MIGRATED;
+	return repath_alt_may_be_used(&alt);
 }
 
 /**

@@ -374,7 +374,7 @@ int repath_qp_walk_on_path(struct repath_device *dev, u32 port, u32 dlid,
 }
 
 struct look {
-	void (*fn)(const struct repath_path *path, void *arg);
+	repath_look_fn fn;
 	void *arg;
 };
 
@@ -382,7 +382,7 @@ static void look_at(struct repath_qp *rqp, void *arg)
 {
 	const struct look *look = arg;
 
-	look->fn(&rqp->path, look->arg);
+	look->fn(&rqp->path, &rqp->alt, look->arg);
 }
 
 /**
@@ -391,13 +391,14 @@ static void look_at(struct repath_qp *rqp, void *arg)
  * @port: own port
  * @dlid: by DLID, of the path in use or the alternate one; 0: by @dgid
  * @dgid: see @dlid
- * @fn: told the path of each that is in use, or that it was RESET on; under a spinlock, with interrupts off
+ * @fn: told the path of each that is in use, or that it was RESET on, and the alternate one; under a spinlock, with
+ *	interrupts off
  * @arg: for @fn
  *
  * Context: any.
  */
 void repath_qp_look_on_path(struct repath_device *dev, u32 port, u32 dlid, const union ib_gid *dgid,
-			    void (*fn)(const struct repath_path *path, void *arg), void *arg)
+			    repath_look_fn fn, void *arg)
 {
 	struct look look = { fn, arg };
 	unsigned long flags;

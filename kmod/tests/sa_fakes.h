@@ -45,6 +45,7 @@ static struct {
 	int give_err;
 	int handed;			/* events to hypervisors' tools */
 	struct repath_path qp_path;	/* of the only queue pair */
+	struct repath_alt_path qp_alt;
 	bool has_qp;
 	bool under_way;			/* ... is, to somewhere */
 	bool datagrams;			/* sent by a process with a shim */
@@ -207,13 +208,14 @@ int repath_qp_for_each(struct repath_device *dev, repath_qp_fn fn, void *arg)
 	static struct repath_qp rqp;
 
 	rqp.path = fake.qp_path;
+	rqp.alt = fake.qp_alt;
 	rqp.type = IB_QPT_RC;
 	return fake.has_qp ? fn(&rqp, arg) : 0;
 }
 
 static bool fake_is_on(u32 dlid, const union ib_gid *dgid)
 {
-	return dlid ? fake.qp_path.dlid == dlid :
+	return dlid ? fake.qp_path.dlid == dlid || fake.qp_alt.dlid == dlid :
 		      !memcmp(&fake.qp_path.dgid, dgid, sizeof(*dgid));
 }
 
@@ -224,15 +226,20 @@ int repath_qp_walk_on_path(struct repath_device *dev, u32 port, u32 dlid,
 }
 
 void repath_qp_look_on_path(struct repath_device *dev, u32 port, u32 dlid, const union ib_gid *dgid,
-			    void (*fn)(const struct repath_path *path, void *arg), void *arg)
+			    repath_look_fn fn, void *arg)
 {
 	if (fake.has_qp && fake_is_on(dlid, dgid))
-		fn(&fake.qp_path, arg);
+		fn(&fake.qp_path, &fake.qp_alt, arg);
 }
 
 void repath_qp_snapshot(struct repath_qp *rqp, u8 *state, struct repath_path *path)
 {
 	*path = rqp->path;
+}
+
+void repath_qp_snapshot_alt(struct repath_qp *rqp, struct repath_alt_path *alt)
+{
+	*alt = rqp->alt;
 }
 
 void repath_event_path(struct repath_device *dev, u32 port, const struct repath_learnt *path,

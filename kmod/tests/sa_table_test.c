@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 11 */
+/* kunit-cases: 12 */
 /* kunit-objs: ../sa.o ../sa_ask.o ../sa_subscribe.o ../sa_paths.o ../sa_heard.o ../sa_moved.o ../sa_relay.o ../notice.o ../learnt.o ../stat.o ../trace.o */
 /* All paths of a port in one answer of many segments: whole, and in every way that it may not be. */
 #include "sa_case.h"
@@ -295,6 +295,32 @@ static void t_trailing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_SA_QUERY_FAILED), 0ull);
 }
 
+/* Hardware may have gone over to an alternate path that is not as it is told; where it is has to be asked. */
+static void t_alternate(struct kunit *test)
+{
+	u8 *bytes = paths_new(test, KNOWN, RECORD, 1);
+	int i;
+
+	know(test);
+	fake.qp_alt = (struct repath_alt_path) {
+		.dlid = fake.qp_path.dlid, .port = 1, .sl = 1, .has_mig = true, .mig = IB_MIG_ARMED,
+	};
+	i = question(test);
+	table_answer(i, table_new(test, i, bytes, KNOWN * RECORD, RECORD));
+	KUNIT_EXPECT_EQ(test, fake.ngiven, 0);
+	fake.qp_alt.sl = 5;
+	i = question(test);
+	table_answer(i, table_new(test, i, bytes, KNOWN * RECORD, RECORD));
+	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
+	KUNIT_EXPECT_EQ(test, fake.given.dlid, fake.qp_path.dlid);
+	/* It has been asked, and is not there. */
+	fake.qp_alt.mig = IB_MIG_MIGRATED;
+	i = question(test);
+	table_answer(i, table_new(test, i, bytes, KNOWN * RECORD, RECORD));
+	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
+	kvfree(bytes);
+}
+
 /* Shims connect the only queue pair anew: its path is asked for, and it is moved. One that was RESET for good is not. */
 static void t_left(struct kunit *test)
 {
@@ -426,6 +452,7 @@ static struct kunit_case sa_table_cases[] = {
 	KUNIT_CASE(t_truncated),
 	KUNIT_CASE(t_wrong_step),
 	KUNIT_CASE(t_trailing),
+	KUNIT_CASE(t_alternate),
 	KUNIT_CASE(t_left),
 	KUNIT_CASE(t_too_many),
 	KUNIT_CASE(t_given_up),

@@ -283,6 +283,19 @@ static void t_lane(struct kunit *test)
 	tell_path(test, &path);
 	KUNIT_EXPECT_EQ(test, fake.ngiven, 2);
 	KUNIT_EXPECT_EQ(test, fake.given.sl, 2);
+
+	/* One that was lost, and is repeated when the one after it was heard, begins nothing any more. */
+	lane.number = 5;
+	hear(&lane);
+	tell_path(test, &path);
+	lane.number = 4;
+	lane.repath = true;
+	hear(&lane);
+	KUNIT_EXPECT_FALSE(test, repath_sa_is_exception(port_of(), OWN_LID, 20));
+	KUNIT_EXPECT_EQ(test, fake.given.sl, 2);
+	lane.number = 6;
+	hear(&lane);
+	KUNIT_EXPECT_TRUE(test, repath_sa_is_exception(port_of(), OWN_LID, 20));
 }
 
 /* An exception is known only to who made it: who has begun anew will never end it. */
@@ -340,6 +353,11 @@ static void t_breaks(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, found.unpath);
 	given = fake.ngiven;
 	port_of()->breaks_at = jiffies;
+	/* Another one does not have the first wait longer. */
+	unpath.number = 100;
+	unpath.dlid = 21;
+	hear(&unpath);
+	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, port_of()->breaks_at));
 	port_of()->table_at = jiffies;
 	repath_sa_kick(port_of());
 	settle();

@@ -19,7 +19,7 @@ static u64 stat_of(enum repath_stat stat)
 	return atomic64_read(&repath_stats.n[stat]);
 }
 
-static void count_path(const struct repath_path *path, void *arg)
+static void count_path(const struct repath_path *path, const struct repath_alt_path *alt, void *arg)
 {
 	int *count = arg;
 
