@@ -247,13 +247,18 @@ static bool pass(struct repath_reroute *r)
 	bool any = false;
 	u8 step;
 
+	r->longest_nap = HZ;
 	list_for_each_entry_safe(move, tmp, &r->moves, node) {
+		if (READ_ONCE(r->ending))
+			break;
 		step = move->step;
 		if (repath_move_step(r, move) == REPATH_NEXT_DONE) {
 			leave_list(move);
 			any = true;
 		} else {
 			any |= move->step != step;
+			if (move->step != REPATH_STEP_LATER)
+				r->longest_nap = HZ / 10;
 		}
 		cond_resched();
 	}
@@ -279,7 +284,7 @@ static bool run_jobs(struct repath_reroute *r)
 	u64 until = ktime_get_ns() + max_t(u64, r->pass_ns, JOBS_MIN_NS);
 	struct job *job;
 
-	while ((job = next_job(r))) {
+	while (!READ_ONCE(r->ending) && (job = next_job(r))) {
 		/* What is only announced, or to stop, would be in the way of what is told next. */
 		if (run_job(r, job) && job->kind == JOB_REPATH) {
 			put_back(r, job);
@@ -309,7 +314,7 @@ static void reroute_work(struct work_struct *work)
 	}
 	behind = repath_behind_again(r);
 	r->paused = repath_op_of_device(r->dev);
-	for (i = 0; i < PASSES && !list_empty(&r->moves); i++) {
+	for (i = 0; i < PASSES && !list_empty(&r->moves) && !READ_ONCE(r->ending); i++) {
 		if (i)
 			usleep_range(PASS_MIN_US, PASS_MAX_US);
 		if (timed_pass(r))
@@ -322,7 +327,7 @@ static void reroute_work(struct work_struct *work)
 	if ((!list_empty(&r->moves) || !list_empty(&r->jobs) || behind) && !r->ending)
 		queue_delayed_work(system_unbound_wq, &r->work, r->nap);
 	spin_unlock(&r->lock);
-	r->nap = min_t(unsigned int, 2 * r->nap, HZ / 10);
+	r->nap = min_t(unsigned int, 2 * r->nap, behind ? HZ / 10 : r->longest_nap);
 }
 
 static int ask_for(struct repath_device *dev, u32 port, enum job_kind kind,
@@ -429,11 +434,21 @@ void repath_reroute_cycled(struct repath_qp *rqp, int err)
  * repath_reroute_switch - move queue pairs of a device, or not
  * @dev: device
  * @on: or not
+ *
+ * Return: true if it was off: what was told meanwhile was not done, and what the device can is tried anew.
  */
-void repath_reroute_switch(struct repath_device *dev, bool on)
+bool repath_reroute_switch(struct repath_device *dev, bool on)
 {
-	if (dev->reroute)
-		WRITE_ONCE(dev->reroute->off, !on);
+	struct repath_reroute *r = dev->reroute;
+	int way;
+
+	if (!r)
+		return false;
+	if (!xchg(&r->off, !on) || !on)
+		return false;
+	for (way = 0; way < REPATH_WAYS; way++)
+		WRITE_ONCE(r->can[way], REPATH_CAN_UNKNOWN);
+	return true;
 }
 
 /**
@@ -470,6 +485,7 @@ void repath_reroute_begin(struct repath_device *dev)
 		return;
 	r->dev = dev;
 	r->nap = 1;
+	r->longest_nap = HZ;
 	xa_init(&r->table);
 	spin_lock_init(&r->lock);
 	INIT_LIST_HEAD(&r->jobs);
@@ -494,7 +510,7 @@ void repath_reroute_end(struct repath_device *dev)
 	if (!r)
 		return;
 	spin_lock(&r->lock);
-	r->ending = true;
+	WRITE_ONCE(r->ending, true);
 	spin_unlock(&r->lock);
 	cancel_delayed_work_sync(&r->work);
 	while ((job = next_job(r)))

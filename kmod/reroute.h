@@ -76,7 +76,7 @@ int repath_reroute_repath(struct repath_device *dev, u32 port, const struct repa
 void repath_reroute_cycled(struct repath_qp *rqp, int err);
 
 /* Off: what is asked for is refused, and what is under way is brought to an end. */
-void repath_reroute_switch(struct repath_device *dev, bool on);
+bool repath_reroute_switch(struct repath_device *dev, bool on);
 bool repath_reroute_is_on(const struct repath_device *dev);
 
 /* Are queue pairs on their way, or about to be? Where they are does then not tell where they will be. */

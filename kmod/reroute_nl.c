@@ -5,6 +5,7 @@
 #include "netlink.h"
 #include "reroute_nl.h"
 #include "reroute_qp.h"
+#include "sa.h"
 
 static u32 get_u32(struct genl_info *info, enum repath_attr attr)
 {
@@ -68,7 +69,8 @@ static int device_set(struct repath_device *dev, struct genl_info *info)
 		NL_SET_ERR_MSG(info->extack, "REROUTE is missing");
 		return -EINVAL;
 	}
-	repath_reroute_switch(dev, nla_get_u8(info->attrs[REPATH_A_REROUTE]));
+	if (repath_reroute_switch(dev, nla_get_u8(info->attrs[REPATH_A_REROUTE])))
+		repath_sa_ask_anew(dev, 0, 0);
 	return 0;
 }
 

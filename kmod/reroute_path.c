@@ -15,7 +15,7 @@
  */
 bool repath_path_is_there(const struct repath_new_path *to, u32 dlid, u8 sl, u8 rate)
 {
-	if (to->new_dlid && to->new_dlid != dlid)
+	if ((to->new_dlid ?: to->dlid) != dlid)
 		return false;
 	if (to->has & REPATH_PATH_SL && to->sl != sl)
 		return false;
@@ -132,6 +132,7 @@ void repath_path_make_ah(struct ib_qp *qp, const struct repath_new_path *to,
 static int ask_driver(struct ib_qp *qp, const struct ib_gid_attr *gid, struct ib_qp_attr *attr,
 		      int mask)
 {
+	struct rdma_ah_attr *ah = mask & IB_QP_ALT_PATH ? &attr->alt_ah_attr : &attr->ah_attr;
 	int err;
 
 	if (mask & IB_QP_PKEY_INDEX) {
@@ -142,9 +143,9 @@ static int ask_driver(struct ib_qp *qp, const struct ib_gid_attr *gid, struct ib
 		mask &= ~IB_QP_PKEY_INDEX;
 	}
 	attr->xmit_slave = NULL;
-	attr->ah_attr.grh.sgid_attr = gid;
+	ah->grh.sgid_attr = gid;
 	err = qp->device->ops.modify_qp(qp->real_qp, attr, mask, NULL);
-	attr->ah_attr.grh.sgid_attr = NULL;
+	ah->grh.sgid_attr = NULL;
 	if (!err)
 		repath_track_qp_modified(qp, attr, mask);
 	return err;
@@ -182,5 +183,34 @@ int repath_path_set_av(struct ib_qp *qp, const struct repath_path *path, struct 
 		err = ask_driver(qp, gid, attr, mask);
 	if (gid)
 		rdma_put_gid_attr(gid);
+	return err;
+}
+
+/**
+ * repath_path_set_alt - load an alternate path
+ * @qp: queue pair
+ * @attr: the alternate path
+ * @mask: of @attr
+ * @judge: its P_Key is another one than that in use: ib_core shall judge
+ *
+ * Here ib_core's note of the GID entry is not the same one as before, as with an address: there is none before
+ * the first alternate path. Whoever destroys the queue pair has read what is noted before he waits for us, and
+ * would not let go of the entry; and an owner who loads one at the same moment would let go of one twice.
+ *
+ * Return: as ib_modify_qp(); -EAGAIN: there is no such entry at this moment.
+ */
+int repath_path_set_alt(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, bool judge)
+{
+	const struct rdma_ah_attr *ah = &attr->alt_ah_attr;
+	const struct ib_gid_attr *gid;
+	int err;
+
+	if (judge || !(rdma_ah_get_ah_flags(ah) & IB_AH_GRH))
+		return ib_modify_qp(qp, attr, mask);
+	gid = rdma_get_gid_attr(qp->device, attr->alt_port_num, rdma_ah_read_grh(ah)->sgid_index);
+	if (IS_ERR(gid))
+		return -EAGAIN;
+	err = ask_driver(qp, gid, attr, mask);
+	rdma_put_gid_attr(gid);
 	return err;
 }

@@ -14,6 +14,7 @@
  */
 #include <rdma/ib_verbs.h>
 
+#include "event.h"
 #include "range.h"
 #include "reroute_qp.h"
 #include "reroute_shim.h"
@@ -43,7 +44,7 @@ REPATH_RANGE_PARAM(reroute_again_ms, 10, 600000, 0644);
 MODULE_PARM_DESC(reroute_again_ms,
 		 "when to try again to move a queue pair, in ms (1000; 10 to 600000)");
 
-/* Rounds through all ways, each twice as long. */
+/* Rounds through all ways, each twice as long; then it is said that it has not moved. */
 #define ROUNDS 6
 
 /*
@@ -96,15 +97,8 @@ static void set_state(struct repath_move *move, enum repath_move_state state, co
 	spin_unlock_irqrestore(&move->lock, flags);
 }
 
-/**
- * repath_move_end - it stays as it is
- * @r: its device
- * @move: of the queue pair
- * @state: what has become of it
- * @why: for a person; lives as long as the module
- */
-enum repath_move_next repath_move_end(struct repath_reroute *r, struct repath_move *move,
-				      enum repath_move_state state, const char *why)
+static void say(struct repath_reroute *r, struct repath_move *move, enum repath_move_state state,
+		const char *why)
 {
 	static const enum repath_stat stats[] = {
 		[REPATH_MOVE_LOST]   = REPATH_STAT_MOVE_LOST,
@@ -118,6 +112,19 @@ enum repath_move_next repath_move_end(struct repath_reroute *r, struct repath_mo
 	set_state(move, state, why);
 	repath_qp_snapshot(move->rqp, NULL, &path);
 	trace_move(r->dev->index, move->rqp->qpn, path.dlid, path.sl, state, move->by);
+}
+
+/**
+ * repath_move_end - it stays as it is
+ * @r: its device
+ * @move: of the queue pair
+ * @state: what has become of it
+ * @why: for a person; lives as long as the module
+ */
+enum repath_move_next repath_move_end(struct repath_reroute *r, struct repath_move *move,
+				      enum repath_move_state state, const char *why)
+{
+	say(r, move, state, why);
 	move->step = REPATH_STEP_IDLE;
 	return REPATH_NEXT_DONE;
 }
@@ -181,7 +188,7 @@ static bool may_try(const struct repath_reroute *r, const struct repath_move *mo
 
 /* All ways were tried. */
 static enum repath_move_next give_up(struct repath_reroute *r, struct repath_move *move,
-				     const struct ib_qp *qp, bool may_apm, bool may_cycle)
+				     const struct ib_qp *qp, u8 state, bool may_apm, bool may_cycle)
 {
 	const char *why = "the device can neither drain nor migrate";
 
@@ -192,9 +199,15 @@ static enum repath_move_next give_up(struct repath_reroute *r, struct repath_mov
 	if (r->can[REPATH_WAY_SQD] == REPATH_CAN_NOT &&
 	    (!may_apm || r->can[REPATH_WAY_APM] == REPATH_CAN_NOT) && !may_cycle)
 		return repath_move_end(r, move, REPATH_MOVE_NO_WAY, why);
-	if (++move->rounds == ROUNDS)
-		return repath_move_end(r, move, REPATH_MOVE_FAILED,
-				       move->why ?: "its peer's host has not answered yet");
+	if (move->rounds < ROUNDS && ++move->rounds == ROUNDS) {
+		say(r, move, REPATH_MOVE_FAILED, move->why ?: "its peer's host has not answered yet");
+		repath_event_qp(move->rqp, REPATH_EV_CHANGE);
+	}
+	/* One that is idle is moved when it sends, however late that is. */
+	if (move->rounds == ROUNDS && !READ_ONCE(move->loaded) && state != IB_QPS_RTR) {
+		move->step = REPATH_STEP_IDLE;
+		return REPATH_NEXT_DONE;
+	}
 	move->tried = 0;
 	repath_move_begin_step(move, REPATH_STEP_LATER);
 	return REPATH_NEXT_WAIT;
@@ -254,7 +267,8 @@ static enum repath_move_next start(struct repath_reroute *r, struct repath_move 
 	may_apm = repath_move_may_load(move, qp);
 	if (why)
 		move->tried |= BIT(REPATH_WAY_APM) | BIT(REPATH_WAY_SQD);
-	set_state(move, move->hold ? REPATH_MOVE_WAITING : REPATH_MOVE_MOVING, why ?: move->why);
+	if (move->rounds < ROUNDS)
+		set_state(move, move->hold ? REPATH_MOVE_WAITING : REPATH_MOVE_MOVING, why ?: move->why);
 	if (may_apm && may_try(r, move, REPATH_WAY_APM) && state == IB_QPS_RTS && !move->hold &&
 	    (!move->go || READ_ONCE(move->loaded) || !may_try(r, move, REPATH_WAY_SQD)))
 		return repath_move_load(r, move, qp, path);
@@ -266,7 +280,7 @@ static enum repath_move_next start(struct repath_reroute *r, struct repath_move 
 	if (state != IB_QPS_SQD && may_try(r, move, REPATH_WAY_CYCLE) && may_cycle &&
 	    repath_shim_can_cycle(move->rqp))
 		return repath_move_begin_cycle(r, move);
-	return give_up(r, move, qp, may_apm, may_cycle);
+	return give_up(r, move, qp, state, may_apm, may_cycle);
 }
 
 static enum repath_move_next step(struct repath_reroute *r, struct repath_move *move,

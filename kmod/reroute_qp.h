@@ -133,6 +133,7 @@ struct repath_move {
  * @under_way: entries of @jobs and @moves, and those that the work item is at
  * @behind: processes that are to be told of paths when they read; the work item's
  * @nap: how long the work item waits if nothing happens: jiffies; its own
+ * @longest_nap: the most that it may be: less if something is done that ends by itself
  * @pass_ns: what the last pass through @moves has taken; the work item's
  * @paused: the device is in an operation; the work item's
  * @work: does all of it
@@ -150,6 +151,7 @@ struct repath_reroute {
 	atomic_t under_way;
 	struct list_head behind;
 	unsigned int nap;
+	unsigned int longest_nap;
 	u64 pass_ns;
 	bool paused;
 	struct delayed_work work;
@@ -178,6 +180,7 @@ void repath_path_make_ah(struct ib_qp *qp, const struct repath_new_path *to,
 			 struct rdma_ah_attr *ah);
 int repath_path_set_av(struct ib_qp *qp, const struct repath_path *path, struct ib_qp_attr *attr,
 		       int mask);
+int repath_path_set_alt(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, bool judge);
 
 /* The ways (reroute_way.c). */
 enum repath_move_next repath_move_begin_sqd(struct repath_reroute *r, struct repath_move *move,

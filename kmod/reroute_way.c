@@ -173,7 +173,8 @@ static void give_back(struct repath_move *move, struct ib_qp *qp)
 	if (!attr.alt_port_num || !ask(qp, &asked) || asked.path_mig_state == IB_MIG_MIGRATED ||
 	    !repath_ah_is_there(&move->to, &asked.alt_ah_attr))
 		return;
-	ib_modify_qp(qp, &attr, alt_mask(&asked));
+	/* ib_core has judged its P_Key, when he loaded it. */
+	repath_path_set_alt(qp, &attr, alt_mask(&asked), false);
 }
 
 /* Load an address as the alternate path, over ours if there is one. Return: -EBUSY if there is the owner's. */
@@ -192,7 +193,8 @@ static int load_alt(struct repath_move *move, struct ib_qp *qp, const struct ib_
 	move->loaded = true;
 	spin_unlock_irqrestore(&move->lock, flags);
 	/* Or has loaded one since it was looked. */
-	err = !was_loaded && has_alt(move) ? -EBUSY : ib_modify_qp(qp, attr, mask);
+	err = !was_loaded && has_alt(move) ? -EBUSY :
+	      repath_path_set_alt(qp, attr, mask, attr->alt_pkey_index != asked->pkey_index);
 	if (!err && !READ_ONCE(move->loaded))
 		give_back(move, qp);
 	if (!err || was_loaded)
@@ -201,6 +203,12 @@ static int load_alt(struct repath_move *move, struct ib_qp *qp, const struct ib_
 	move->loaded = false;
 	spin_unlock_irqrestore(&move->lock, flags);
 	return err;
+}
+
+/* By the device; and not because there is the owner's one, or no entry of the GID at this moment. */
+static bool is_refused(int err)
+{
+	return err && err != -EBUSY && err != -EAGAIN;
 }
 
 static bool only_migrates(const struct repath_reroute *r)
@@ -273,7 +281,7 @@ static bool rearm(struct repath_reroute *r, struct repath_move *move, struct ib_
 		attr.alt_ah_attr.grh.sgid_attr = NULL;
 		err = load_alt(move, qp, asked, &attr);
 		/* If it takes no other one while it is armed: over to that, and then to where it shall be. */
-		if (err && err != -EBUSY && asked->path_mig_state == IB_MIG_ARMED &&
+		if (is_refused(err) && asked->path_mig_state == IB_MIG_ARMED &&
 		    asked->qp_state == IB_QPS_RTS)
 			ib_modify_qp(qp, &over, IB_QP_PATH_MIG_STATE);
 		if (!ask(qp, &now))
@@ -456,6 +464,10 @@ enum repath_move_next repath_move_load(struct repath_reroute *r, struct repath_m
 		repath_qp_query(move->rqp, qp, false);
 		return repath_move_arrived(move);
 	}
+	if (has_migrated(move, &asked)) {
+		has_gone_astray(move, qp, &asked);
+		return REPATH_NEXT_WAIT;
+	}
 	if (asked.path_mig_state != IB_MIG_MIGRATED && READ_ONCE(move->loaded) &&
 	    repath_ah_is_there(&move->to, &asked.alt_ah_attr)) {
 		repath_move_begin_step(move, REPATH_STEP_ARMING);
@@ -468,7 +480,7 @@ enum repath_move_next repath_move_load(struct repath_reroute *r, struct repath_m
 	attr.alt_timeout = asked.timeout;
 	err = load_alt(move, qp, &asked, &attr);
 	/* If it takes no other one while it is armed: over to that, to load again. */
-	if (err && err != -EBUSY && asked.path_mig_state == IB_MIG_ARMED) {
+	if (is_refused(err) && asked.path_mig_state == IB_MIG_ARMED) {
 		struct ib_qp_attr over = { .path_mig_state = IB_MIG_MIGRATED };
 
 		asked.path_mig_state = IB_MIG_MIGRATED;
@@ -504,7 +516,7 @@ enum repath_move_next repath_move_arm(struct repath_reroute *r, struct repath_mo
 			repath_qp_query(move->rqp, qp, false);
 			return repath_move_arrived(move);
 		}
-		repath_move_begin_step(move, REPATH_STEP_START);
+		has_gone_astray(move, qp, &attr);
 		return REPATH_NEXT_WAIT;
 	}
 	if (!READ_ONCE(move->loaded)) {

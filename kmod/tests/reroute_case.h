@@ -239,6 +239,16 @@ static __maybe_unused int owner_sets(struct hw_qp *hw, enum ib_qp_state state)
 	return owner_does(hw, &attr, IB_QP_STATE);
 }
 
+/* Of the work item's: what another task does then. */
+static __maybe_unused bool is_first(struct hw_qp *hw, int mask, const struct ib_qp_attr *attr, int bit, int state)
+{
+	if (!(mask & bit) || (bit == IB_QP_STATE && attr->qp_state != state))
+		return false;
+	hw_device.before = NULL;
+	hw_device.after = NULL;
+	return true;
+}
+
 /* Its owner's. */
 static void hear_event(struct ib_event *event, void *context)
 {
