@@ -120,6 +120,16 @@ static void translate(struct ibv_async_event *event)
 	}
 }
 
+/* Is a migration due, to an alternate path of the application's? Then it is not, any more. */
+bool rp_async_take_mig(struct rp_qp *qp)
+{
+	unsigned int due = atomic_load(&qp->mig_due);
+
+	while (due && !atomic_compare_exchange_weak(&qp->mig_due, &due, due - 1))
+		;
+	return due;
+}
+
 /*
  * What the device tells of a queue pair that a move has taken to ERR is not for the application; nor
  * that it was drained or has migrated, if the application has not caused that, or was told: the module
@@ -127,13 +137,11 @@ static void translate(struct ibv_async_event *event)
  */
 static bool caused_by_us(const struct ibv_async_event *event)
 {
-	const struct rp_qp *qp;
-
 	switch (event->event_type) {
 	case IBV_EVENT_PATH_MIG:
+		return !rp_async_take_mig(to_rp_qp(event->element.qp));
 	case IBV_EVENT_PATH_MIG_ERR:
-		qp = to_rp_qp(event->element.qp);
-		return !(__atomic_load_n(&qp->attr_mask, __ATOMIC_RELAXED) & IBV_QP_ALT_PATH);
+		return !atomic_load(&to_rp_qp(event->element.qp)->mig_due);
 	case IBV_EVENT_SQ_DRAINED:
 		return !atomic_exchange(&to_rp_qp(event->element.qp)->sqd_due, false);
 	case IBV_EVENT_QP_FATAL:

@@ -88,6 +88,7 @@ static void record(struct rp_qp *qp, const struct ibv_qp_attr *a, int mask)
 		memset(to, 0, sizeof(*to));
 		qp->attr_mask = 0;
 		qp->alternate = qp->other = false;
+		atomic_store(&qp->mig_due, 0);
 		memset(&qp->pace, 0, sizeof(qp->pace));
 		return;
 	}
@@ -219,7 +220,7 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	struct rp_qp *qp = to_rp_qp(ibqp);
 	struct rp_context *ctx;
 	struct ibv_qp_attr a;
-	bool moved, due;
+	bool moved, due, loads;
 	int ret;
 
 	if (RP_PASSING)
@@ -236,6 +237,10 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	if (!ret)
 		rp_alternate_real(qp, &a, mask);
 	due = expect_drained(qp, attr, mask);
+	/* One that takes the place of another one, which was not used, is no second migration to come. */
+	loads = !ret && mask & IBV_QP_ALT_PATH && !qp->alternate;
+	if (loads)
+		atomic_fetch_add(&qp->mig_due, 1);
 	if (qp->marker_let && mask & IBV_QP_ACCESS_FLAGS)
 		a.qp_access_flags |= IBV_ACCESS_REMOTE_WRITE;
 	if (ret)
@@ -258,6 +263,8 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 			rp_sqe_end(qp);
 	} else {
 		atomic_store(&qp->sqd_due, due);
+		if (loads)
+			rp_async_take_mig(qp);
 	}
 	pthread_mutex_unlock(&qp->control);
 	/* It may be connected to somebody else next. The control thread takes qp->control itself. */

@@ -411,6 +411,7 @@ static inline struct rp_slot *rp_ring_slot(const struct rp_ring *r, uint64_t ind
  * @attr, @attr_mask: everything set by ibv_modify_qp since RESET, virtual values
  * @dest: where its path leads now
  * @alternate: it has the alternate path that is in @attr
+ * @mig_due: alternate paths of its owner that it may have gone over to, and the event has not come
  * @other: another place where its owner knows the peer by @alt_known, which is @alt_dest now: where an
  *	alternate path leads, or the path led before it migrated
  * @sqe: in SQE for its owner, as a device before had it; this one has it in RTS and is given no sends
@@ -448,6 +449,7 @@ struct rp_qp {
 	atomic_bool failed;
 	atomic_bool buried;
 	atomic_bool sqd_due;
+	atomic_uint mig_due;
 	bool sqd_asked;
 	struct rp_keymap *rkeys;
 	struct rp_keyset *keyset;	/* that @rkeys is of (keys.c) */
@@ -599,6 +601,7 @@ void rp_async_soft_event(struct rp_context *ctx, enum ibv_event_type type, int p
 void rp_async_soft_qp_event(struct rp_qp *qp, enum ibv_event_type type);
 /* Events that the device has told become software events, but for those that a move has caused. */
 void rp_async_take(struct rp_context *ctx);
+bool rp_async_take_mig(struct rp_qp *qp);
 
 /* The local keys of all its MRs, for ctx->lkeys. */
 struct rp_keymap *rp_context_lkeys(struct rp_context *ctx);

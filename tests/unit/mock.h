@@ -129,6 +129,8 @@ void mock_lmc(unsigned int lmc);
  * peers when they hear of them. How many did.
  */
 unsigned int mock_cut(const char *device);
+/* As the module has it by APM: the path by another level is loaded as the alternate one, and used. */
+void mock_reroute(uint32_t qpn, uint8_t sl);
 /* A failed request takes queue pairs of UD and UC to SQE, as a device should, and not to ERR. */
 void mock_sqe(bool on);
 /* Rate limits of the queue pairs of a device, in all. */

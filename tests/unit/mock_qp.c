@@ -396,6 +396,24 @@ unsigned int mock_cut(const char *device)
 	return n;
 }
 
+void mock_reroute(uint32_t qpn, uint8_t sl)
+{
+	struct mock_qp *qp;
+
+	mock_lock();
+	for (qp = mock.qps; qp; qp = qp->next) {
+		if (qp->qp.qp_num != qpn)
+			continue;
+		qp->attr.alt_ah_attr = qp->attr.ah_attr;
+		qp->attr.alt_ah_attr.sl = sl;
+		qp->attr.alt_port_num = qp->attr.port_num;
+		qp->attr.alt_pkey_index = qp->attr.pkey_index;
+		qp->attr.alt_timeout = qp->attr.timeout;
+		mock_migrate(qp);
+	}
+	mock_unlock();
+}
+
 int mock_modify_qp_rate_limit(struct ibv_qp *ibqp, struct ibv_qp_rate_limit_attr *attr)
 {
 	struct mock_qp *qp = (struct mock_qp *)ibqp;

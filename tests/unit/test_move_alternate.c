@@ -4,6 +4,9 @@
  * are there again, and lead to where the peer is; what the device has migrated by itself stays migrated.
  * Where an alternate path can not be, the connection goes on without, and says so when it is asked.
  */
+#include <errno.h>
+#include <fcntl.h>
+
 #include "../../include/uapi/ib_repath.h"
 #include "check.h"
 #include "move_cycle.h"
@@ -290,6 +293,44 @@ static void migrated_unseen(const char *dev, bool idle)
 	close_pair();
 }
 
+static void no_event(int i)
+{
+	struct ibv_async_event ev;
+	int flags = fcntl(e[i].ctx->async_fd, F_GETFL);
+
+	CHECK_EQ(fcntl(e[i].ctx->async_fd, F_SETFL, flags | O_NONBLOCK), 0);
+	while (!ibv_get_async_event(e[i].ctx, &ev)) {
+		CHECK(ev.event_type == IBV_EVENT_LID_CHANGE || ev.event_type == IBV_EVENT_GID_CHANGE);
+		ibv_ack_async_event(&ev);
+	}
+	CHECK_EQ(errno, EAGAIN);
+	CHECK_EQ(fcntl(e[i].ctx->async_fd, F_SETFL, flags), 0);
+}
+
+/* Its owner's alternate path is used up, and the module moves it by one of its own: that is not for the owner. */
+static void ours_after_owners(void)
+{
+	int i, k;
+
+	open_armed(IBV_QPT_RC, 2, NULL);
+	goes_by(0, 0);
+	/* In the place of one that was not used. */
+	for (i = 0; i < 2; i++)
+		load(i, &to[i][1]);
+	for (k = 0; k < 2; k++) {
+		goes_by(0, k ? ALT_SL : 0);
+		CHECK_EQ(mock_cut("mock0"), 1);
+		goes_by(0, k ? 0 : ALT_SL);
+		for (i = 0; i < 2; i++)
+			event(i, IBV_EVENT_PATH_MIG);
+		mock_reroute(e[0].qp->qp_num, k ? 0 : ALT_SL);
+		no_event(0);
+		for (i = 0; i < 2; i++)
+			load(i, &to[i][k]);
+	}
+	close_pair();
+}
+
 /* It has migrated, and its owner loads the other path without having asked which one it has. */
 static void loaded_unseen(void)
 {
@@ -509,6 +550,7 @@ int main(void)
 	migrated_unseen("mock1", false);
 	migrated_unseen("mock0", true);
 	loaded_unseen();
+	ours_after_owners();
 	lacking((struct mock_plug){ .ports = 1 });
 	lacking((struct mock_plug){ .no_apm = true });
 	not_told();
