@@ -41,7 +41,7 @@ static enum repath_learnt_change compare(const struct repath_learnt *old,
 /**
  * repath_learnt_put - a path was told
  * @paths: table
- * @path: the path; copied
+ * @path: the path; copied, but that @changed_ns is when it was told last that it has changed, of one that was known
  *
  * Return: what is new of it; without memory it is not kept.
  */
@@ -59,6 +59,10 @@ enum repath_learnt_change repath_learnt_put(struct repath_learnts *paths,
 	new = kmemdup(path, sizeof(*path), GFP_KERNEL);
 	if (!new)
 		return REPATH_LEARNT_NO_ROOM;
+	if (change == REPATH_LEARNT_SAME)
+		new->changed_ns = old->changed_ns;
+	else if (old)
+		new->changed_ns = path->ns;
 	if (xa_is_err(xa_store(&paths->paths, index, new, GFP_KERNEL))) {
 		kfree(new);
 		return REPATH_LEARNT_NO_ROOM;

@@ -13,6 +13,7 @@
  * struct repath_learnt - one path
  * @rcu: readers
  * @ns: when it was told: CLOCK_BOOTTIME
+ * @changed_ns: when it was told to be another one than before; 0: never
  * @dgid: where it leads; all zero: not told
  * @slid: own LID
  * @dlid: where it leads
@@ -30,6 +31,7 @@
 struct repath_learnt {
 	struct rcu_head rcu;
 	u64 ns;
+	u64 changed_ns;
 	u8 dgid[16];
 	u16 slid;
 	u16 dlid;

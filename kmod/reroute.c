@@ -32,6 +32,7 @@ enum job_kind {
 	JOB_HOLD,
 	JOB_PREPARE,
 	JOB_REPATH,
+	JOB_LATE,
 };
 
 struct job {
@@ -40,6 +41,7 @@ struct job {
 	bool again;	/* there was no memory for all of it */
 	u32 port;
 	struct repath_new_path path;
+	u64 since_ns;
 };
 
 static struct repath_move *move_of(struct repath_reroute *r, const struct repath_qp *rqp)
@@ -106,7 +108,7 @@ static void begin(struct repath_reroute *r, struct repath_move *move, const stru
 	if (job->kind == JOB_HOLD)
 		wanted = repath_move_hold(move, job->path.dlid);
 	else
-		wanted = repath_move_want(move, &job->path, job->kind == JOB_REPATH);
+		wanted = repath_move_want(move, &job->path, job->kind != JOB_PREPARE);
 	if (!wanted)
 		return;
 	move->port = job->port;
@@ -148,6 +150,14 @@ static void follow(struct repath_qp *rqp, const struct repath_move *move, const 
 	repath_qp_unuse(qp);
 }
 
+/* Of who was connected late: is it on the path, or was told of it, and its owner has not touched it since? */
+static bool is_settled(const struct repath_move *move, const struct repath_path *path,
+		       const struct job *job)
+{
+	return repath_path_is_there(&job->path, path->dlid, path->sl, path->rate) ||
+	       (move && move->wanted_ns >= job->since_ns && move->wanted == READ_ONCE(move->foreign));
+}
+
 static int expand(struct repath_qp *rqp, void *arg)
 {
 	struct expansion *ex = arg;
@@ -159,6 +169,8 @@ static int expand(struct repath_qp *rqp, void *arg)
 	/* The index finds it by its alternate path as well, and by one that it has left for good. */
 	if ((!repath_shim_path(rqp, &path) && !(move && move->step == REPATH_STEP_CYCLING)) ||
 	    path.dlid != ex->job->path.dlid || !is_concerned(rqp, &path, ex->job))
+		goto out;
+	if (ex->job->kind == JOB_LATE && is_settled(move, &path, ex->job))
 		goto out;
 	move = move ?: move_new(ex->r, rqp);
 	if (IS_ERR(move))
@@ -331,7 +343,7 @@ static void reroute_work(struct work_struct *work)
 }
 
 static int ask_for(struct repath_device *dev, u32 port, enum job_kind kind,
-		   const struct repath_new_path *path)
+		   const struct repath_new_path *path, u64 since_ns)
 {
 	struct repath_reroute *r = dev->reroute;
 	struct job *job;
@@ -345,6 +357,7 @@ static int ask_for(struct repath_device *dev, u32 port, enum job_kind kind,
 	job->kind = kind;
 	job->port = port;
 	job->path = *path;
+	job->since_ns = since_ns;
 	spin_lock(&r->lock);
 	if (r->ending) {
 		spin_unlock(&r->lock);
@@ -377,7 +390,7 @@ int repath_reroute_unpath(struct repath_device *dev, u32 port, u32 dlid,
 	/* To stop all of a port would cost more than what is about to break. */
 	if (!wait || !dlid || why != REPATH_UNPATH_BREAKS)
 		return 0;
-	return ask_for(dev, port, JOB_HOLD, &path);
+	return ask_for(dev, port, JOB_HOLD, &path, 0);
 }
 
 /**
@@ -390,7 +403,7 @@ int repath_reroute_unpath(struct repath_device *dev, u32 port, u32 dlid,
  */
 int repath_reroute_prepare(struct repath_device *dev, u32 port, const struct repath_new_path *path)
 {
-	return ask_for(dev, port, JOB_PREPARE, path);
+	return ask_for(dev, port, JOB_PREPARE, path, 0);
 }
 
 /**
@@ -404,7 +417,25 @@ int repath_reroute_prepare(struct repath_device *dev, u32 port, const struct rep
 int repath_reroute_repath(struct repath_device *dev, u32 port, const struct repath_new_path *path)
 {
 	repath_stat_inc(dev, REPATH_STAT_REPATH);
-	return ask_for(dev, port, JOB_REPATH, path);
+	return ask_for(dev, port, JOB_REPATH, path, 0);
+}
+
+/**
+ * repath_reroute_late - a path has taken the place of another one, for who was connected since
+ * @dev: device
+ * @port: own port
+ * @path: the new path
+ * @since_ns: CLOCK_BOOTTIME, when that was told
+ *
+ * Who asks for a path and connects later does so by what holds no more, if it has changed in between. What was
+ * told of the path since, or has been put elsewhere, is left alone.
+ *
+ * Return: see reroute.h.
+ */
+int repath_reroute_late(struct repath_device *dev, u32 port, const struct repath_new_path *path,
+			u64 since_ns)
+{
+	return ask_for(dev, port, JOB_LATE, path, since_ns);
 }
 
 /**

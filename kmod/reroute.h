@@ -70,6 +70,8 @@ enum repath_unpath_why {
 int repath_reroute_unpath(struct repath_device *dev, u32 port, u32 dlid,
 			  enum repath_unpath_why why, bool wait);
 int repath_reroute_prepare(struct repath_device *dev, u32 port, const struct repath_new_path *path);
+int repath_reroute_late(struct repath_device *dev, u32 port, const struct repath_new_path *path,
+			u64 since_ns);
 int repath_reroute_repath(struct repath_device *dev, u32 port, const struct repath_new_path *path);
 
 /* The shim's answer: it has connected a queue pair anew (0), or has not (errno). Any process context. */

@@ -12,6 +12,7 @@
  * only out of an SQD that is ours, and in any state that the owner can have chosen meanwhile but
  * SQD the device refuses it, or it is no change.
  */
+#include <linux/ktime.h>
 #include <rdma/ib_verbs.h>
 
 #include "event.h"
@@ -396,6 +397,8 @@ bool repath_move_want(struct repath_move *move, const struct repath_new_path *to
 	if (!go && had_gone && !list_empty(&move->node))
 		return false;
 	move->to = *to;
+	move->wanted_ns = ktime_get_boottime_ns();
+	move->wanted = READ_ONCE(move->foreign);
 	move->via = 0;
 	move->go = go;
 	move->leaves &= same_place;

@@ -61,6 +61,8 @@ enum repath_move_step {
  * @go: the new path is valid, and not only announced; the work item's
  * @leaves: it was on another path than @to; the work item's
  * @hold: stop sending until the new path is told; the work item's
+ * @wanted_ns: CLOCK_BOOTTIME, when @to was told last; the work item's
+ * @wanted: @foreign at that time; the work item's
  * @begun: the step: jiffies; the work item's
  * @polled: when the device was asked last in it: jiffies; the work item's
  * @until: when the step has taken too long: jiffies; the work item's
@@ -96,6 +98,8 @@ struct repath_move {
 	bool go;
 	bool leaves;
 	bool hold;
+	u64 wanted_ns;
+	u32 wanted;
 	unsigned long begun;
 	unsigned long polled;
 	unsigned long until;

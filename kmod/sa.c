@@ -270,6 +270,7 @@ static void sa_work(struct work_struct *work)
 		repath_sa_subscribe(sp, &next);
 		repath_sa_not_heard(sp, &next);
 		repath_sa_query(sp, &next);
+		repath_sa_look_again(sp, &next);
 	}
 	repath_sa_tell_kernel(sp, &next);
 	mutex_unlock(&sp->mutex);

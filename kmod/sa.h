@@ -92,6 +92,8 @@ struct repath_sa_way {
  * @breaks_at: jiffies: when to ask instead; valid if @breaks
  * @ring: what was heard lately
  * @paths: what was learnt
+ * @looks: how often it is to be looked again who uses a path that has changed
+ * @look_again: when: jiffies; valid if @looks is not 0
  * @changed: IPoIB is to be told that paths have changed
  * @moved: the same, and soon: somebody is where nobody was before
  * @moved_ns: CLOCK_BOOTTIME: when somebody was last told to have moved
@@ -141,6 +143,8 @@ struct repath_sa_port {
 	unsigned long breaks_at;
 	struct repath_notice_ring ring;
 	struct repath_learnts paths;
+	unsigned int looks;
+	unsigned long look_again;
 	bool changed;
 	bool moved;
 	u64 moved_ns;
@@ -175,6 +179,7 @@ void repath_sa_query_answered(struct repath_sa_port *sp, struct repath_sa_ask *a
 /* False: it was heard before. */
 bool repath_sa_heard(struct repath_sa_port *sp, const struct repath_notice *notice);
 void repath_sa_not_heard(struct repath_sa_port *sp, unsigned long *next);
+void repath_sa_look_again(struct repath_sa_port *sp, unsigned long *next);
 void repath_sa_tell_kernel(struct repath_sa_port *sp, unsigned long *next);
 void repath_sa_forget(struct repath_sa_port *sp);
 void repath_sa_want_paths(struct repath_sa_port *sp, u16 dlid);
@@ -204,6 +209,7 @@ bool repath_sa_is_outdated(struct repath_sa_port *sp, const struct repath_learnt
 void repath_sa_want_table(struct repath_sa_port *sp, bool news);
 void repath_sa_want_path(struct repath_sa_port *sp, u16 dlid);
 bool repath_sa_learn(struct repath_sa_port *sp, const struct repath_learnt *path, bool news);
+void repath_sa_path_of(const struct repath_learnt *learnt, struct repath_new_path *path);
 void repath_sa_hand_over(struct repath_sa_port *sp, const struct repath_new_path *path);
 bool repath_sa_is_exception(struct repath_sa_port *sp, u16 slid, u16 dlid);
 bool repath_sa_is_own(const struct repath_sa_port *sp, u16 slid);

@@ -324,15 +324,8 @@ void repath_sa_heard_moved(struct repath_sa_port *sp, const struct repath_notice
 
 static void path_of(const struct repath_learnt *learnt, struct repath_new_path *path)
 {
-	*path = (struct repath_new_path) {
-		.slid = learnt->slid,
-		.new_dlid = learnt->dlid,
-		.sl = learnt->sl,
-		.mtu = learnt->mtu,
-		.rate = learnt->rate,
-		.has = REPATH_PATH_SL | (learnt->mtu ? REPATH_PATH_MTU : 0) |
-		       (learnt->rate ? REPATH_PATH_RATE : 0),
-	};
+	repath_sa_path_of(learnt, path);
+	path->new_dlid = learnt->dlid;
 }
 
 static void look(const struct repath_path *path, const struct repath_alt_path *alt, void *arg)

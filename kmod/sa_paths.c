@@ -23,6 +23,10 @@
 #define TELL_GAP	HZ		/* between two events to IPoIB, if a port is elsewhere by now */
 #define MULTICAST_LID	0xc000
 
+/* After a path has changed, how often it is looked who has been connected by what it was, each time after twice as long. */
+#define LOOKS		6
+#define LOOKS_NS	(NSEC_PER_SEC << LOOKS)
+
 static u16 lid_mask(const struct repath_sa_port *sp)
 {
 	return (1 << sp->lmc) - 1;
@@ -309,8 +313,11 @@ void repath_sa_hand_over(struct repath_sa_port *sp, const struct repath_new_path
  */
 bool repath_sa_learn(struct repath_sa_port *sp, const struct repath_learnt *path, bool news)
 {
-	enum repath_learnt_change change = repath_learnt_put(&sp->paths, path);
+	struct repath_learnt learnt = *path;
+	enum repath_learnt_change change;
 
+	learnt.changed_ns = news ? path->ns : 0;
+	change = repath_learnt_put(&sp->paths, &learnt);
 	if (change == REPATH_LEARNT_NO_ROOM) {
 		repath_stat_inc(sp->dev, REPATH_STAT_PATH_NO_ROOM);
 		return news;
@@ -318,6 +325,10 @@ bool repath_sa_learn(struct repath_sa_port *sp, const struct repath_learnt *path
 	if (change == REPATH_LEARNT_SAME)
 		return false;
 	repath_stat_inc(sp->dev, REPATH_STAT_PATH_LEARNT);
+	if (change != REPATH_LEARNT_NEW || news) {
+		sp->looks = LOOKS;
+		sp->look_again = jiffies + HZ;
+	}
 	/* What is about to break has no other path yet, for which IPoIB could ask. */
 	if (!path->unpath) {
 		if (change == REPATH_LEARNT_NEW)
@@ -369,6 +380,57 @@ static u8 known_rate(u8 rate)
 	return ib_rate_to_mbps(rate) > 0 ? rate : 0;
 }
 
+/**
+ * repath_sa_path_of - to a path that was learnt
+ * @learnt: what was learnt
+ * @path: result
+ */
+void repath_sa_path_of(const struct repath_learnt *learnt, struct repath_new_path *path)
+{
+	*path = (struct repath_new_path) {
+		.dlid = learnt->dlid,
+		.slid = learnt->slid,
+		.pkey = learnt->pkey,
+		.sl = learnt->sl,
+		.mtu = learnt->mtu,
+		.rate = learnt->rate,
+		.has = REPATH_PATH_SL | (learnt->mtu ? REPATH_PATH_MTU : 0) |
+		       (learnt->rate ? REPATH_PATH_RATE : 0),
+	};
+}
+
+/**
+ * repath_sa_look_again - has anybody been connected by what a path was before it has changed?
+ * @sp: port
+ * @next: see sa.h
+ *
+ * Programs ask for a path, and connect when they like; the subnet manager tells those who are connected. For a minute
+ * after a path has changed it is looked who uses it, and is not on it.
+ */
+void repath_sa_look_again(struct repath_sa_port *sp, unsigned long *next)
+{
+	u64 now = ktime_get_boottime_ns();
+	struct repath_new_path path;
+	struct repath_learnt learnt;
+	unsigned long index;
+
+	if (!sp->looks)
+		return;
+	if (!time_before(jiffies, sp->look_again)) {
+		for (index = 0; repath_learnt_next(&sp->paths, &index, &learnt); index++) {
+			cond_resched();
+			if (!learnt.changed_ns || now - learnt.changed_ns > LOOKS_NS || learnt.unpath ||
+			    !are_other(sp, &learnt))
+				continue;
+			repath_sa_path_of(&learnt, &path);
+			repath_reroute_late(sp->dev, sp->port, &path, learnt.changed_ns);
+		}
+		sp->look_again = jiffies + (HZ << (LOOKS - --sp->looks));
+	}
+	if (sp->looks)
+		repath_sa_sooner(next, sp->look_again);
+}
+
 static void take_record(const void *record, void *arg)
 {
 	const struct repath_sm_path *path = record;
@@ -383,16 +445,7 @@ static void take_record(const void *record, void *arg)
 	};
 	struct answer *answer = arg;
 	struct repath_sa_port *sp = answer->sp;
-	struct repath_new_path new = {
-		.dlid = learnt.dlid,
-		.slid = learnt.slid,
-		.pkey = learnt.pkey,
-		.sl = learnt.sl,
-		.mtu = learnt.mtu,
-		.rate = learnt.rate,
-		.has = REPATH_PATH_SL | (learnt.mtu ? REPATH_PATH_MTU : 0) |
-		       (learnt.rate ? REPATH_PATH_RATE : 0),
-	};
+	struct repath_new_path new;
 	struct repath_learnt old;
 	bool known, changed, announced;
 
@@ -418,8 +471,10 @@ static void take_record(const void *record, void *arg)
 	 */
 	if (changed && !answer->datagrams)
 		answer->datagrams = repath_shim_has_datagrams(sp->dev);
-	if (announced || are_other(sp, &learnt) || (changed && (answer->under_way || answer->datagrams)))
+	if (announced || are_other(sp, &learnt) || (changed && (answer->under_way || answer->datagrams))) {
+		repath_sa_path_of(&learnt, &new);
 		repath_sa_hand_over(sp, &new);
+	}
 }
 
 /**

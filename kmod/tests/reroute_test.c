@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 28 */
+/* kunit-cases: 29 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
 /* Queue pairs are moved to new paths: by what the device can do, whatever their owners do. */
 #include "reroute_case.h"
@@ -640,6 +640,44 @@ static void t_left_alone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, hw->modified, 0);
 }
 
+/* Who was connected after the path was told; not who was told of it, and stays where he is for a reason. */
+static void t_connected_late(struct kunit *test)
+{
+	const struct repath_new_path path = { .dlid = DLID, .sl = NEW_SL, .has = REPATH_PATH_SL };
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_SQD,
+		.ah_attr = { .type = RDMA_AH_ATTR_TYPE_IB, .port_num = 1, .sl = 3 },
+	};
+	struct repath_device *dev = the_device(test);
+	struct hw_qp *told = add_qp(test, 21, DLID, current), *late;
+	u64 since = ktime_get_boottime_ns();
+
+	reroute_to(test, NEW_SL);
+	settle(test, false);
+	late = add_qp(test, 22, DLID, current);
+	KUNIT_EXPECT_EQ(test, repath_reroute_late(dev, 1, &path, since), 0);
+	settle(test, false);
+	expect(test, late, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, told->modified, 3);
+	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_MOVE), 2ull);
+
+	/* By an administrator. */
+	reroute_to(test, 4);
+	settle(test, false);
+	repath_reroute_late(dev, 1, &path, since);
+	settle(test, false);
+	expect(test, told, REPATH_MOVE_MOVED, REPATH_BY_SQD, 4, IB_QPS_RTS);
+	/* Connected anew by its owner. */
+	rdma_ah_set_dlid(&attr.ah_attr, DLID);
+	owner_sets(told, IB_QPS_SQD);
+	KUNIT_EXPECT_EQ(test, owner_does(told, &attr, IB_QP_STATE | IB_QP_AV), 0);
+	owner_sets(told, IB_QPS_RTS);
+	repath_reroute_late(dev, 1, &path, since);
+	settle(test, false);
+	expect(test, told, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
+	expect(test, late, REPATH_MOVE_MOVED, REPATH_BY_SQD, 4, IB_QPS_RTS);
+}
+
 static void t_switched_off(struct kunit *test)
 {
 	struct hw_qp *hw = add_qp(test, 21, DLID, current);
@@ -684,6 +722,7 @@ static struct kunit_case reroute_cases[] = {
 	KUNIT_CASE(t_left_alone),
 	KUNIT_CASE(t_of_another_gid),
 	KUNIT_CASE(t_by_lid),
+	KUNIT_CASE(t_connected_late),
 	KUNIT_CASE(t_switched_off),
 	{}
 };

@@ -40,8 +40,8 @@ static struct {
 	struct rdma_ah_attr ah;		/* the last one that was made */
 	struct ib_event_handler ipoib, other;
 	int events, others_events;	/* to them */
-	struct repath_new_path given;
-	int ngiven, nprepared, nunpaths;
+	struct repath_new_path given, late;
+	int ngiven, nlate, nprepared, nunpaths;
 	int give_err;
 	int handed;			/* events to hypervisors' tools */
 	struct repath_path qp_path;	/* of the only queue pair */
@@ -253,6 +253,14 @@ int repath_reroute_repath(struct repath_device *dev, u32 port, const struct repa
 		return fake.give_err;
 	fake.given = *path;
 	fake.ngiven++;
+	return 0;
+}
+
+int repath_reroute_late(struct repath_device *dev, u32 port, const struct repath_new_path *path,
+			u64 since_ns)
+{
+	fake.late = *path;
+	fake.nlate++;
 	return 0;
 }
 

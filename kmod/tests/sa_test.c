@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 25 */
+/* kunit-cases: 26 */
 /* kunit-objs: ../sa.o ../sa_ask.o ../sa_subscribe.o ../sa_paths.o ../sa_heard.o ../sa_moved.o ../sa_relay.o ../notice.o ../learnt.o ../stat.o ../trace.o */
 /* A port and its subnet manager: who is believed, what is asked, and what is done about it. */
 #include "sa_case.h"
@@ -392,6 +392,41 @@ static void t_breaks(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, repath_learnt_find(&port_of()->paths, OWN_LID, 20, &found));
 }
 
+/* Who has asked before the path has changed, and is connected afterwards, uses what it was. */
+static void t_connected_late(struct kunit *test)
+{
+	struct repath_notice repath = {
+		.repath = true, .kind = REPATH_SM_ROUTE, .mask = PATH, .slid = OWN_LID, .dlid = 20, .sl = 6,
+		.number = 1, .serial = 1,
+	};
+	struct repath_sm_path path;
+	int given, i;
+
+	learn(test, &path, 1);
+	fake.qp_path.sl = 1;
+	KUNIT_EXPECT_EQ(test, port_of()->looks, 0u);
+	hear(&repath);
+	given = fake.ngiven;
+	fake.qp_path.sl = 6;
+	for (i = 0; i < 2; i++) {
+		port_of()->look_again = jiffies;
+		repath_sa_kick(port_of());
+		settle();
+		KUNIT_EXPECT_EQ(test, fake.nlate, i);
+		fake.qp_path.sl = 1;
+	}
+	KUNIT_EXPECT_EQ(test, fake.late.dlid, 20u);
+	KUNIT_EXPECT_EQ(test, (int)fake.late.sl, 6);
+	KUNIT_EXPECT_EQ(test, fake.ngiven, given);
+	/* Not for ever. */
+	for (i = 0; i < 100 && port_of()->looks; i++) {
+		port_of()->look_again = jiffies;
+		repath_sa_kick(port_of());
+		settle();
+	}
+	KUNIT_EXPECT_EQ(test, fake.nlate, 5);
+}
+
 /* All was told: nothing is asked. */
 static void t_does_not_break(struct kunit *test)
 {
@@ -620,6 +655,7 @@ static struct kunit_case sa_cases[] = {
 	KUNIT_CASE(t_lane_without_manager),
 	KUNIT_CASE(t_breaks),
 	KUNIT_CASE(t_does_not_break),
+	KUNIT_CASE(t_connected_late),
 	KUNIT_CASE(t_unanswered),
 	KUNIT_CASE(t_late),
 	KUNIT_CASE(t_datagrams),

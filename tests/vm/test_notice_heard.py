@@ -267,6 +267,10 @@ def gets_lids(a, fabric, manager):
     path = paths(a, "vhca2")[lids["H2"]]
     assert (path["slid"], path["sl"], path["source"]) == (lids["H2"], 4, "report"), path
     ends(a, job)
+    # Who is connected afterwards, and knows the path as it was.
+    job = holds(a)
+    a.wait_until('repath qp dev vhca2 state RTS | grep holdqp | grep -q " sl 4 "', timeout=70)
+    ends(a, job)
 
 
 def switched(a):
