@@ -7,6 +7,12 @@
 #include "device.h"
 #include "track.h"
 
+#ifdef REPATH_HAVE_RESTRACK_COMMIT_DEL
+#define DELETES_IN_ORDER true
+#else
+#define DELETES_IN_ORDER false
+#endif
+
 /**
  * repath_qp_find - find a queue pair
  * @dev: device
@@ -64,6 +70,19 @@ void repath_qp_snapshot_alt(struct repath_qp *rqp, struct repath_alt_path *alt)
 	spin_unlock_irqrestore(&rqp->lock, flags);
 }
 
+/*
+ * Where the deletion of a queue pair has no begin of its own ib_core waits for who uses it when the driver has
+ * destroyed it already: who is about to do that by uverbs has locked the object first, which is the first thing in
+ * a struct ib_uqp_object. A verb that was under way at that moment goes to a number that may be another's by the
+ * time that the driver sends it, as with nldev's of such a kernel.
+ */
+static bool is_being_destroyed(const struct ib_qp *qp)
+{
+	const struct ib_uobject *uobject = (const void *)READ_ONCE(qp->uobject);
+
+	return !DELETES_IN_ORDER && uobject && atomic_read(&uobject->usecnt) < 0;
+}
+
 /**
  * repath_qp_use - take hold of the real queue pair, to query or modify it
  * @rqp: the queue pair
@@ -83,7 +102,7 @@ struct ib_qp *repath_qp_use(struct repath_qp *rqp)
 	if (!IS_ERR(res)) {
 		qp = container_of(res, struct ib_qp, res);
 		/* Another one with the same number. */
-		if (qp != rqp->qp || READ_ONCE(rqp->gone)) {
+		if (qp != rqp->qp || READ_ONCE(rqp->gone) || is_being_destroyed(qp)) {
 			rdma_restrack_put(res);
 			qp = NULL;
 		}
