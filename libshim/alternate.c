@@ -148,6 +148,7 @@ void rp_alternate_drop(struct rp_qp *qp, const char *why)
 {
 	rp_log(RP_LOG_INFO, "QP 0x%x goes on without its alternate path: %s", qp->qp.qp_num, why);
 	forget(qp);
+	rp_async_take_mig(qp);
 }
 
 const char *rp_alternate_leads(const struct rp_conn *c, const struct rp_port *to, struct rp_port *alt)

@@ -237,8 +237,11 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	if (!ret)
 		rp_alternate_real(qp, &a, mask);
 	due = expect_drained(qp, attr, mask);
+	/* What the device has told is of those before. */
+	if (mask & IBV_QP_ALT_PATH || (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET && qp->mig_due))
+		rp_async_take(ctx);
 	/* One that takes the place of another one, which was not used, is no second migration to come. */
-	loads = !ret && mask & IBV_QP_ALT_PATH && !qp->alternate;
+	loads = !ret && mask & IBV_QP_ALT_PATH && !(qp->alternate && qp->mig_due);
 	if (loads)
 		atomic_fetch_add(&qp->mig_due, 1);
 	if (qp->marker_let && mask & IBV_QP_ACCESS_FLAGS)
