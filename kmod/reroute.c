@@ -141,7 +141,7 @@ static void follow(struct repath_qp *rqp, const struct repath_move *move, const 
 	if (!repath_qp_may_migrate(rqp))
 		return;
 	repath_qp_snapshot(rqp, NULL, &path);
-	if (move && READ_ONCE(move->loaded) && path.dlid == job->path.dlid)
+	if (move && READ_ONCE(move->loaded) && path.dlid == job->path.dlid && job->kind != JOB_LATE)
 		return;
 	qp = repath_qp_use(rqp);
 	if (!qp)
@@ -150,12 +150,13 @@ static void follow(struct repath_qp *rqp, const struct repath_move *move, const 
 	repath_qp_unuse(qp);
 }
 
-/* Of who was connected late: is it on the path, or was told of it, and its owner has not touched it since? */
-static bool is_settled(const struct repath_move *move, const struct repath_path *path,
-		       const struct job *job)
+/* Is it on the path, or was told of it, and its owner has given it no other address since? */
+static bool is_settled(const struct repath_qp *rqp, const struct repath_move *move,
+		       const struct repath_path *path, const struct job *job)
 {
-	return repath_path_is_there(&job->path, path->dlid, path->sl, path->rate) ||
-	       (move && move->wanted_ns >= job->since_ns && move->wanted == READ_ONCE(move->foreign));
+	return repath_path_is_enough(rqp->dev->ibdev, &job->path, path) ||
+	       (move && move->wanted_ns >= job->since_ns &&
+		(!list_empty(&move->node) || move->addressed == READ_ONCE(move->foreign_av)));
 }
 
 static int expand(struct repath_qp *rqp, void *arg)
@@ -170,7 +171,7 @@ static int expand(struct repath_qp *rqp, void *arg)
 	if ((!repath_shim_path(rqp, &path) && !(move && move->step == REPATH_STEP_CYCLING)) ||
 	    path.dlid != ex->job->path.dlid || !is_concerned(rqp, &path, ex->job))
 		goto out;
-	if (ex->job->kind == JOB_LATE && is_settled(move, &path, ex->job))
+	if (ex->job->kind == JOB_LATE && is_settled(rqp, move, &path, ex->job))
 		goto out;
 	move = move ?: move_new(ex->r, rqp);
 	if (IS_ERR(move))
@@ -425,10 +426,10 @@ int repath_reroute_repath(struct repath_device *dev, u32 port, const struct repa
  * @dev: device
  * @port: own port
  * @path: the new path
- * @since_ns: CLOCK_BOOTTIME, when that was told
+ * @since_ns: CLOCK_BOOTTIME, when that was told; U64_MAX: of all that are not on it
  *
  * Who asks for a path and connects later does so by what holds no more, if it has changed in between. What was
- * told of the path since, or has been put elsewhere, is left alone.
+ * told of the path since, or has been put elsewhere, is left alone; and what is on it. Where hardware is it is asked.
  *
  * Return: see reroute.h.
  */
@@ -473,9 +474,13 @@ bool repath_reroute_switch(struct repath_device *dev, bool on)
 	struct repath_reroute *r = dev->reroute;
 	int way;
 
+	bool was_off;
+
 	if (!r)
 		return false;
-	if (!xchg(&r->off, !on) || !on)
+	was_off = READ_ONCE(r->off);
+	WRITE_ONCE(r->off, !on);
+	if (!was_off || !on)
 		return false;
 	for (way = 0; way < REPATH_WAYS; way++)
 		WRITE_ONCE(r->can[way], REPATH_CAN_UNKNOWN);

@@ -70,7 +70,7 @@ static int device_set(struct repath_device *dev, struct genl_info *info)
 		return -EINVAL;
 	}
 	if (repath_reroute_switch(dev, nla_get_u8(info->attrs[REPATH_A_REROUTE])))
-		repath_sa_ask_anew(dev, 0, 0);
+		repath_sa_again(dev);
 	return 0;
 }
 

@@ -202,15 +202,20 @@ int repath_path_set_av(struct ib_qp *qp, const struct repath_path *path, struct 
 int repath_path_set_alt(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, bool judge)
 {
 	const struct rdma_ah_attr *ah = &attr->alt_ah_attr;
-	const struct ib_gid_attr *gid;
+	bool has_grh = rdma_ah_get_ah_flags(ah) & IB_AH_GRH;
+	const struct ib_gid_attr *gid = NULL;
 	int err;
 
-	if (judge || !(rdma_ah_get_ah_flags(ah) & IB_AH_GRH))
+	if (judge || (!has_grh && !READ_ONCE(qp->alt_path_sgid_attr)))
 		return ib_modify_qp(qp, attr, mask);
-	gid = rdma_get_gid_attr(qp->device, attr->alt_port_num, rdma_ah_read_grh(ah)->sgid_index);
-	if (IS_ERR(gid))
-		return -EAGAIN;
+	if (has_grh) {
+		gid = rdma_get_gid_attr(qp->device, attr->alt_port_num,
+					rdma_ah_read_grh(ah)->sgid_index);
+		if (IS_ERR(gid))
+			return -EAGAIN;
+	}
 	err = ask_driver(qp, gid, attr, mask);
-	rdma_put_gid_attr(gid);
+	if (gid)
+		rdma_put_gid_attr(gid);
 	return err;
 }

@@ -126,6 +126,8 @@ enum repath_move_next repath_move_end(struct repath_reroute *r, struct repath_mo
 				      enum repath_move_state state, const char *why)
 {
 	say(r, move, state, why);
+	/* Shims connect it anew in its owner's name. */
+	move->addressed = READ_ONCE(move->foreign_av);
 	move->step = REPATH_STEP_IDLE;
 	return REPATH_NEXT_DONE;
 }
@@ -310,9 +312,15 @@ static enum repath_move_next step(struct repath_reroute *r, struct repath_move *
 	case REPATH_STEP_VERIFY:
 		return repath_move_verify(r, move, qp);
 	case REPATH_STEP_LATER:
-		if (!repath_move_is_late(move) && !repath_move_is_armed(move, qp))
+		if (repath_move_is_armed(move, qp))
+			break;
+		if (!repath_move_is_late(move))
 			return REPATH_NEXT_WAIT;
-		break;
+		if (move->rounds < ROUNDS || !READ_ONCE(move->loaded))
+			break;
+		/* Nothing is tried any more but to wait for that, the device asked less and less often. */
+		move->until = jiffies + msecs_to_jiffies(reroute_again_ms << ROUNDS);
+		return REPATH_NEXT_WAIT;
 	default:
 		break;
 	}
@@ -398,7 +406,7 @@ bool repath_move_want(struct repath_move *move, const struct repath_new_path *to
 		return false;
 	move->to = *to;
 	move->wanted_ns = ktime_get_boottime_ns();
-	move->wanted = READ_ONCE(move->foreign);
+	move->addressed = READ_ONCE(move->foreign_av);
 	move->via = 0;
 	move->go = go;
 	move->leaves &= same_place;

@@ -62,7 +62,7 @@ enum repath_move_step {
  * @leaves: it was on another path than @to; the work item's
  * @hold: stop sending until the new path is told; the work item's
  * @wanted_ns: CLOCK_BOOTTIME, when @to was told last; the work item's
- * @wanted: @foreign at that time; the work item's
+ * @addressed: @foreign_av at that time, and when it was there; the work item's
  * @begun: the step: jiffies; the work item's
  * @polled: when the device was asked last in it: jiffies; the work item's
  * @until: when the step has taken too long: jiffies; the work item's
@@ -70,6 +70,7 @@ enum repath_move_step {
  * @seen: @foreign at that time; the work item's
  * @lock: protects what follows. Taken in probe handlers: with interrupts off
  * @foreign: modifications by others
+ * @foreign_av: those that have set the address
  * @in_sqd: the work item has taken it to SQD, and nobody else has set a state since
  * @owner_sqd: somebody else has taken it there since the work item began to, and it is not out again
  * @loaded: the alternate path is the work item's
@@ -99,7 +100,7 @@ struct repath_move {
 	bool leaves;
 	bool hold;
 	u64 wanted_ns;
-	u32 wanted;
+	u32 addressed;
 	unsigned long begun;
 	unsigned long polled;
 	unsigned long until;
@@ -108,6 +109,7 @@ struct repath_move {
 
 	spinlock_t lock;
 	u32 foreign;
+	u32 foreign_av;
 	bool in_sqd;
 	bool owner_sqd;
 	bool loaded;
@@ -227,7 +229,8 @@ static inline bool repath_move_is_late(const struct repath_move *move)
 /* Is it time to ask the device again? The longer it has taken, the less often. */
 static inline bool repath_move_poll(struct repath_move *move)
 {
-	unsigned long wait = min_t(unsigned long, (move->polled - move->begun) / 8, HZ);
+	unsigned long most = move->step == REPATH_STEP_LATER ? 8 * HZ : HZ;
+	unsigned long wait = min((move->polled - move->begun) / 8, most);
 
 	if (move->polled != move->begun && time_before(jiffies, move->polled + wait) &&
 	    !repath_move_is_late(move))
@@ -269,6 +272,7 @@ static inline void repath_move_seen_locked(const struct repath_qp *rqp,
 		return;
 	spin_lock(&move->lock);
 	move->foreign++;
+	move->foreign_av += !!(mask & IB_QP_AV);
 	if (mask & IB_QP_STATE) {
 		move->in_sqd = false;
 		move->owner_sqd = attr->qp_state == IB_QPS_SQD;

@@ -88,8 +88,10 @@ struct repath_sa_way {
  * @table_tries: how often in vain
  * @table_news: the next table is asked for because something has changed
  * @breaks: paths are about to break, and it was not told of all of them what comes instead
- * @breaks_all: of none
  * @breaks_at: jiffies: when to ask instead; valid if @breaks
+ * @breaks_all: of none
+ * @breaks_all_at: the same for these; valid if @breaks_all
+ * @repath_ns: CLOCK_BOOTTIME: when it was told last that all that was to break has got what comes instead
  * @ring: what was heard lately
  * @paths: what was learnt
  * @looks: how often it is to be looked again who uses a path that has changed
@@ -141,6 +143,8 @@ struct repath_sa_port {
 	bool breaks;
 	bool breaks_all;
 	unsigned long breaks_at;
+	unsigned long breaks_all_at;
+	u64 repath_ns;
 	struct repath_notice_ring ring;
 	struct repath_learnts paths;
 	unsigned int looks;
@@ -159,7 +163,7 @@ void repath_sa_begin(struct repath_device *dev);
 void repath_sa_end(struct repath_device *dev);
 void repath_sa_woken(struct repath_device *dev);
 
-int repath_sa_ask_anew(struct repath_device *dev, u32 port, u16 dlid);
+void repath_sa_again(struct repath_device *dev);
 
 /* From any context: have the work look at the port. @want: REPATH_SA_*. */
 void repath_sa_want(struct repath_sa_port *sp, unsigned int want);
@@ -210,7 +214,9 @@ void repath_sa_want_table(struct repath_sa_port *sp, bool news);
 void repath_sa_want_path(struct repath_sa_port *sp, u16 dlid);
 bool repath_sa_learn(struct repath_sa_port *sp, const struct repath_learnt *path, bool news);
 void repath_sa_path_of(const struct repath_learnt *learnt, struct repath_new_path *path);
+void repath_sa_hand_all_over(struct repath_sa_port *sp);
 void repath_sa_hand_over(struct repath_sa_port *sp, const struct repath_new_path *path);
+bool repath_sa_is_breaking(const struct repath_sa_port *sp, const struct repath_learnt *path);
 bool repath_sa_is_exception(struct repath_sa_port *sp, u16 slid, u16 dlid);
 bool repath_sa_is_own(const struct repath_sa_port *sp, u16 slid);
 

@@ -227,14 +227,27 @@ static void listen_to(struct repath_device *dev, bool on)
 }
 
 /**
- * repath_sa_ask_anew - ask for paths, whoever uses them
+ * repath_sa_again - what was told while queue pairs of a device were not moved
  * @dev: device
- * @port: own port; 0: all
- * @dlid: where they lead; 0: anywhere
- *
- * Return: 0, or -ENETDOWN: no such port has a subnet manager.
  */
-int repath_sa_ask_anew(struct repath_device *dev, u32 port, u16 dlid)
+void repath_sa_again(struct repath_device *dev)
+{
+	struct repath_sa_port *sp;
+
+	mutex_lock(&dev->sa_mutex);
+	list_for_each_entry(sp, &dev->sa_ports, node) {
+		mutex_lock(&sp->mutex);
+		repath_sa_hand_all_over(sp);
+		if (sp->way)
+			repath_sa_want_table(sp, false);
+		mutex_unlock(&sp->mutex);
+		repath_sa_kick(sp);
+	}
+	mutex_unlock(&dev->sa_mutex);
+}
+
+/* Ask for paths, whoever uses them; @port, @dlid: 0: all. */
+static int ask_anew(struct repath_device *dev, u32 port, u16 dlid)
 {
 	struct repath_sa_port *sp;
 	int err = -ENETDOWN;
@@ -264,7 +277,7 @@ int repath_path_ask_doit(struct sk_buff *skb, struct genl_info *info)
 
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
-	err = repath_sa_ask_anew(dev, attrs[REPATH_A_PORT] ? nla_get_u32(attrs[REPATH_A_PORT]) : 0,
+	err = ask_anew(dev, attrs[REPATH_A_PORT] ? nla_get_u32(attrs[REPATH_A_PORT]) : 0,
 		       attrs[REPATH_A_DLID] ? nla_get_u32(attrs[REPATH_A_DLID]) : 0);
 	repath_device_put(dev);
 	if (err)

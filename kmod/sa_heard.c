@@ -91,11 +91,12 @@ static void heard_route_repath(struct repath_sa_port *sp, const struct repath_no
 	if (!late)
 		sp->breaks_all = false;
 	/* What is late may have been overtaken for this path, or not: the SA knows. */
-	if (!notice->dlid)
+	if (!notice->dlid) {
+		sp->repath_ns = ktime_get_boottime_ns();
 		repath_sa_want_table(sp, true);
-	else if (late || !(notice->mask & REPATH_SM_MASK_SL))
+	} else if (late || !(notice->mask & REPATH_SM_MASK_SL)) {
 		repath_sa_want_path(sp, notice->dlid);
-	else if (!repath_sa_is_exception(sp, notice->slid ?: sp->lid, notice->dlid)) {
+	} else if (!repath_sa_is_exception(sp, notice->slid ?: sp->lid, notice->dlid)) {
 		repath_sa_learn_notice(sp, notice, REPATH_PATH_REPORT, false);
 		repath_sa_new_path(notice, &path);
 		repath_sa_hand_over(sp, &path);
@@ -104,16 +105,19 @@ static void heard_route_repath(struct repath_sa_port *sp, const struct repath_no
 
 static void heard_route_unpath(struct repath_sa_port *sp, const struct repath_notice *notice)
 {
+	unsigned long at = jiffies + msecs_to_jiffies(unpath_ms);
 	struct repath_new_path path;
 	/* Then nothing is told of the path, and what is announced is not for it. */
 	bool exception = notice->dlid &&
 			 repath_sa_is_exception(sp, notice->slid ?: sp->lid, notice->dlid);
 
-	/* Who is told of one after the other waits no longer for the first. */
 	if (!sp->breaks)
-		sp->breaks_at = jiffies + msecs_to_jiffies(unpath_ms);
+		sp->breaks_at = at;
 	sp->breaks = true;
-	sp->breaks_all |= !notice->dlid;
+	if (!notice->dlid) {
+		sp->breaks_all = true;
+		sp->breaks_all_at = at;
+	}
 	if (notice->dlid && !exception && notice->ahead && notice->mask & REPATH_SM_MASK_SL) {
 		repath_sa_new_path(notice, &path);
 		repath_reroute_prepare(sp->dev, sp->port, &path);
@@ -194,15 +198,25 @@ bool repath_sa_heard(struct repath_sa_port *sp, const struct repath_notice *noti
 	return true;
 }
 
-static bool has_unpath(struct repath_sa_port *sp)
+/* For how long yet is it waited for what comes instead of a path that is about to break? */
+static u64 left_ns(const struct repath_learnt *path)
 {
-	struct repath_learnt path;
-	unsigned long index;
+	u64 age = ktime_get_boottime_ns() - path->changed_ns, limit = (u64)unpath_ms * NSEC_PER_MSEC;
 
-	for (index = 0; repath_learnt_next(&sp->paths, &index, &path); index++)
-		if (path.unpath)
-			return true;
-	return false;
+	return age < limit ? limit - age : 0;
+}
+
+/**
+ * repath_sa_is_breaking - is a path about to break, and is it waited for what comes instead?
+ * @sp: port
+ * @path: the path
+ *
+ * What another subnet manager has said before is not waited for.
+ */
+bool repath_sa_is_breaking(const struct repath_sa_port *sp, const struct repath_learnt *path)
+{
+	return path->unpath && path->changed_ns > sp->repath_ns && path->changed_ns >= sp->since_ns &&
+	       left_ns(path);
 }
 
 /**
@@ -215,14 +229,31 @@ static bool has_unpath(struct repath_sa_port *sp)
  */
 void repath_sa_not_heard(struct repath_sa_port *sp, unsigned long *next)
 {
+	bool all = sp->breaks_all && !time_before(jiffies, sp->breaks_all_at), ask = all;
+	struct repath_learnt path;
+	unsigned long index;
+
 	if (!sp->breaks)
 		return;
 	if (time_before(jiffies, sp->breaks_at)) {
 		repath_sa_sooner(next, sp->breaks_at);
 		return;
 	}
-	sp->breaks = false;
-	if (sp->breaks_all || has_unpath(sp))
+	sp->breaks_all &= !all;
+	sp->breaks = sp->breaks_all;
+	sp->breaks_at = sp->breaks_all_at;
+	for (index = 0; repath_learnt_next(&sp->paths, &index, &path); index++) {
+		u64 left = path.unpath ? left_ns(&path) : 0;
+		unsigned long at = jiffies + nsecs_to_jiffies(left) + 1;
+
+		cond_resched();
+		ask |= path.unpath && !left;
+		if (left && (!sp->breaks || time_before(at, sp->breaks_at)))
+			sp->breaks_at = at;
+		sp->breaks |= left > 0;
+	}
+	if (ask)
 		repath_sa_want_table(sp, true);
-	sp->breaks_all = false;
+	if (sp->breaks)
+		repath_sa_sooner(next, sp->breaks_at);
 }

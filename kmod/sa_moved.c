@@ -89,7 +89,8 @@ static bool is_right(const struct moved *moved, u16 dlid)
 /* May a queue pair of the GID be where its alternate path leads? Nobody tells when hardware goes there. */
 static bool may_use(const struct moved *moved, const struct repath_alt_path *alt)
 {
-	return repath_alt_may_be_used(alt) && alt->has_grh && !memcmp(&alt->dgid, moved->to->dgid, sizeof(alt->dgid));
+	return repath_alt_may_be_used(alt) && alt->port == moved->sp->port && alt->has_grh &&
+	       !memcmp(&alt->dgid, moved->to->dgid, sizeof(alt->dgid));
 }
 
 /* Return: whether there are more than can be kept. */

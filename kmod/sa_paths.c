@@ -227,9 +227,10 @@ void repath_sa_query(struct repath_sa_port *sp, unsigned long *next)
 /* --- what is learnt --- */
 
 struct users {
+	const struct repath_sa_port *sp;
 	const struct repath_learnt *path;
-	u16 slid_mask;
 	bool differ;
+	bool may_differ;
 	bool left;
 };
 
@@ -237,18 +238,18 @@ static bool is_other(const struct users *users, const struct repath_path *path)
 {
 	const struct repath_learnt *learnt = users->path;
 
-	return path->dlid == learnt->dlid && path->path_bits == (learnt->slid & users->slid_mask) &&
+	return path->dlid == learnt->dlid && path->path_bits == (learnt->slid & lid_mask(users->sp)) &&
 	       (path->sl != learnt->sl || (learnt->mtu && path->mtu > learnt->mtu) ||
 		(learnt->rate && ib_rate_to_mbps(path->rate) > ib_rate_to_mbps(learnt->rate)));
 }
 
-/* Is it on the path, or would be, but by an alternate one that is not as was told? */
-static bool is_other_alt(const struct users *users, const struct repath_alt_path *alt)
+/* Is it on the path, if it has gone over to its alternate one, and not as was told? */
+static bool may_be_other(const struct users *users, const struct repath_alt_path *alt)
 {
 	const struct repath_learnt *learnt = users->path;
 
-	return repath_alt_may_be_used(alt) && alt->dlid == learnt->dlid &&
-	       alt->path_bits == (learnt->slid & users->slid_mask) &&
+	return repath_alt_may_be_used(alt) && alt->port == users->sp->port && alt->dlid == learnt->dlid &&
+	       alt->path_bits == (learnt->slid & lid_mask(users->sp)) &&
 	       (alt->sl != learnt->sl ||
 		(learnt->rate && ib_rate_to_mbps(alt->rate) > ib_rate_to_mbps(learnt->rate)));
 }
@@ -259,8 +260,8 @@ static void look(const struct repath_path *path, const struct repath_alt_path *a
 
 	if (is_other(users, path))
 		*(path->has_av ? &users->differ : &users->left) = true;
-	else if (path->has_av && is_other_alt(users, alt))
-		users->differ = true;
+	else if (path->has_av)
+		users->may_differ |= may_be_other(users, alt);
 }
 
 static int differs(struct repath_qp *rqp, void *arg)
@@ -273,19 +274,39 @@ static int differs(struct repath_qp *rqp, void *arg)
 }
 
 /*
- * Has a queue pair of the path anything else, or may it be on an alternate path that is? Most paths of an answer are what
- * they were, and many queue pairs may be on them: no more is done for each than to look at it. Of those that were RESET
- * the shims are asked; where hardware is, whoever moves them asks.
+ * Has a queue pair of the path anything else? Most paths of an answer are what they were, and many queue pairs
+ * may be on them: no more is done for each than to look at it. Of those that were RESET the shims are asked.
+ * @may: of one hardware knows, which may have gone over to an alternate path.
  */
-static bool are_other(struct repath_sa_port *sp, const struct repath_learnt *path)
+static bool are_other(struct repath_sa_port *sp, const struct repath_learnt *path, bool *may)
 {
-	struct users users = { .path = path, .slid_mask = lid_mask(sp) };
+	struct users users = { .sp = sp, .path = path };
 
 	repath_qp_look_on_path(sp->dev, sp->port, path->dlid, NULL, look, &users);
 	/* Without memory to ask: those that have not are left alone. */
 	if (!users.differ && users.left)
 		users.differ = repath_qp_walk_on_path(sp->dev, sp->port, path->dlid, NULL, differs, &users);
+	*may = users.may_differ;
 	return users.differ;
+}
+
+/**
+ * repath_sa_path_of - to a path that was learnt
+ * @learnt: what was learnt
+ * @path: result
+ */
+void repath_sa_path_of(const struct repath_learnt *learnt, struct repath_new_path *path)
+{
+	*path = (struct repath_new_path) {
+		.dlid = learnt->dlid,
+		.slid = learnt->slid,
+		.pkey = learnt->pkey,
+		.sl = learnt->sl,
+		.mtu = learnt->mtu,
+		.rate = learnt->rate,
+		.has = REPATH_PATH_SL | (learnt->mtu ? REPATH_PATH_MTU : 0) |
+		       (learnt->rate ? REPATH_PATH_RATE : 0),
+	};
 }
 
 /**
@@ -301,6 +322,26 @@ void repath_sa_hand_over(struct repath_sa_port *sp, const struct repath_new_path
 		repath_stat_inc(sp->dev, REPATH_STAT_PATH_GIVEN);
 	else if (err == -ENOMEM)
 		repath_sa_want_table(sp, true);		/* which finds what is not on its path */
+}
+
+/**
+ * repath_sa_hand_all_over - have queue pairs and datagrams go by all that was learnt
+ * @sp: port
+ */
+void repath_sa_hand_all_over(struct repath_sa_port *sp)
+{
+	bool datagrams = repath_shim_has_datagrams(sp->dev), may;
+	struct repath_new_path path;
+	struct repath_learnt learnt;
+	unsigned long index;
+
+	for (index = 0; repath_learnt_next(&sp->paths, &index, &learnt); index++) {
+		cond_resched();
+		if (learnt.unpath || (!are_other(sp, &learnt, &may) && !may && !datagrams))
+			continue;
+		repath_sa_path_of(&learnt, &path);
+		repath_sa_hand_over(sp, &path);
+	}
 }
 
 /**
@@ -326,8 +367,9 @@ bool repath_sa_learn(struct repath_sa_port *sp, const struct repath_learnt *path
 		return false;
 	repath_stat_inc(sp->dev, REPATH_STAT_PATH_LEARNT);
 	if (change != REPATH_LEARNT_NEW || news) {
+		if (!sp->looks || time_before(jiffies + HZ, sp->look_again))
+			sp->look_again = jiffies + HZ;
 		sp->looks = LOOKS;
-		sp->look_again = jiffies + HZ;
 	}
 	/* What is about to break has no other path yet, for which IPoIB could ask. */
 	if (!path->unpath) {
@@ -381,25 +423,6 @@ static u8 known_rate(u8 rate)
 }
 
 /**
- * repath_sa_path_of - to a path that was learnt
- * @learnt: what was learnt
- * @path: result
- */
-void repath_sa_path_of(const struct repath_learnt *learnt, struct repath_new_path *path)
-{
-	*path = (struct repath_new_path) {
-		.dlid = learnt->dlid,
-		.slid = learnt->slid,
-		.pkey = learnt->pkey,
-		.sl = learnt->sl,
-		.mtu = learnt->mtu,
-		.rate = learnt->rate,
-		.has = REPATH_PATH_SL | (learnt->mtu ? REPATH_PATH_MTU : 0) |
-		       (learnt->rate ? REPATH_PATH_RATE : 0),
-	};
-}
-
-/**
  * repath_sa_look_again - has anybody been connected by what a path was before it has changed?
  * @sp: port
  * @next: see sa.h
@@ -414,13 +437,15 @@ void repath_sa_look_again(struct repath_sa_port *sp, unsigned long *next)
 	struct repath_learnt learnt;
 	unsigned long index;
 
+	bool may;
+
 	if (!sp->looks)
 		return;
 	if (!time_before(jiffies, sp->look_again)) {
 		for (index = 0; repath_learnt_next(&sp->paths, &index, &learnt); index++) {
 			cond_resched();
 			if (!learnt.changed_ns || now - learnt.changed_ns > LOOKS_NS || learnt.unpath ||
-			    !are_other(sp, &learnt))
+			    (!are_other(sp, &learnt, &may) && !may))
 				continue;
 			repath_sa_path_of(&learnt, &path);
 			repath_reroute_late(sp->dev, sp->port, &path, learnt.changed_ns);
@@ -447,7 +472,7 @@ static void take_record(const void *record, void *arg)
 	struct repath_sa_port *sp = answer->sp;
 	struct repath_new_path new;
 	struct repath_learnt old;
-	bool known, changed, announced;
+	bool known, changed, announced, breaking, may;
 
 	if (!repath_sa_is_own(sp, learnt.slid) || !learnt.dlid || learnt.dlid >= MULTICAST_LID)
 		return;
@@ -461,6 +486,10 @@ static void take_record(const void *record, void *arg)
 	}
 	memcpy(learnt.dgid, path->dgid, sizeof(learnt.dgid));
 	learnt.shared = known && is_shared(answer, &old, &learnt);
+	/* That it is about to break is not known to who answers before it does. */
+	breaking = known && answer->all && repath_sa_is_breaking(sp, &old) &&
+		   old.sl == learnt.sl && old.mtu == learnt.mtu && old.rate == learnt.rate;
+	learnt.unpath = breaking;
 	/* Alternate paths were loaded for what has not been told. */
 	announced = known && old.unpath;
 	changed = repath_sa_learn(sp, &learnt, answer->news);
@@ -469,12 +498,16 @@ static void take_record(const void *record, void *arg)
 	 * Nobody but its process knows where an address handle leads; and who is on the path as it is now may be on
 	 * the way to what it was before.
 	 */
+	if (breaking)
+		return;
 	if (changed && !answer->datagrams)
 		answer->datagrams = repath_shim_has_datagrams(sp->dev);
-	if (announced || are_other(sp, &learnt) || (changed && (answer->under_way || answer->datagrams))) {
-		repath_sa_path_of(&learnt, &new);
+	repath_sa_path_of(&learnt, &new);
+	if (are_other(sp, &learnt, &may) || announced ||
+	    (changed && (answer->under_way || answer->datagrams)))
 		repath_sa_hand_over(sp, &new);
-	}
+	else if (may)
+		repath_reroute_late(sp->dev, sp->port, &new, U64_MAX);
 }
 
 /**

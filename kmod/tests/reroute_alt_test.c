@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 19 */
+/* kunit-cases: 20 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
 /* Alternate paths: announced, loaded, armed or not, and gone over to by hardware or its peer while nobody looks. */
 #include <rdma/ib_cache.h>
@@ -293,10 +293,30 @@ static void t_stays_at_lid(struct kunit *test)
 	struct hw_qp *hw = add_qp(test, 21, DLID, current);
 
 	repath_reroute_prepare(the_device(test), 1, &path);
-	let_begin(test);
+	settle(test, true);
 	hw->ah = hw->alt;
 	hw->mig = IB_MIG_MIGRATED;
 	reroute_to(test, OLD_SL);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, OLD_SL, IB_QPS_RTS);
+}
+
+/* All are asked whether they are on the path that they shall be on: what was prepared stays, what was used does not. */
+static void t_asked_where(struct kunit *test)
+{
+	const struct repath_new_path soon = { .dlid = DLID, .sl = NEW_SL, .has = REPATH_PATH_SL };
+	const struct repath_new_path now = { .dlid = DLID, .sl = OLD_SL, .has = REPATH_PATH_SL };
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+
+	repath_reroute_prepare(the_device(test), 1, &soon);
+	settle(test, true);
+	repath_reroute_late(the_device(test), 1, &now, U64_MAX);
+	settle(test, true);
+	expect(test, hw, REPATH_MOVE_PREPARED, REPATH_BY_NONE, OLD_SL, IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->alt), NEW_SL);
+	hw->ah = hw->alt;
+	hw->mig = IB_MIG_MIGRATED;
+	repath_reroute_late(the_device(test), 1, &now, U64_MAX);
 	settle(test, false);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, OLD_SL, IB_QPS_RTS);
 }
@@ -311,7 +331,7 @@ static void t_gone_over_and_loaded(struct kunit *test)
 
 	hw_device.no_sqd = true;
 	repath_reroute_prepare(the_device(test), 1, &path);
-	let_begin(test);
+	settle(test, true);
 	hw->ah = hw->alt;
 	hw->mig = IB_MIG_MIGRATED;
 	reroute_to(test, NEW_SL);
@@ -441,6 +461,7 @@ static struct kunit_case reroute_alt_cases[] = {
 	KUNIT_CASE(t_told_twice),
 	KUNIT_CASE(t_armed_very_late),
 	KUNIT_CASE(t_stays_at_lid),
+	KUNIT_CASE(t_asked_where),
 	KUNIT_CASE(t_gone_over_and_loaded),
 	KUNIT_CASE(t_notes_no_gid_entry),
 	KUNIT_CASE(t_armed_late),

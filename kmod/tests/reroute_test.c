@@ -664,6 +664,8 @@ static void t_connected_late(struct kunit *test)
 	/* By an administrator. */
 	reroute_to(test, 4);
 	settle(test, false);
+	owner_sets(told, IB_QPS_SQD);
+	owner_sets(told, IB_QPS_RTS);
 	repath_reroute_late(dev, 1, &path, since);
 	settle(test, false);
 	expect(test, told, REPATH_MOVE_MOVED, REPATH_BY_SQD, 4, IB_QPS_RTS);

@@ -307,17 +307,22 @@ static void t_alternate(struct kunit *test)
 	};
 	i = question(test);
 	table_answer(i, table_new(test, i, bytes, KNOWN * RECORD, RECORD));
-	KUNIT_EXPECT_EQ(test, fake.ngiven, 0);
+	KUNIT_EXPECT_EQ(test, fake.nlate, 0);
 	fake.qp_alt.sl = 5;
 	i = question(test);
 	table_answer(i, table_new(test, i, bytes, KNOWN * RECORD, RECORD));
-	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
-	KUNIT_EXPECT_EQ(test, fake.given.dlid, fake.qp_path.dlid);
-	/* It has been asked, and is not there. */
+	KUNIT_EXPECT_EQ(test, fake.nlate, 1);
+	KUNIT_EXPECT_EQ(test, fake.late.dlid, fake.qp_path.dlid);
+	/* By another port of ours; and it has been asked, and is not there. */
+	fake.qp_alt.port = 2;
+	i = question(test);
+	table_answer(i, table_new(test, i, bytes, KNOWN * RECORD, RECORD));
+	fake.qp_alt.port = 1;
 	fake.qp_alt.mig = IB_MIG_MIGRATED;
 	i = question(test);
 	table_answer(i, table_new(test, i, bytes, KNOWN * RECORD, RECORD));
-	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
+	KUNIT_EXPECT_EQ(test, fake.nlate, 1);
+	KUNIT_EXPECT_EQ(test, fake.ngiven, 0);
 	kvfree(bytes);
 }
 
