@@ -226,9 +226,8 @@ static void weigh_equally(void *context, osm_physp_t *port, uint8_t number, ib_v
 			  unsigned int length, unsigned int which)
 {
 	(void)context;
-	(void)port;
 	(void)number;
-	rsm_router_weigh_equally(block, length, which);
+	rsm_router_weigh_equally(port, block, length, which);
 }
 
 /* An engine may take long, and OpenSM is silent meanwhile. */

@@ -120,8 +120,11 @@ void rsm_over_make(struct rsm *rsm, const struct osm_routing_engine *engine,
 		return;
 	}
 	over.engine = engine;
-	rsm_log(rsm, OSM_LOG_INFO, "voqsw over %s: %u of %u crossings have a queue", engine->name,
-		over.queues.voq.considered, over.queues.voq.crossings);
+	rsm_voqsw_remark(&over.queues, &rsm->opt, why, sizeof(why));
+	if (!*why)
+		snprintf(why, sizeof(why), "%u of %u crossings have a queue", over.queues.voq.considered,
+			 over.queues.voq.crossings);
+	rsm_log(rsm, OSM_LOG_INFO, "voqsw over %s: %s", engine->name, why);
 }
 
 /** rsm_over_sl - service level of a path; false: the engine's own */

@@ -239,19 +239,25 @@ static void update_sl2vl(void *context, osm_physp_t *port, uint8_t in, uint8_t o
 
 /**
  * rsm_router_weigh_equally - a block of VL arbitration in which all lanes weigh the same
+ * @port: whose lanes
  * @block: filled in
  * @length: of it
  * @which: 0 and 1 are the low priority table, 2 and 3 the high one
  *
  * OpenSM's own tables let VL 0 go before all others, which is not what an engine means that spreads
- * paths over lanes.
+ * paths over lanes. What is said of lanes that a link does not have OpenSM says of those that it has: they would
+ * weigh more.
  */
-void rsm_router_weigh_equally(ib_vl_arb_table_t *block, unsigned int length, unsigned int which)
+void rsm_router_weigh_equally(const osm_physp_t *port, ib_vl_arb_table_t *block, unsigned int length,
+			      unsigned int which)
 {
+	uint8_t vls = ib_port_info_get_op_vls(&port->port_info);
+	unsigned int lanes = vls && vls < 5 ? 1 << (vls - 1) : RSM_VL_DISCARD;
+
 	for (unsigned int i = 0; i < length; i++)
 		block->vl_entry[i] = (ib_vl_arb_element_t) {
-			.vl = i < RSM_VL_DISCARD ? i : 0,
-			.weight = !which && i < RSM_VL_DISCARD ? EQUAL_WEIGHT : 0,
+			.vl = i < lanes ? i : 0,
+			.weight = !which && i < lanes ? EQUAL_WEIGHT : 0,
 		};
 }
 
@@ -260,10 +266,9 @@ static void update_vlarb(void *context, osm_physp_t *port, uint8_t number, ib_vl
 {
 	struct router *r = context;
 
-	(void)port;
 	(void)number;
 	if (r->routes.vl)
-		rsm_router_weigh_equally(block, length, which);
+		rsm_router_weigh_equally(port, block, length, which);
 }
 
 static int setup(struct osm_routing_engine *engine, struct osm_opensm *osm)

@@ -67,9 +67,11 @@ extern const struct rsm_router rsm_voqsw_router;
 struct rsm;
 struct osm_routing_engine;
 struct _ib_vl_arb_table;
+struct osm_physp;
 
 bool rsm_router_ours(const struct osm_routing_engine *engine);
-void rsm_router_weigh_equally(struct _ib_vl_arb_table *block, unsigned int length, unsigned int which);
+void rsm_router_weigh_equally(const struct osm_physp *port, struct _ib_vl_arb_table *block, unsigned int length,
+			      unsigned int which);
 bool rsm_router_by_switch(const struct osm_routing_engine *engine);
 bool rsm_router_by_partition(const struct osm_routing_engine *engine);
 bool rsm_router_again(const struct osm_routing_engine *engine);

@@ -10,22 +10,28 @@
 /* In the order of the option voqsw_engine. */
 static const struct rsm_router *const engines[] = { &rsm_updown_router, &rsm_vftree_router };
 
+/* That there are, or are to be used. */
+static unsigned int most_vls(const struct rsm_topo *topo, const struct rsm_options *opt)
+{
+	unsigned int wanted = opt->voqsw_vls;
+
+	return wanted && wanted < topo->vls ? wanted : topo->vls;
+}
+
 static int make(struct rsm_voqsw *v, const struct rsm_options *opt, char *why, size_t size)
 {
+	unsigned int vls = most_vls(v->topo, opt);
 	struct rsm_voq_spec spec = {
 		.topo = v->topo, .lft = v->base.lft, .n_lft = v->n_lids,
 		.layers = v->base.sl ? v->base.layers : 1, .layer = v->base.sl, .context = v->base.context,
 		.even = opt->voqsw_even, .hosts = opt->voqsw_hosts,
 	};
-	unsigned int layers = spec.layers, vls = v->topo->vls / layers;
 
-	spec.sls = opt->voqsw_sls / layers;
-	spec.vls = vls;
-	if (opt->voqsw_vls && (unsigned int)opt->voqsw_vls / layers < vls)
-		spec.vls = opt->voqsw_vls / layers;
+	spec.sls = opt->voqsw_sls / spec.layers;
+	spec.vls = vls / spec.layers;
 	if (!spec.sls || !spec.vls) {
-		snprintf(why, size, "%s has %u layers: too few for %u SLs and %u VLs",
-			 v->base.name, layers, opt->voqsw_sls, v->topo->vls);
+		snprintf(why, size, "%s has %u layers: %u SLs and %u VLs are too few",
+			 v->base.name, spec.layers, opt->voqsw_sls, vls);
 		return -EINVAL;
 	}
 	return rsm_voq_make(&spec, &v->voq, why, size);
@@ -74,6 +80,21 @@ uint8_t rsm_voqsw_vl(const struct rsm_voqsw *v, int32_t sw, uint16_t in, uint32_
 	if (sw >= 0)
 		return rsm_voq_vl(&v->voq, sw, in, out, level);
 	return rsm_voq_end_vl(&v->voq, out, level);
+}
+
+/**
+ * rsm_voqsw_remark - what is not as it was wanted
+ * @v: made
+ * @opt: that it was made by
+ * @remark: for a person; empty: nothing
+ * @size: of @remark
+ */
+void rsm_voqsw_remark(const struct rsm_voqsw *v, const struct rsm_options *opt, char *remark, size_t size)
+{
+	*remark = '\0';
+	if (v->topo->vls > 1 && v->voq.spec.vls == 1)
+		snprintf(remark, size, "no queue: %s has %u layers for %u SLs and %u VLs", v->base.name,
+			 v->voq.spec.layers, opt->voqsw_sls, most_vls(v->topo, opt));
 }
 
 /** rsm_voqsw_free - all that hangs on it, but for the fabric */
@@ -158,10 +179,8 @@ static int route(const struct rsm_topo *topo, const struct rsm_options *opt,
 		};
 
 		rc = rsm_voqsw_make(topo, opt, &base, &r->queues, why, size);
-		if (!rc && topo->vls > 1 && r->queues.voq.spec.vls == 1)
-			snprintf(routes->remark, sizeof(routes->remark),
-				 "no queue: %s has %u layers for %u SLs and %u VLs", base.name, base.layers,
-				 opt->voqsw_sls, topo->vls);
+		if (!rc)
+			rsm_voqsw_remark(&r->queues, opt, routes->remark, sizeof(routes->remark));
 	}
 	if (rc) {
 		routed_free(r);

@@ -49,6 +49,7 @@ int rsm_voqsw_make(const struct rsm_topo *topo, const struct rsm_options *opt,
 		   const struct rsm_voqsw_base *base, struct rsm_voqsw *v, char *why, size_t size);
 uint8_t rsm_voqsw_sl(const struct rsm_voqsw *v, uint16_t slid, uint16_t dlid);
 uint8_t rsm_voqsw_vl(const struct rsm_voqsw *v, int32_t sw, uint16_t in, uint32_t out, uint8_t level);
+void rsm_voqsw_remark(const struct rsm_voqsw *v, const struct rsm_options *opt, char *remark, size_t size);
 void rsm_voqsw_free(struct rsm_voqsw *v);
 
 #endif

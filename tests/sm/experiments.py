@@ -41,15 +41,15 @@ SMALL, LARGE = "xgft:2,3/1,2,speed=2", f"{NETS}/oversubscribed.net"
 class Experiment:
     """A fabric with a hot spot: hosts that send to it, and a flow that is in the way."""
 
-    def __init__(self, name, slow_sl=1, engine="ftree", buses=False):
+    def __init__(self, name, slow_sl=1, engine="ftree", buses=False, sl=0, **options):
         self.small = name in ("I", "II")
-        self.name = name
+        self.name, self.slow_sl, self.sl = name, slow_sl, sl
         self.sending = PERCENT if buses else 100
         self.spot = "H5" if self.small else "H9"
         senders = ("H1", "H3", "H6") if self.small else ("H1", "H5", "H10")
         self.hot = [(sender, self.spot) for sender in senders]
-        options = {"slow_sl": slow_sl, "hotspot_mbit": round(LINK * 1000 / SLOW), "hotspot_calm": 3,
-                   "method": "hybrid"}
+        options |= {"slow_sl": slow_sl, "hotspot_mbit": round(LINK * 1000 / SLOW), "hotspot_calm": 3,
+                    "method": "hybrid"}
         self.fabric = Managed(SMALL if self.small else LARGE, f"-R {engine} -Q", conf=SWEEPS,
                               sm_host="H4" if self.small else "H12", vfabric=("-r",), **options)
 
@@ -87,10 +87,10 @@ class Experiment:
 
     def load(self):
         """The victim alone, then the hot spot. Returns when that was."""
-        self.flows.start(self.victim, rate=BUS)
+        self.flows.start(self.victim, rate=BUS, sl=self.sl)
         self.flows.run(2)
         began = time.monotonic()
-        self.flows.start(*self.hot, rate=BUS)
+        self.flows.start(*self.hot, rate=BUS, sl=self.sl)
         return began
 
     def hot_now(self):

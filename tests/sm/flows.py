@@ -26,7 +26,7 @@ PATIENCE = 30
 class Flows:
     def __init__(self, fabric, slow, bus, sending=100):
         self.fabric, self.slow, self.bus, self.sending = fabric, slow, bus, sending
-        self.listeners, self.done, self.told, self.heard = {}, {}, [], set()
+        self.listeners, self.done, self.told, self.heard, self.fast = {}, {}, [], set(), {}
 
     def __enter__(self):
         dump = self.fabric.command("Dump")
@@ -77,17 +77,18 @@ class Flows:
                 self.heard.add((name, epoch, number))
                 hot = self.name_of[dlid]
                 self.told.append((time.monotonic(), trap, name, hot, sl))
-                self.lane(name, hot, sl if trap == REPATH else 0)
+                self.lane(name, hot, sl if trap == REPATH else self.fast.get((name, hot), 0))
             self.done[name] = len(lines)
 
     def lane(self, name, hot, sl):
         if name != hot:
             self.fabric.command(f'Lane "{name}" "{hot}" {sl}')
 
-    def start(self, *pairs, rate):
-        """Flows of as many Gbit/s as the unslowed links would have."""
+    def start(self, *pairs, rate, sl=0):
+        """Flows of as many Gbit/s as the unslowed links would have; sl="sa": of the service level that the SA says."""
         for a, b in pairs:
-            self.fabric.command(f'Flow "{a}" "{b}" message=20000 rate={rate / self.slow}')
+            answer = self.fabric.command(f'Flow "{a}" "{b}" message=20000 rate={rate / self.slow} sl={sl}')
+            self.fast[a, b] = int(re.search(r"sl (\d+)", answer)[1]) if sl == "sa" else sl
 
     def run(self, seconds, until=lambda: False):
         """Obeys for that long, or until; returns whether it is so."""

@@ -7,6 +7,7 @@
 
 import json
 import re
+import signal
 import socket
 import subprocess
 import time
@@ -47,6 +48,22 @@ class Managed(bed.Fabric):
             with asked.makefile(encoding="utf-8") as answer:
                 return json.loads(answer.read())
 
+    def sweep(self, want=""):
+        """A heavy one, until it is over; returns what OpenSM said."""
+        mark = self.sm_mark()
+        self.sm.send_signal(signal.SIGHUP)
+        return self.wait_sm(mark, want)
+
+    def let_use(self, vls):
+        """From now on OpenSM may use so many VLs, a code of PortInfo; returns what it said."""
+        with open(f"{self.dir}/opensm.conf", "a", encoding="utf-8") as file:
+            file.write(f"max_op_vls {vls}\n")
+        return self.sweep()
+
+    def tables(self):
+        """All that is set, without counters."""
+        return re.sub(r"(xmit|discards) \d+", "", self.command("Dump"))
+
     def check(self, *required, host="H2", partitions=None):
         """Has repath fabric check judge the live tables and lanes; returns what it tells."""
         words = [word for what in required for word in ("require", what)]
@@ -54,6 +71,18 @@ class Managed(bed.Fabric):
         result = self.repath_fabric_check(host, *words)
         expect(result.returncode == 0, result.stdout, result.stderr)
         return json.loads(result.stdout)
+
+    def lanes_weigh_the_same(self, lid, vls=8):
+        """In VL arbitration of the first port, and none goes before others."""
+        text = self.run(self.sm_host, "smpquery", "vlarb", str(lid), "1")
+        found = {}, {}
+        for table, of in zip(text.split("# High priority"), found):
+            for lanes, weights in re.findall(r"VL +: (.*)\nWEIGHT: (.*)", table):
+                for lane, weight in zip(re.findall(r"0x\w+", lanes), re.findall(r"0x\w+", weights)):
+                    of[int(lane, 16)] = of.get(int(lane, 16), 0) + int(weight, 16)
+        low, high = found
+        expect(sorted(low) == list(range(vls)) and 0 < min(low.values()) == max(low.values()) and
+               not any(high.values()), "all lanes weigh the same", text)
 
     def reached(self, count):
         """Whether that many hosts are, and from the first all others are reached."""

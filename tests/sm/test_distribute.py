@@ -59,14 +59,36 @@ def in_opensm(how):
 
 
 def refused():
-    """Tables that go down and up again are OpenSM's to distribute; nothing stays discarded."""
+    """Tables that go down and up again are OpenSM's to distribute, and all where lanes are not set: nothing stays
+    discarded."""
     with Managed("torus:6", "-R minhop -Q", distribute="turns") as fabric:
         expect("OpenSM distributes the tables itself: the new routes go down and up again" in
                "".join(fabric.plugin_log()), *fabric.plugin_log())
         expect(not discarded(fabric), "as without")
+    with Managed("torus:6", "-R updown,no_fallback", distribute="turns") as fabric:
+        expect("OpenSM distributes the tables itself: turns needs QoS (opensm -Q)" in "".join(fabric.plugin_log()),
+               *fabric.plugin_log())
+        found = fabric.status()["distribute"]
+        expect(found["refused"] and not found["distributions"] and not discarded(fabric), "as without", found)
+
+
+def papers_order():
+    """Figures 2 and 3: of each switch that is added, a quarter of the load, SMPs of whole tables, how long they take
+    and what is lost. Static far above ports, these above turns, which are near dynamic."""
+    size, smps, us, lost = 16, {}, {}, {}
+    for how in ("static", "ports", "turns", "dynamic"):
+        found = [distribute(str(size), "1", "add", str(switch), how, "25", "1024") for switch in range(size)]
+        smps[how], us[how], lost[how] = (sum(one[what] for one in found) / size for what in ("smps", "us", "lost"))
+    print("SMPs", smps, "us", us, "lost", lost)
+    for what in smps, us, lost:
+        expect(what["static"] > 1.4 * what["ports"] and what["ports"] > what["turns"] > what["dynamic"], what)
+    for what in smps, us:
+        expect(what["turns"] < 1.1 * what["dynamic"], what)
+    expect(lost["turns"] < lost["ports"] / 10, lost)
 
 
 def main():
+    papers_order()
     refused()
     for how in ("turns", "ports", "static"):
         in_opensm(how)

@@ -39,7 +39,7 @@ def separate(x):
     one = x.flows.gbps(1)
     x.flows.lane = lane
     for _, trap, name, hot, sl in x.flows.told:
-        expect(trap == 69 and hot == x.spot and sl == 1, "slow lane only", x.flows.told)
+        expect(trap == 69 and hot == x.spot and sl == x.slow_sl, "slow lane only", x.flows.told)
         lane(name, hot, sl)
     return one, freed(x)
 
@@ -83,6 +83,21 @@ def other_engine():
         x.stop()
         expect(x.flows.run(PATIENCE, lambda: x.hot_now()["now"] == 0 and all_told(x)),
                "lanes return", x.flows.told, x.hot_now())
+
+
+def engines_of_ours():
+    """By updown it is as by ftree. Lanes of vFtree do not help the victim, whose path is in the same as the hot
+    spot's next to it; the slow one does, which no path is in."""
+    for engine, name, lanes, how in (("updown", "I", {"0"}, {}),
+                                     ("vftree", "IV", {"0", "1"}, {"slow_sl": 3, "sl": "sa", "vftree_lanes": 2})):
+        with Experiment(name, engine=engine, **how) as x:
+            expect(f"{engine} tables configured" in x.fabric.sm_log(), x.fabric.sm_log()[-1000:])
+            one, two = separate(x)
+            expect(x.flows.fast[x.victim] == x.flows.fast[x.hot[0]], "one lane", x.flows.fast)
+            expect(one[x.victim] < 1.1 * one[x.hot[0]], engine, "the victim has its neighbour's share", one)
+            expect(two[x.victim] > 0.9 * BUS, engine, "and all that it wants beside the slow lane", two)
+            found, loops = in_slow_lane(x.fabric, x.lid[x.spot], x.slow_sl)
+            expect(found == lanes and not loops, engine, found, loops)
 
 
 def in_slow_lane(fabric, hot, slow):
@@ -132,6 +147,7 @@ def main():
     one_lane_loops()
     first()
     other_engine()
+    engines_of_ours()
     link_fails()
     return 0
 

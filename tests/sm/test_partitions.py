@@ -11,7 +11,6 @@ learnt.
 
 import contextlib
 import re
-import signal
 import sys
 import time
 
@@ -31,23 +30,18 @@ def lid_of(fabric, host):
     return int(re.search(r"\blid (\d+)", fabric.command(f'Dump "{host}"')).group(1))
 
 
-class Swept(Managed):
-    def sweep(self, want):
-        mark = self.sm_mark()
-        self.sm.send_signal(signal.SIGHUP)
-        return self.wait_sm(mark, want)
-
+class Governed(Managed):
     def write_policy(self, text):
         self.options_of_plugin["pftree_policy"] = f"{self.dir}/policy"
         with open(f"{self.dir}/policy", "w", encoding="utf-8") as file:
             file.write(text)
 
 
-class Tenants(Swept):
+class Tenants(Governed):
     """OpenSM is started when the files are there, which need the fabric."""
 
     def __init__(self, policy, **options):
-        self.policy = policy
+        self.policy, self.apart = policy, True
         super().__init__(TREE, "-R pftree,no_fallback -Q", **options)
 
     def start_opensm(self, options):
@@ -59,6 +53,11 @@ class Tenants(Swept):
                 members = ", ".join(f"{port_guid(self, host):#x}=full" for host in hosts)
                 file.write(f"{name}={KEYS[name]:#x} : {members};\n")
         return super().start_opensm(options)
+
+    def wrong(self, *words):
+        """Nor have two partitions packets in a lane of a link: there are enough for all."""
+        apart = ("partitions", f"{self.dir}/partitions", "require", "lanes") if self.apart else ()
+        return super().wrong(*words, *apart)
 
     def links(self, tenant):
         """Cables in one direction that its packets take, those of the hosts left out."""
@@ -88,6 +87,7 @@ class Tenants(Swept):
 @contextlib.contextmanager
 def broken_file(fabric):
     """OpenSM can not read it: it has no partitions then, and the policy nothing to go by."""
+    fabric.apart = False
     with open(f"{fabric.dir}/partitions", "r+", encoding="utf-8") as file:
         good = file.read()
         file.seek(0)
@@ -96,6 +96,7 @@ def broken_file(fabric):
     yield
     with open(f"{fabric.dir}/partitions", "w", encoding="utf-8") as file:
         file.write(good)
+    fabric.apart = True
 
 
 def unread_partitions(fabric, before):
@@ -103,21 +104,21 @@ def unread_partitions(fabric, before):
     for effort in ("strict", "best-effort"):
         fabric.write_policy(f"{effort}\npartition one phy\n")
         with broken_file(fabric):
-            said = fabric.sweep("")
+            said = fabric.sweep()
             expect("PARSE ERROR: line 1" in said and "cannot route: there is no partition one any more" in said and
                    "stays in force" in said, effort, said)
-            expect(tables(fabric.command("Dump")) == tables(before), effort, "tables stay")
-        expect("cannot route" not in fabric.sweep(""), "as before")
+            expect(fabric.tables() == before, effort, "tables stay")
+        expect("cannot route" not in fabric.sweep(), "as before")
 
 
 def never_there(fabric):
     """One that never was is said once, and the others have what they want."""
     fabric.write_policy("partition nobody phy\npartition one phy\npartition 0x777 vlane\n")
-    said = fabric.sweep("")
+    said = fabric.sweep()
     expect("pftree: there is no partition nobody; there is no partition 0x0777\n" in said, said)
     one, two, three = (fabric.links(name) for name in TENANTS)
     expect(one and not one & two and not one & three, "figure 6", one, two, three)
-    said = fabric.sweep("")
+    said = fabric.sweep()
     expect("there is no partition" not in said, "once", said)
 
 
@@ -126,7 +127,7 @@ def power(fabric, what):
     for host in TENANTS["two"]:
         fabric.command(f'{what} "{host}"')
     fabric.wait_sm(mark)
-    return fabric.sm_log()[mark:] + fabric.sweep("")
+    return fabric.sm_log()[mark:] + fabric.sweep()
 
 
 def hosts_gone():
@@ -142,7 +143,7 @@ def hosts_gone():
                     said = power(fabric, "Up")
                     expect("pftree: there is no partition two\n" in said, said)
                     until(fabric.all_active, "routed", fabric.command("Dump"))
-                said = fabric.sweep("")
+                said = fabric.sweep()
             else:
                 said = power(fabric, "Up")
             until(fabric.all_active, "all are back", fabric.command("Dump"))
@@ -156,14 +157,14 @@ def figures(**options):
         expect(one and not one & two and not one & three, "figure 6", one, two, three)
         fabric.check("minimal", "symmetric", "lanes", host="H1", partitions=f"{fabric.dir}/partitions")
         # Two more that want to be alone are more than two spines carry.
-        before = fabric.command("Dump")
+        before = fabric.tables()
         fabric.write_policy("strict\npartition one phy\npartition 0x102 phy\n")
         said = fabric.sweep("cannot route")
         expect("2 links for 3 partitions" in said and "stays in force" in said, said)
-        expect(tables(fabric.command("Dump")) == tables(before), "tables stay")
+        expect(fabric.tables() == before, "tables stay")
         fabric.write_policy("partition one some\n")
         expect("policy:1: not understood" in fabric.sweep("cannot route"), "said why")
-        expect(tables(fabric.command("Dump")) == tables(before), "tables stay")
+        expect(fabric.tables() == before, "tables stay")
         unread_partitions(fabric, before)
         never_there(fabric)
         # The first that is named is kept.
@@ -172,11 +173,6 @@ def figures(**options):
         expect("partition one (0x0101) is not phy" in said, said)
         one, two, three = (fabric.links(name) for name in TENANTS)
         expect(three and not three & one and not three & two, "alone", one, two, three)
-
-
-def tables(dump):
-    """Without counters."""
-    return re.sub(r"(xmit|discards) \d+", "", dump)
 
 
 def lanes():
@@ -190,6 +186,7 @@ def lanes():
             row = re.search(r"in +\d+, out +\d+:((?: *\|? *\d+)+)", table).group(1)
             lanes_of_sl = [int(vl) for vl in re.findall(r"\d+", row)]
             expect(lanes_of_sl[:3] == [0, 1, 2], table)
+            fabric.lanes_weigh_the_same(lid)
         fewer_lanes(fabric, (one, two, three))
 
 
@@ -198,18 +195,38 @@ def fewer_lanes(fabric, before):
     def levels():
         return tuple(fabric.lane(name) for name in TENANTS)
 
-    dump = tables(fabric.command("Dump"))
+    tables = fabric.tables()
     for most, refused in ((1, True), (5, False)):
-        with open(f"{fabric.dir}/opensm.conf", "a", encoding="utf-8") as file:
-            file.write(f"max_op_vls {most}\n")
-        said = fabric.sweep("")
+        fabric.apart = most > 1
+        said = fabric.let_use(most)
         expect(("can not be vlane: 1 lanes are too few; the routing before it stays in force" in said) == refused,
                most, said)
         expect(("cannot route" in said) == refused, most, said)
-        expect(tables(fabric.command("Dump")) == dump and levels() == before, most, "tables and service levels stay")
+        expect(fabric.tables() == tables and levels() == before, most, "tables and service levels stay")
+        fabric.lanes_weigh_the_same(lid_of(fabric, "L2-1"), 1 if refused else 8)
 
 
-class Learning(Swept):
+def no_tree():
+    """It is one no more: two leaves have no spine in common. Or never was one."""
+    def entries():
+        return re.findall(r'Switch \d+ "([^"]+)".*\n.*\n(.*)\n', fabric.command("Dump"))
+
+    with Tenants("strict\npartition one vlane\n") as fabric:
+        fabric.judged = False
+        for cable in ('"L1-1"[4]', '"L1-2"[5]'):
+            mark = fabric.sm_mark()
+            before = entries()
+            fabric.command(f"Unlink {cable}")
+            fabric.wait_sm(mark)
+        until(lambda: "pftree: cannot route: no tree: no way leads up and then down from L1-" in fabric.sm_log() and
+              "the routing before it stays in force" in fabric.sm_log(), fabric.sm_log()[-2000:])
+        expect("minhop" not in fabric.sm_log() and entries() == before, "tables stay")
+    with Managed("mesh:3x2", "-R pftree -Q") as fabric:
+        expect("pftree: cannot route: no tree: S1 and S2 are neighbours on the same level" in fabric.sm_log() and
+               "minhop tables configured" in fabric.sm_log(), fabric.sm_log()[-2000:])
+
+
+class Learning(Governed):
     """Two spines, four hosts at each of two leaves, in real time."""
 
     def __init__(self, **options):
@@ -234,12 +251,12 @@ def weights():
         expect(fabric.status()["receipts"] is None, fabric.status())
         # Named by the administrator, one weighs as much as all others: it has a spine of its own.
         fabric.write_policy(f'weight "{busy[0]}" 100\n')
-        said = fabric.sweep("")
+        said = fabric.sweep()
         alone = fabric.spine(busy[0])
         others = {fabric.spine(host) for host in ("H1", "H2", "H3", "H4") if host != busy[0]}
         expect(alone not in others and "pftree:" not in said, alone, others, said)
         fabric.write_policy("")
-        fabric.sweep("")
+        fabric.sweep()
         expect(fabric.spine(busy[0]) == fabric.spine(busy[1]), "as before")
     with Learning(conf="perfmgr TRUE\nperfmgr_sweep_time_s 1", pftree_learn="on") as fabric:
         for host in busy:
@@ -248,7 +265,7 @@ def weights():
         while fabric.spine(busy[0]) == fabric.spine(busy[1]):
             expect(time.monotonic() < until, "the routes change", fabric.status()["receipts"])
             time.sleep(1)
-            fabric.sweep("")
+            fabric.sweep()
         expect(fabric.status()["receipts"]["readings"] > 0, fabric.status())
 
 
@@ -257,6 +274,7 @@ def main():
     figures(vswitch="dynamic", vswitch_socket="")
     hosts_gone()
     lanes()
+    no_tree()
     weights()
     return 0
 

@@ -128,6 +128,19 @@ def without_a_leaf():
             expect(found == after[at][to], f"H{a} to H{b}: service level {found}")
 
 
+def fewer_lanes():
+    """The administrator takes lanes from OpenSM while they are in use, and gives them back."""
+    with Managed(TREE, "-R vftree,no_fallback -Q", vftree_lanes=LANES) as fabric:
+        before = fabric.tables()
+        for most, refused in ((1, True), (5, False)):
+            said = fabric.let_use(most)
+            expect((f"vftree: cannot route: vftree_lanes is {LANES}, and a link between switches has 1 data VLs; "
+                    "the routing before it stays in force" in said) == refused, most, said)
+            expect(("cannot route" in said) == refused, most, said)
+            expect(fabric.tables() == before, most, "tables stay")
+            check_lanes(fabric)
+
+
 class TooMany(Managed):
     """400 hosts with 128 LIDs each are more than LIDs; the last 60 come later."""
     judged = False      # those without a LID are wrong
@@ -215,6 +228,7 @@ def main():
 
     with Managed(TREE, "-R vftree -Q", vftree_lanes=12) as fabric:
         says(fabric, "vftree_lanes is 12, and a link between switches has 8 data VLs")
+    fewer_lanes()
     without_a_leaf()
     lids_run_out()
     opensms_own()

@@ -116,6 +116,10 @@ class Tenants(Orchestrated):
                 file.write(f"{name}={0x101 + key:#x} : {', '.join(f'{guid:#x}=full' for guid in members)};\n")
         return super().start_opensm(options)
 
+    def wrong(self, *words):
+        """Nor have they packets in a lane of the same link."""
+        return super().wrong(*words, "partitions", f"{self.dir}/partitions", "require", "lanes")
+
 
 def carried(engine):
     """A VM takes its port along: while it is nowhere nobody is told of it, and then its peers are, and itself."""

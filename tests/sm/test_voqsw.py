@@ -86,14 +86,23 @@ def queued_crossings(fabric, engine):
     return re.search(r"(\d+) of (\d+) crossings", found[-1])
 
 
-def over_lanes(engine, topology, needed):
+def over_lanes(engine, topology, needed, layers, conf=""):
     """An engine with lanes, where it needs them: the checker follows service levels, SLtoVL tables and credit
-    loops."""
+    loops. Its layers have lanes of their own: several for most service levels, or one, which is no queue."""
     with Managed(topology, f"-R {engine},no_fallback -Q", voqsw_over="on", voqsw_sls=16,
-                 voqsw_hosts="off") as fabric:
+                 voqsw_hosts="off", conf=conf) as fabric:
         found = fabric.check(host="H1")
+        expect(f"{engine} tables configured" in fabric.sm_log(), fabric.sm_log()[-1000:])
         expect(needed(fabric), engine, "does with one lane here")
-        expect(int(queued_crossings(fabric, engine)[1]) > 0, engine)
+        lanes, each = lanes_of_levels(fabric), 8 // layers
+        if each == 1:
+            expect(any(f"voqsw over {engine}: no queue: {engine} has {layers} layers for 16 SLs and 8 VLs" in line
+                       for line in fabric.plugin_log()), *fabric.plugin_log())
+        else:
+            expect(int(queued_crossings(fabric, engine)[1]) > 0 and any(len(one) > 1 for one in lanes), engine, lanes)
+        for level, one in enumerate(lanes):
+            layer = level // (16 // layers)
+            expect(one and one <= set(range(layer * each, (layer + 1) * each)), engine, level, lanes)
         return found
 
 
@@ -134,6 +143,30 @@ def over_vftree():
                    for line in fabric.plugin_log()), *fabric.plugin_log())
 
 
+def too_few():
+    """Tables and service levels stay when there are fewer lanes than the engine's layers, or more layers than
+    service levels."""
+    for had, has, options, why in (
+            (4, 1, {"vftree_lanes": 2}, "vftree_lanes is 2, and a link between switches has 1 data VLs"),
+            (3, 4, {"voqsw_sls": 4}, "vftree has 8 layers: 4 SLs and 8 VLs are too few")):
+        with Managed(TREE, "-R voqsw,no_fallback -Q", voqsw_engine="vftree", conf=f"max_op_vls {had}",
+                     **options) as fabric:
+            before, levels = fabric.tables(), levels_of_pairs(fabric)
+            for vls in has, had:
+                said = fabric.let_use(vls)
+                expect((f"voqsw: cannot route: {why}; the routing before it stays in force" in said) == (vls == has) ==
+                       ("cannot route" in said), why, said)
+                expect(fabric.tables() == before and levels_of_pairs(fabric) == levels, why, "tables stay")
+
+
+def over_vswitch(engine):
+    """With vswitch an engine keeps its own lanes, whatever voqsw_over says: here one."""
+    with Managed(TREE, f"-R {engine},no_fallback -Q", voqsw_over="on", vswitch="dynamic", vswitch_socket="") as fabric:
+        expect(any(f"voqsw over {engine}: not together with vswitch; it keeps its own lanes" in line
+                   for line in fabric.plugin_log()), *fabric.plugin_log())
+        expect(set(levels_of_pairs(fabric).values()) == {0}, engine)
+
+
 def over_torus():
     """Torus-2QoS keeps its own lanes: with those of the plugin there is a credit loop round a switch that failed."""
     found = {}
@@ -154,11 +187,11 @@ def over_torus():
 
 
 def lanes_of_levels(fabric):
-    """By service level: the lanes that leaves and spines have for it, between switches."""
+    """By service level: the lanes that a switch of each level of a tree has for it, or two others, between switches."""
     found = [set() for _ in range(16)]
     for lid, ports in re.findall(
-            r'Switch \d+ "L\d-1".*\n#\s+lid (\d+).*\n.*\n((?:\[.*\n)+)', fabric.command("Dump")):
-        for port in re.findall(r'^\[(\d+)\]\t"L', ports, re.M):
+            r'Switch \d+ "(?:L\d-1|S[12])".*\n#\s+lid (\d+).*\n.*\n((?:\[.*\n)+)', fabric.command("Dump")):
+        for port in re.findall(r'^\[(\d+)\]\t"[LS]', ports, re.M):
             text = fabric.run("H1", "smpquery", "sl2vl", lid, port)
             for row in re.findall(r"in *\d+, out *\d+: \|(.*)\|", text):
                 for level, lane in enumerate(row.split("|")):
@@ -166,16 +199,29 @@ def lanes_of_levels(fabric):
     return found
 
 
-def over_tree(engine):
-    """Neither needs lanes in a tree. minhop needs some in a ring, and has them no more than without."""
+def loops_in_one_lane(fabric):
+    return json.loads(fabric.repath_fabric_check("H1", "sl", "0").stdout)["credit_loops"]
+
+
+def over_one_lane(engine, topology="xgft:4,4,2/1,2,2", more=""):
+    """None needs lanes in a tree, nor dor in a mesh. minhop needs some in a ring, and has them no more than without."""
     options = {"voqsw_over": "on", "voqsw_sls": 16, "voqsw_hosts": "off"}
-    with Managed("xgft:4,4,2/1,2,2", f"-R {engine},no_fallback -Q", **options) as fabric:
+    with Managed(topology, f"-R {engine},no_fallback -Q {more}", **options) as fabric:
         found = fabric.check("minimal", host="H1")
         expect(f"{engine} tables configured" in fabric.sm_log(), fabric.sm_log()[-1000:])
         expect(len(found["lanes"]) > 4 and int(queued_crossings(fabric, engine)[1]) > 100, found)
+        for lid in re.findall(r'Switch .*\n#\tlid (\d+)', fabric.command("Dump")):
+            fabric.lanes_weigh_the_same(lid)
+        expect(any(len(lanes) > 1 for lanes in lanes_of_levels(fabric)), engine, "one level, several lanes")
     if engine == "minhop":
         with Managed("torus:8", "-R minhop -Q", **options) as fabric:
             expect(json.loads(fabric.repath_fabric_check("H1").stdout)["credit_loops"], "a ring")
+
+
+def over_file():
+    """Of tables that another engine made, and OpenSM has written down (-D 0x43)."""
+    with Managed("xgft:4,4,2/1,2,2", "-R updn,no_fallback -Q -D 0x43") as fabric:
+        over_one_lane("file", more=f"-U {fabric.dir}/opensm-lfts.dump")
 
 
 def over():
@@ -185,14 +231,18 @@ def over():
     print(f"updn: {plain} Gbit/s, with queues {queued}")
     expect(len(lanes) > 2, levels, lanes)
     expect(queued > 1.5 * plain, "the victim's rate:", queued, "not", plain)
-    print("dfsssp", over_lanes("dfsssp", TOPOLOGY, lambda fabric: json.loads(
-        fabric.repath_fabric_check("H1", "sl", "0").stdout)["credit_loops"]))
-    print("lash", over_lanes("lash", "torus:5x2,hosts=2", lambda fabric: "Lanes needed: 2" in fabric.sm_log()))
+    print("dfsssp", over_lanes("dfsssp", TOPOLOGY, loops_in_one_lane, 8))
+    print("nue", over_lanes("nue", TOPOLOGY, loops_in_one_lane, 4, "nue_max_num_vls 4"))
+    print("lash", over_lanes("lash", "torus:5x2,hosts=2", lambda fabric: "Lanes needed: 2" in fabric.sm_log(), 2))
     over_too_few("dfsssp")
-    over_tree("minhop")
-    over_tree("ftree")
+    for engine in "minhop", "ftree", "dnup", "sssp":
+        over_one_lane(engine)
+    over_one_lane("dor", "mesh:4x4,hosts=2")
+    over_file()
     over_vftree()
+    too_few()
     over_torus()
+    over_vswitch("ftree")
 
 
 def main():

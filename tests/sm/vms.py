@@ -98,12 +98,6 @@ class Orchestrated(Managed):
                 raise Failed("OpenSM does not come to rest")
             time.sleep(1.5)
 
-    def sweep(self):
-        """A heavy one, until it is over."""
-        mark = self.sm_mark()
-        self.sm.send_signal(1)
-        self.wait_sm(mark)
-
 
 class Talk:
     """What is said on a fabric in real time (-r) while VMs move: by hosts that stay, to one another and to the LIDs

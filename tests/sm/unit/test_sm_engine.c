@@ -79,8 +79,10 @@ void rsm_router_kept(const struct osm_routing_engine *engine, uint64_t *us, uint
 	*bytes = 0;
 }
 
-void rsm_router_weigh_equally(ib_vl_arb_table_t *block, unsigned int length, unsigned int which)
+void rsm_router_weigh_equally(const osm_physp_t *port, ib_vl_arb_table_t *block, unsigned int length,
+			      unsigned int which)
 {
+	(void)port;
 	(void)block;
 	(void)length;
 	(void)which;

@@ -216,6 +216,17 @@ static void combined_objective(void)
 	CHECK(found[1] > 0 && found[1] < found[2]);
 }
 
+/* Bits of all lanes in which packets are anywhere. */
+static uint16_t used_lanes(const struct judge *j)
+{
+	uint16_t lanes = 0;
+
+	for (uint32_t link = 0; link < j->n_links; link++)
+		for (int part = 0; part < MOST_PARTS; part++)
+			lanes |= j->lanes[link][part];
+	return lanes;
+}
+
 /* Partitions that can not be kept apart are named, and one is given up. */
 static void refusals(void)
 {
@@ -237,22 +248,33 @@ static void refusals(void)
 	judge_end(&j);
 	bed_close(&f);
 
-	bed_open(&f, "xgft:3,3/1,1");
-	bed_topo(&f, 0, 2);
-	partitions(&f, "ADG,BEH,CFI", lanes);
-	CHECK(bed_route(&f, true) < 0);
-	CHECK(strstr(f.why, "2 lanes are too few"));
-	CHECK_EQ(bed_route(&f, false), 0);
-	CHECK(f.why[0]);
-	bed_close(&f);
-	bed_open(&f, "xgft:3,3/1,1");
-	bed_topo(&f, 0, 3);
-	partitions(&f, "ADG,BEH,CFI", lanes);
-	CHECK_EQ(bed_route(&f, true), 0);
-	j = judge(&f);
-	CHECK_EQ(j.broken, 0);
-	judge_end(&j);
-	bed_close(&f);
+	/* Lanes that are not there, or are not to be used. */
+	for (int few = 0; few < 2; few++) {
+		bed_open(&f, "xgft:3,3/1,1");
+		bed_topo(&f, 0, few ? 8 : 2);
+		f.opt.pftree_lanes = few ? 2 : 15;
+		partitions(&f, "ADG,BEH,CFI", lanes);
+		CHECK(bed_route(&f, true) < 0);
+		CHECK(strstr(f.why, "2 lanes are too few"));
+		CHECK_EQ(bed_route(&f, false), 0);
+		CHECK(strstr(f.why, "partition part1 (0x0101) is not vlane: it shares"));
+		CHECK(!strstr(f.why, "part0 (0x0100) is not"));
+		j = judge(&f);
+		CHECK(j.broken);
+		CHECK_EQ(used_lanes(&j), 3);
+		judge_end(&j);
+		bed_close(&f);
+		bed_open(&f, "xgft:3,3/1,1");
+		bed_topo(&f, 0, few ? 8 : 3);
+		f.opt.pftree_lanes = few ? 3 : 15;
+		partitions(&f, "ADG,BEH,CFI", lanes);
+		CHECK_EQ(bed_route(&f, true), 0);
+		j = judge(&f);
+		CHECK_EQ(j.broken, 0);
+		CHECK_EQ(used_lanes(&j), 7);
+		judge_end(&j);
+		bed_close(&f);
+	}
 }
 
 /* A host in an isolated partition and another one shares its own cable. */

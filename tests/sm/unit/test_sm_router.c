@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What becomes of tables when an engine of the plugin can not route: sm/router.c, with an engine and a subnet of
- * the test's. What OpenSM does then with them is said here again, as its osm_ucast_mgr.c does it.
+ * the test's. What OpenSM does then with them is said here again, as its osm_ucast_mgr.c does it. And what the
+ * lanes of an engine weigh.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -26,8 +27,18 @@ static osm_switch_t switches[N];
 static osm_node_t nodes[N];
 static uint8_t set[N][SIZE];	/* in the switches themselves */
 static struct osm_routing_engine engine;
-static bool fails;
+static bool fails, has_lanes;
 static uint8_t salt;
+
+static uint8_t first_lane(void *context, int32_t sw, uint16_t in, uint32_t out, uint8_t sl)
+{
+	(void)context;
+	(void)sw;
+	(void)in;
+	(void)out;
+	(void)sl;
+	return 0;
+}
 
 static int route(const struct rsm_topo *topo, const struct rsm_options *opt, struct rsm_routes *routes,
 		 char *why, size_t size)
@@ -36,6 +47,7 @@ static int route(const struct rsm_topo *topo, const struct rsm_options *opt, str
 	for (uint32_t i = 0; i < topo->n_switches; i++)
 		for (uint32_t lid = 1; lid < 200; lid++)
 			routes->lft[i][lid] = 1 + (lid + i + salt) % 30;
+	routes->vl = has_lanes ? first_lane : NULL;
 	if (fails)
 		snprintf(why, size, "it is not to");
 	return fails ? -EINVAL : 0;
@@ -168,6 +180,43 @@ static void check_kept(unsigned int tables)
 	CHECK(!us && !bytes);
 }
 
+/* What lanes weigh in a block of VL arbitration that was empty, with that PortInfo:OperationalVLs. */
+static void weights(unsigned int which, uint8_t vls, unsigned int *of)
+{
+	ib_vl_arb_table_t block = { 0 };
+	osm_physp_t port = { 0 };
+
+	ib_port_info_set_op_vls(&port.port_info, vls);
+	engine.update_vlarb(engine.context, &port, 1, &block, IB_NUM_VL_ARB_ELEMENTS_IN_BLOCK, which);
+	memset(of, 0, 256 * sizeof(*of));
+	for (unsigned int i = 0; i < IB_NUM_VL_ARB_ELEMENTS_IN_BLOCK; i++)
+		of[block.vl_entry[i].vl & ((1 << (vls - 1)) - 1)] += block.vl_entry[i].weight;
+}
+
+/* All that there are weigh the same, and none goes before others. Without lanes the weights are OpenSM's. */
+static void check_weights(void)
+{
+	static const unsigned int lanes[] = { 0, 1, 2, 4, 8, 15 };
+	unsigned int of[256];
+
+	for (unsigned int which = 0; which < 4; which++) {
+		weights(which, 5, of);
+		for (unsigned int vl = 0; vl < 256; vl++)
+			CHECK(!of[vl]);
+	}
+	has_lanes = true;
+	CHECK_EQ(engine.ucast_build_fwd_tables(engine.context), 0);
+	has_lanes = false;
+	for (unsigned int which = 0; which < 4; which++)
+		for (uint8_t vls = 1; vls <= 5; vls++) {
+			weights(which, vls, of);
+			for (unsigned int vl = 0; vl < 256; vl++)
+				CHECK_EQ(of[vl] > 0, !which && vl < lanes[vls]);
+			for (unsigned int vl = 1; vl < lanes[vls]; vl++)
+				CHECK_EQ(of[vl], of[0]);
+		}
+}
+
 int main(void)
 {
 	cl_qmap_init(&osm.subn.sw_guid_tbl);
@@ -229,6 +278,9 @@ int main(void)
 	cl_qmap_remove_item(&osm.subn.sw_guid_tbl, &switches[0].map_item);
 	CHECK_EQ(engine.ucast_build_fwd_tables(engine.context), 0);
 	CHECK_EQ(distribute(false, -1, 0), 0);
+
+	fails = false;
+	check_weights();
 
 	rsm_routers_free();
 	for (int i = 0; i < N; i++) {

@@ -149,6 +149,34 @@ static void test_budgets(void)
 	}
 }
 
+/* Table 1: the service levels of a full VOQ are 12 and 40 in the paper's networks of 8 and 16 switches. */
+static void test_full(unsigned int switches, unsigned int seeds, uint16_t least, uint16_t most)
+{
+	uint16_t seen_least = UINT16_MAX, seen_most = 0;
+
+	for (unsigned int seed = 1; seed <= seeds; seed++) {
+		struct rsm_voq_spec spec = { .layers = 1, .sls = 511, .vls = 8 };
+		struct rsm_voq voq;
+		struct made made;
+		char net[64], why[128];
+
+		snprintf(net, sizeof(net), "random:%u,degree=4,hosts=4,seed=%u", switches, seed);
+		made_route(net, NULL, 0, &made);
+		spec.topo = &made.topo;
+		spec.lft = made.routes.lft;
+		spec.n_lft = made.routes.n_lft;
+		CHECK_EQ(rsm_voq_make(&spec, &voq, why, sizeof(why)), 0);
+		CHECK_EQ(voq.considered, voq.crossings);
+		seen_least = voq.used_sls < seen_least ? voq.used_sls : seen_least;
+		seen_most = voq.used_sls > seen_most ? voq.used_sls : seen_most;
+		rsm_voq_free(&voq);
+		made_free(&made);
+	}
+	printf("%u switches: a full VOQ has %u to %u SLs\n", switches, seen_least, seen_most);
+	CHECK_EQ(seen_least, least);
+	CHECK_EQ(seen_most, most);
+}
+
 /* Of a path: those that come from a switch and go to one have queues, others are not there. */
 static unsigned int inner_crossings(const struct made *made, const struct rsm_voq *voq, uint32_t from, uint32_t to)
 {
@@ -219,7 +247,48 @@ static void test_refuses(void)
 	made.routes.free(made.routes.context);
 	made.topo.vls = 0;
 	CHECK_EQ(rsm_voqsw_router.route(&made.topo, &opt, &made.routes, why, sizeof(why)), -EINVAL);
-	CHECK(strstr(why, "updown has 1 layers: too few"));
+	CHECK(strstr(why, "updown has 1 layers: 8 SLs and 0 VLs are too few"));
+	made_free(&made);
+
+	/* Two layers want two lanes: one that is left to them is too few, though there are eight. */
+	made_route("tree:4,2", NULL, 0, &made);
+	opt = (struct rsm_options) { .voqsw_sls = 8, .voqsw_engine = 1, .vftree_lanes = 2, .voqsw_vls = 1 };
+	CHECK_EQ(rsm_voqsw_router.route(&made.topo, &opt, &made.routes, why, sizeof(why)), -EINVAL);
+	CHECK(strstr(why, "vftree has 2 layers: 8 SLs and 1 VLs are too few"));
+	opt.voqsw_vls = 2;
+	CHECK_EQ(rsm_voqsw_router.route(&made.topo, &opt, &made.routes, why, sizeof(why)), 0);
+	CHECK(strstr(made.routes.remark, "no queue: vftree has 2 layers for 8 SLs and 2 VLs"));
+	for (uint8_t sl = 0; sl < 8; sl++)
+		CHECK_EQ(made.routes.vl(made.routes.context, 0, 1, 2, sl), sl / 4);
+	made.routes.free(made.routes.context);
+	made_free(&made);
+}
+
+/* Every lane up to what the links have or the option lets, and no other. */
+static void test_lanes(void)
+{
+	static const struct { int wanted, lanes; } cases[] = { { 0, 8 }, { 1, 1 }, { 3, 3 }, { 8, 8 }, { 15, 8 } };
+	struct made made;
+
+	made_route("random:8,degree=4,hosts=4,seed=1", NULL, 0, &made);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct rsm_options opt = { .voqsw_sls = 16, .voqsw_vls = cases[i].wanted };
+		unsigned int seen = 0;
+		char why[128];
+
+		*made.routes.remark = '\0';
+		CHECK_EQ(rsm_voqsw_router.route(&made.topo, &opt, &made.routes, why, sizeof(why)), 0);
+		for (uint32_t sw = 0; sw < made.topo.n_switches; sw++)
+			for (unsigned int in = 0; in < made.topo.switches[sw].n_ports; in++)
+				for (unsigned int out = 1; out < made.topo.switches[sw].n_ports; out++)
+					for (uint8_t sl = 0; sl < 16; sl++)
+						seen |= 1 << made.routes.vl(made.routes.context, sw, in, out, sl);
+		CHECK_EQ(seen, (1u << cases[i].lanes) - 1);
+		CHECK_EQ(!strcmp(made.routes.remark, "no queue: updown has 1 layers for 16 SLs and 1 VLs"),
+			 cases[i].lanes == 1);
+		CHECK_EQ(!*made.routes.remark, cases[i].lanes > 1);
+		made.routes.free(made.routes.context);
+	}
 	made_free(&made);
 }
 
@@ -308,7 +377,10 @@ static void test_layers(void)
 int main(void)
 {
 	test_budgets();
+	test_full(8, 8, 12, 20);
+	test_full(16, 8, 44, 48);
 	test_inner();
+	test_lanes();
 	test_lots();
 	test_layers();
 	test_refuses();
