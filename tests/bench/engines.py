@@ -2,7 +2,8 @@
 """What routing engines cost in stock OpenSM on full fat trees of switches with 36 ports: the plugin's beside
 OpenSM's ftree and dfsssp, and its lash where that is asked for (ENGINES_CASES, with ENGINES_BOUND in
 seconds: it takes hours). The time is the processor's for the hop counts, with which ftree makes its tree and
-dfsssp its graph, and for the tables; the memory is the most that OpenSM ever had."""
+dfsssp its graph, and for the tables; the memory is the most that OpenSM ever had. Other trees are what
+ENGINES_TREES="216=xgft:6,6,6/1,6,6" says, by hosts, for ENGINES_CASES="216:lash"."""
 
 import math
 import os
@@ -14,6 +15,7 @@ from paths import Large
 
 BED = False
 TREES = {324: "xgft:18,18/1,18", 648: "tree:36,2", 5832: "xgft:18,18,18/1,18,18", 11664: "tree:36,3"}
+TREES |= {int(n): tree for n, tree in (word.split("=", 1) for word in os.environ.get("ENGINES_TREES", "").split())}
 TIMES = {324: 7, 648: 7}    # what takes milliseconds is measured again: the median counts
 OPENSM = ("ftree", "dfsssp")
 # Ours, with what each needs.

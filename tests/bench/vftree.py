@@ -7,9 +7,14 @@ control, the victim in a lane of its own. Figures 7 to 9: a hot spot on a tree o
 and vFtree's three. Figure 10: 648 hosts send 5 % of their packets to the hot spot of their part of the
 tree and the rest to anybody, as fast as they can. The paper does not say for how long it looked; with one
 lane that matters. So there are the first 100 us, in which buffers fill, and what stays.
+
+VFTREE_PARTS="congestion small_figures figures_10 even_lanes" are all parts. VFTREE_LANES="1 8" and VFTREE_SEEDS="1 2"
+are some of figure 10's; VFTREE_CONTROL="threshold=8 marking=3 increase=4 limit=127 timer=20" are other parameters of
+congestion control.
 """
 
 import json
+import os
 
 from fabric_clocks import managed, received
 
@@ -20,11 +25,11 @@ TREES = {"full": "tree:36,2", "2:1": "xgft:18,36/1,9"}
 # Percent more than with one lane.
 PAPER = {("full", 1): {2: 459, 4: 676, 6: 744, 8: 757}, ("full", 9): {8: 221},
          ("2:1", 1): {8: 503}, ("2:1", 3): {8: 270}, ("2:1", 9): {6: 97, 8: 90}}
-LANES = (1, 2, 4, 6, 8)
-SEEDS = range(1, 9)     # as many as the paper's
+LANES = [int(n) for n in os.environ.get("VFTREE_LANES", "1 2 4 6 8").split()]
+SEEDS = [int(n) for n in os.environ.get("VFTREE_SEEDS", "1 2 3 4 5 6 7 8").split()]     # as many as the paper's
 EVEN_SEEDS = (1, 2)
 START, REST = 100, 1000         # us
-CONTROL = "threshold=15 marking=0 increase=1 limit=127 timer=150"
+CONTROL = os.environ.get("VFTREE_CONTROL", "threshold=15 marking=0 increase=1 limit=127 timer=150")
 LINK, BUS = 16.0, 12.9          # Gbit/s: 4x DDR, and the papers' hosts
 
 Managed = managed().Managed
@@ -136,10 +141,11 @@ def even_lanes(record):
                        "beside the paper's lanes", ours, beside)
 
 
-def bench(record):
-    congestion(record)
-    small_figures(record)
+def figures_10(record):
     for tree in TREES:
         for spots in (1, 3, 9):
             figure_10(record, tree, spots)
-    even_lanes(record)
+
+
+def bench(record):
+    record.parts(congestion, small_figures, figures_10, even_lanes)

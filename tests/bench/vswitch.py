@@ -4,7 +4,9 @@ their SMPs counted on the wire, beside a full reconfiguration: tables computed a
 paper's equations 1 to 5, table I). And what moves to few switches cost in balance.
 
 VSWITCH_PARTS="sizes dynamic" and VSWITCH_HOSTS="324 648" choose; with dynamic LIDs each hypervisor is a switch more,
-and the trees of three levels, of which OpenSM then has 6804 and 13284, are asked for by name (VSWITCH_DYNAMIC="5832")."""
+and the trees of three levels, of which OpenSM then has 6804 and 13284, are asked for by name (VSWITCH_DYNAMIC="5832").
+VSWITCH_LARGEST="dfsssp:11664 lash:5832" are how large a tree figure 7 has of an engine, where not all that there are:
+these take minutes and hours, and by themselves stop at 5832 and 648."""
 
 import collections
 import os
@@ -28,6 +30,7 @@ PAPER = {324: (360, 6, 216, 72), 648: (702, 11, 594, 108), 5832: (6804, 107, 104
 PAPER_7 = {"ftree": {324: 0.012, 11664: 67}, "minhop": {}, "updn": {}, "dfsssp": {324: 0.142, 11664: 625},
            "lash": {11664: 39145}}
 LARGEST = {"ftree": 11664, "minhop": 11664, "updn": 11664, "dfsssp": 5832, "lash": 648}
+LARGEST |= {engine: int(n) for engine, n in (word.split(":") for word in os.environ.get("VSWITCH_LARGEST", "").split())}
 HOSTS = [int(n) for n in os.environ.get("VSWITCH_HOSTS", "324 648 5832 11664").split()]
 DYNAMIC = [int(n) for n in os.environ.get("VSWITCH_DYNAMIC", "324 648").split()]
 MADE = {324: 30, 648: 10}      # moves with dynamic LIDs that are made, not only planned
