@@ -7,6 +7,10 @@
 #include "rate.h"
 #include "signal.h"
 
+#define RECORD	64	/* bytes of a path record */
+#define PACKET	200	/* of an answer's packet, for records */
+#define ACKED	64	/* packets of an answer that are acknowledged at once */
+
 /** rsm_method_compares - whether paths need to be compared at all */
 bool rsm_method_compares(const struct rsm *rsm)
 {
@@ -107,13 +111,35 @@ static bool tell_records(struct rsm *rsm, uint16_t trap, const struct rsm_change
 	return ahead;
 }
 
-/*
- * What a host costs that asks for all its paths, in messages: a report, a query, and the answer of
- * several packets, of which each takes about 4 of its records (paper II, equations 1 to 3).
+/**
+ * cost_of_all - MADs of a host that is told to ask for all its paths, by RePath
+ * @n_records: of the answer: from each LID of its port to each LID of the subnet, its own and the switches' too
+ *
+ * The notice and its response, the question, the answer's packets of 200 bytes of records, and what the host's kernel
+ * acknowledges of those: the first, each 64th after it, and the last. Beside 36 switches and as many hosts of one LID
+ * that is 72 records of 64 bytes: 2 + 1 + 24 + 2 = 29.
+ *
+ * Paper II, equations 1 to 3, has 4 + n / 4 without the response: n paths to hosts, four in a packet, two MADs of RMPP.
  */
-static uint32_t cost_of_all(uint32_t n_paths)
+static uint32_t cost_of_all(uint32_t n_records)
 {
-	return 4 + n_paths / 4;
+	uint32_t packets = (n_records * RECORD + PACKET - 1) / PACKET;
+	uint32_t acks = 1 + (packets - 1 + ACKED - 1) / ACKED;
+
+	return 2 + 1 + packets + acks;
+}
+
+/* RePath and its response for each: of 14 paths 28. What UnPath costs besides is what loading them ahead is worth. */
+static uint32_t cost_of_records(uint32_t n)
+{
+	return 2 * n;
+}
+
+static bool is_cheaper(const struct rsm *rsm, const struct rsm_changes *changes, const struct rsm_changed_end *end)
+{
+	uint32_t n_lids = changes->n_paths + cl_qmap_count(&rsm->osm->subn.sw_guid_tbl);
+
+	return cost_of_records(end->n) <= cost_of_all(end->n_lids * n_lids);
 }
 
 static bool by_records(const struct rsm *rsm, const struct rsm_changes *changes,
@@ -130,7 +156,7 @@ static bool by_records(const struct rsm *rsm, const struct rsm_changes *changes,
 		if (end->changes[i].was && end->changes[i].several)
 			return false;
 	return rsm->opt.method == RSM_REPATH_ONLY ||
-	       (rsm->opt.method == RSM_AUTO && end->n <= cost_of_all(changes->n_paths));
+	       (rsm->opt.method == RSM_AUTO && is_cheaper(rsm, changes, end));
 }
 
 /** rsm_method_tell_all - say that any path may be another, whatever the method: nobody knows which */

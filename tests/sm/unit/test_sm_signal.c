@@ -5,6 +5,7 @@
  */
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "plugin.h"
@@ -324,6 +325,94 @@ static void taken(void)
 	stop();
 }
 
+/* The option file has this line more. The test's own options stay. */
+static void set(const char *line)
+{
+	char path[] = "/tmp/test_sm_signal.XXXXXX", why[512];
+	struct rsm_options opt;
+	int fd = mkstemp(path);
+
+	CHECK(fd >= 0 && write(fd, line, strlen(line)) == (ssize_t)strlen(line) && !close(fd));
+	CHECK_EQ(rsm_options_read(&opt, path, why, sizeof(why)), 0);
+	unlink(path);
+	rsm.opt.method = opt.method;
+	rsm.opt.coalesce = opt.coalesce;
+	rsm.opt.host_rate = opt.host_rate;
+}
+
+/* How many of three RePaths about everything, which are said while the window is full, are sent when it is not. */
+static unsigned int sent_of_three(const char *method, const char *coalesce)
+{
+	const struct rsm_notice all = { .trap = REPATH_SM_REPATH };
+	char lines[128];
+
+	snprintf(lines, sizeof(lines), "host_rate 0\nmethod %s\n%s\n", method, coalesce);
+	set(lines);
+	start(1);
+	queue(LIVE, 100, WINDOW);
+	rsm_signal_push(&rsm);
+	for (int i = 0; i < 3; i++)
+		CHECK(rsm_signal_port(&rsm, LIVE, &all));
+	while (in_flight(LIVE))
+		tell(LIVE, true);
+	tick();
+	stop();
+	return n_sent - WINDOW;
+}
+
+/* One says as much as three. The papers' methods send all of them, unless the option says something else. */
+static void coalesced(void)
+{
+	static const struct {
+		const char *method;
+		unsigned int sent;
+	} is[] = {
+		{ "wildcard", 3 }, { "repath-only", 3 }, { "hybrid", 3 }, { "affected", 1 }, { "auto", 1 },
+	};
+
+	for (size_t i = 0; i < sizeof(is) / sizeof(*is); i++) {
+		CHECK_EQ(sent_of_three(is[i].method, ""), is[i].sent);
+		CHECK_EQ(sent_of_three(is[i].method, "coalesce auto"), is[i].sent);
+		CHECK_EQ(sent_of_three(is[i].method, "coalesce off"), 3);
+		CHECK_EQ(sent_of_three(is[i].method, "coalesce on"), 1);
+	}
+}
+
+/* Each host has its own rate, after some in a row. Nothing else has to happen for the next one. */
+static void rated(void)
+{
+	uint64_t next;
+
+	set("host_rate 100\n");
+	start(2);
+	queue(LIVE, 100, 20);
+	queue(LIVE + 1, 100, 1);
+	rsm_signal_push(&rsm);
+	CHECK_EQ(in_flight(LIVE), 16);
+	CHECK_EQ(in_flight(LIVE + 1), 1);
+	while (in_flight(LIVE))
+		tell(LIVE, true);
+	for (int i = 1; i <= 4; i++) {
+		next = tick();
+		CHECK_EQ(n_sent, 16 + i);
+		CHECK(next >= now + 10 && next <= now + 11);
+		now += 9;
+		tick();
+		CHECK_EQ(n_sent, 16 + i);
+		now += 1;
+	}
+	tick();
+	CHECK_EQ(n_sent, 16 + 4 + 1);
+	stop();
+
+	set("host_rate 0\n");
+	start(1);
+	queue(LIVE, 100, 20);
+	rsm_signal_push(&rsm);
+	CHECK_EQ(in_flight(LIVE), 20);
+	stop();
+}
+
 int main(void)
 {
 	taken();
@@ -331,6 +420,8 @@ int main(void)
 	awaited();
 	awake();
 	handed_over();
+	coalesced();
+	rated();
 	puts("ok");
 	return 0;
 }
