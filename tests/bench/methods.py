@@ -4,7 +4,8 @@ figures 7 and 8): processes of a parallel program on six hosts of the 3x2 mesh, 
 pair to every one on another host; the link S4-S5 is pulled, which changes no path, and S2-S5, which does.
 
 Times are from the module's tracepoints, by one guest's clock: from the first report, and from the first RePath, which
-are not the same where changes are announced. Its one emulated processor carries six HCAs, the switches and OpenSM: what
+are not the same where changes are announced; and from OpenSM's log in the same guest, by the same clock: trap 128,
+LASH's lanes, and the tables, from the cable on. Its one emulated processor carries six HCAs, the switches and OpenSM: what
 hosts do at the same time in a real fabric they do one after the other.
 PROCESSES="8 16" and METHODS="hybrid" choose. What hosts spend of the processor, by function (paper I's figure 8), is
 from a fault of its own, since it takes time to trace. tests/bench/plot methods draws both.
@@ -21,14 +22,16 @@ import time
 import bed as beds
 import host_time
 import moves_traced
-from moves_traced import MOVED, TRACE
+from moves_traced import MOVED, TRACE, UNPATH
 from rc_flows import service_levels
+from rerouting import DAY, TRAP, stamped
 from test_notice_heard import wait_subscribed
 from test_vhca_deadlock import NET
 
 BED = False
 PROCESSES = [int(n) for n in os.environ.get("PROCESSES", "8 16 32 64").split()]
 METHODS = os.environ.get("METHODS", "wildcard repath-only hybrid affected auto").split()
+OPENSM = "-R lash -Q -d2"       # its log is whole at any time
 NOTHING, SOMETHING = 'Unlink "S4"[3]', 'Unlink "S2"[3]'
 OTHERS = 10         # times as many queue pairs whose path does not change
 REPATH = "69"       # the trap that says that the new path is valid
@@ -57,7 +60,8 @@ class Trace:
     def __init__(self, guest):
         self.guest = guest
         moves_traced.listen(guest)
-        guest.run(f"cd {TRACE} && echo mono > trace_clock && echo 32768 > buffer_size_kb && "
+        # Nobody has told the guest of leap seconds: it is the clock of OpenSM's log.
+        guest.run(f"cd {TRACE} && echo tai > trace_clock && echo 32768 > buffer_size_kb && "
                   "echo 1 > events/repath/sm_paths/enable; cd events/ib_mad/ib_mad_recv_done_handler && "
                   "echo mgmt_class==3 > filter && echo 1 > enable")
 
@@ -169,12 +173,30 @@ def spans(events):
     return slowest
 
 
+def before_hosts(log, events):
+    """{what: seconds from the cable}: of the routing of which hosts are told first, or the last; 0: it was not so"""
+    start = events[0][0]
+    said = [((at - start) % DAY, text) for at, text in stamped(log)]
+
+    def heard(trap):
+        return min((at - start for at, event, words, _ in events if event == "sm_report" and words["trap"] == trap),
+                   default=0)
+
+    def last(what, until):
+        return max((at for at, text in said if what in text and at <= (until or DAY)), default=0)
+
+    unpath, repath = heard(UNPATH), heard(REPATH)
+    return {"trap 128": min((at for at, text in said if re.search(TRAP, text)), default=0),
+            "lanes computed": last("lash_core", unpath or repath), "first UnPath": unpath,
+            "tables configured": last("tables configured", repath), "first RePath": repath}
+
+
 def check_answers(fabric, mads, questions):
-    """Of RMPP: an answer has the paths to all LIDs, 64 bytes each, of which 200 go into a packet, and its packets are
-    acknowledged by twos. Returns how many packets an answer is, and its acknowledgements."""
+    """Of RMPP: an answer has the paths to all LIDs, 64 bytes each, of which 200 go into a packet; the first packet,
+    each 64th after it and the last are acknowledged. Returns how many packets an answer is, and its ACKs."""
     lids = 2 * len(fabric.hosts)        # as many switches
     packets = -(-lids * 64 // 200)
-    acks = -(-packets // 2)
+    acks = 1 + -(-(packets - 1) // 64)
     assert mads["packets of answers"] == questions * packets, (mads, questions)
     assert mads["questions and ACKs"] == questions * (1 + acks), (mads, questions)
     return packets, acks
@@ -235,7 +257,7 @@ def spent(fabric, trace, command, verbs=True):
 
 def fault(fabric, trace, command, program, method):
     """Pull a link: {what: number}."""
-    before = fabric.repath_status()
+    before, logged = fabric.repath_status(), len(fabric.sm_log())
     trace.begin(command)
     after = settled(fabric, trace, before["paths"]["told"])
     events = trace.read()
@@ -247,7 +269,7 @@ def fault(fabric, trace, command, program, method):
              "moved": len(moved),
              "moves": moves_traced.moves(fabric.guest) if method == ANNOUNCES else [],
              "modifies": trace.modifies(method),
-             "mads": trace.mads(), **spans(events)}
+             "mads": trace.mads(), **spans(events), **before_hosts(fabric.sm_log()[logged:], events)}
     check_messages(fabric, method, program.changed if command == SOMETHING else (), found, before, after)
     del found["moves"]
     mend(fabric, trace, command, after)
@@ -265,7 +287,7 @@ def use(fabric, method):
     fabric.sm_jobs[-1].kill(15)
     fabric.sm_jobs.pop().wait(60, check=False)
     fabric.repath = f"method {method}"
-    fabric.start_opensm("-R lash -Q")
+    fabric.start_opensm(OPENSM)
     end = time.monotonic() + PATIENCE
     while True:
         time.sleep(1)
@@ -299,7 +321,7 @@ class Mesh:
 
     def __init__(self, bed):
         with open(NET) as f:
-            self.fabric = bed.fabric(f.read(), opensm="-R lash -Q", repath="", memory=3072)
+            self.fabric = bed.fabric(f.read(), opensm=OPENSM, repath="", memory=3072)
         self.guest = self.fabric.guest
         self.guest.load_repath()
         wait_subscribed(self.guest, self.fabric.hosts.values())

@@ -9,11 +9,12 @@ STEADY="on" choose.
 
 What the plugin really says is counted where all hosts but OpenSM's subscribe, to 100 switches (HEARD="10"), with
 each method. What hosts ask for then, and how the answer is cut, is not said: it is as the kernel does it (the bench
-methods counts that with six hosts), a question for each report that names no path, and RMPP's packets of 200 bytes
-for the 64 of each LID of the subnet. tests/bench/plot paths draws both beside the equations.
+methods counts that with six hosts), a question for each report that names no path, RMPP's packets of 200 bytes
+for the 64 of each LID of the subnet, and its ACKs. tests/bench/plot paths draws both beside the equations.
 """
 
 import os
+import re
 import time
 
 from fabric_clocks import managed, of_sm
@@ -29,6 +30,7 @@ STEADY = os.environ.get("STEADY", "on off").split()
 HEARD = [int(n) for n in os.environ.get("HEARD", "4 6 8 10").split()]
 METHODS = ("wildcard", "repath-only", "hybrid", "affected", "auto")
 RECORD, PACKET = 64, 200    # bytes of a path record, and of records in a packet
+ACKED = 64                  # packets after the first that one ACK is for; the last has one in any case
 REPATH = 69
 
 
@@ -68,6 +70,9 @@ def cost(record, topology, hosts):
                    paths["routing_us"], "below 5 % of the routing time", most=0.05,
                    walked=paths["walked"])
         record(f"{hosts} hosts: MB of tables", paths["memory"] / 1e6)
+        with open(f"/proc/{fabric.sm.pid}/status", encoding="utf-8") as file:
+            peak = int(re.search(r"VmHWM:\s+(\d+) kB", file.read())[1]) / 1e3
+        record(f"{hosts} hosts: MB of all of OpenSM, at most", peak)
 
 
 def mesh(record, side):
@@ -117,7 +122,7 @@ def signals(record, side):
     """All methods beside paper II's equations, with the hosts that listen as n."""
     switches, changed = side * side, 0
     packets = -(-2 * switches * RECORD // PACKET)
-    answer = packets + -(-packets // 2)
+    answer = packets + 1 + -(-(packets - 1) // ACKED)
     for method in sorted(METHODS, key=lambda name: name != "repath-only"):
         n, named, routings, reports, questions = heard(side, method)
         changed = changed or named

@@ -11,16 +11,23 @@ from fabric_clocks import managed, of_sm
 BED = False
 ROUNDS = 3
 METHODS = ("none", "wildcard", "repath-only", "hybrid", "affected", "auto")
+TRAP = r"num:128\b"     # of a switch, whose link has changed
+DAY = 86400
 FAULTS = (("no path changes", '"S4"[3]'), ("paths change", '"S2"[3]'))
+
+
+def stamped(log):
+    """[(second of the day, what OpenSM says)]"""
+    return [((int(h) * 60 + int(m)) * 60 + int(s) + int(us) / 1e6, text) for h, m, s, us, text in
+            re.findall(r"^\w+ +\d+ (\d+):(\d+):(\d+) (\d+) \[\w+\] \w+ -> (.*)$", log, re.M)]
 
 
 def seconds(log):
     """(from the first trap to the last time that the subnet was up, how often it was)"""
-    stamped = [((int(h) * 60 + int(m)) * 60 + int(s) + int(us) / 1e6, text) for h, m, s, us, text in
-               re.findall(r"^\w+ +\d+ (\d+):(\d+):(\d+) (\d+) \[\w+\] \w+ -> (.*)$", log, re.M)]
-    traps = [at for at, text in stamped if re.search(r"num:128\b", text)]
-    up = [at for at, text in stamped if "SUBNET UP" in text]
-    return (up[-1] - traps[0]) % 86400, len(up)
+    said = stamped(log)
+    traps = [at for at, text in said if re.search(TRAP, text)]
+    up = [at for at, text in said if "SUBNET UP" in text]
+    return (up[-1] - traps[0]) % DAY, len(up)
 
 
 def measure(method):
