@@ -3,6 +3,7 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <uapi/ib_repath.h>
 
 #include "learnt.h"
 
@@ -38,6 +39,12 @@ static enum repath_learnt_change compare(const struct repath_learnt *old,
 	return REPATH_LEARNT_CHANGED;
 }
 
+/* Is it another path from now on? One that is about to break is when that is said, whatever else is told of it. */
+static bool begins_anew(const struct repath_learnt *path, enum repath_learnt_change change)
+{
+	return path->unpath ? path->source == REPATH_PATH_REPORT : change != REPATH_LEARNT_SAME;
+}
+
 /**
  * repath_learnt_put - a path was told
  * @paths: table
@@ -59,10 +66,8 @@ enum repath_learnt_change repath_learnt_put(struct repath_learnts *paths,
 	new = kmemdup(path, sizeof(*path), GFP_KERNEL);
 	if (!new)
 		return REPATH_LEARNT_NO_ROOM;
-	if (change == REPATH_LEARNT_SAME)
-		new->changed_ns = old->changed_ns;
-	else if (old)
-		new->changed_ns = path->ns;
+	if (old)
+		new->changed_ns = begins_anew(path, change) ? path->ns : old->changed_ns;
 	if (xa_is_err(xa_store(&paths->paths, index, new, GFP_KERNEL))) {
 		kfree(new);
 		return REPATH_LEARNT_NO_ROOM;

@@ -154,8 +154,13 @@ static void follow(struct repath_qp *rqp, const struct repath_move *move, const 
 static bool is_settled(const struct repath_qp *rqp, const struct repath_move *move,
 		       const struct repath_path *path, const struct job *job)
 {
-	return repath_path_is_enough(rqp->dev->ibdev, &job->path, path) ||
-	       (move && move->wanted_ns >= job->since_ns &&
+	struct repath_new_path to = job->path;
+
+	/* One that sends slower than it may stays that. */
+	if (to.has & REPATH_PATH_RATE && ib_rate_to_mbps(path->rate) <= ib_rate_to_mbps(to.rate))
+		to.has &= ~REPATH_PATH_RATE;
+	return repath_path_is_enough(rqp->dev->ibdev, &to, path) ||
+	       (move && move->go && move->wanted_ns >= job->since_ns &&
 		(!list_empty(&move->node) || move->addressed == READ_ONCE(move->foreign_av)));
 }
 
@@ -177,7 +182,8 @@ static int expand(struct repath_qp *rqp, void *arg)
 	if (IS_ERR(move))
 		return PTR_ERR(move);
 	if (move && !is_leaving(move, ex->job) &&
-	    !(ex->job->again && repath_move_is_to(move, &ex->job->path)))
+	    !((ex->job->again || move->state == REPATH_MOVE_FAILED) &&
+	      repath_move_is_to(move, &ex->job->path)))
 		begin(ex->r, move, ex->job, &path);
 out:
 	if (move)

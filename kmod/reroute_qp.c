@@ -126,8 +126,6 @@ enum repath_move_next repath_move_end(struct repath_reroute *r, struct repath_mo
 				      enum repath_move_state state, const char *why)
 {
 	say(r, move, state, why);
-	/* Shims connect it anew in its owner's name. */
-	move->addressed = READ_ONCE(move->foreign_av);
 	move->step = REPATH_STEP_IDLE;
 	return REPATH_NEXT_DONE;
 }
@@ -150,6 +148,9 @@ enum repath_move_next repath_move_done(struct repath_reroute *r, struct repath_m
 	unsigned long flags;
 
 	r->can[move->way] = REPATH_CAN_YES;
+	/* Shims have connected it in its owner's name. */
+	if (move->way == REPATH_WAY_CYCLE)
+		move->addressed = READ_ONCE(move->foreign_av);
 	spin_lock_irqsave(&move->lock, flags);
 	move->by = ways[move->way].by;
 	move->leaves = false;
@@ -316,7 +317,8 @@ static enum repath_move_next step(struct repath_reroute *r, struct repath_move *
 			break;
 		if (!repath_move_is_late(move))
 			return REPATH_NEXT_WAIT;
-		if (move->rounds < ROUNDS || !READ_ONCE(move->loaded))
+		if (move->rounds < ROUNDS || !READ_ONCE(move->loaded) || READ_ONCE(move->in_sqd) ||
+		    !leads_there(move, &path) || repath_path_is_enough(qp->device, &move->to, &path))
 			break;
 		/* Nothing is tried any more but to wait for that, the device asked less and less often. */
 		move->until = jiffies + msecs_to_jiffies(reroute_again_ms << ROUNDS);

@@ -62,7 +62,7 @@ enum repath_move_step {
  * @leaves: it was on another path than @to; the work item's
  * @hold: stop sending until the new path is told; the work item's
  * @wanted_ns: CLOCK_BOOTTIME, when @to was told last; the work item's
- * @addressed: @foreign_av at that time, and when it was there; the work item's
+ * @addressed: @foreign_av at that time, and when shims have connected it; the work item's
  * @begun: the step: jiffies; the work item's
  * @polled: when the device was asked last in it: jiffies; the work item's
  * @until: when the step has taken too long: jiffies; the work item's

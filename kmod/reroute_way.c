@@ -544,14 +544,16 @@ enum repath_move_next repath_move_arm(struct repath_reroute *r, struct repath_mo
  * @move: of the queue pair
  * @qp: the same
  *
- * It stays loaded, and its peer may be told later than this end.
+ * It stays loaded, and its peer may be told later than this end, or go first. Also if it is in error.
  */
 bool repath_move_is_armed(struct repath_move *move, struct ib_qp *qp)
 {
 	struct ib_qp_attr attr;
 
-	return move->go && READ_ONCE(move->loaded) && repath_move_poll(move) && ask(qp, &attr) &&
-	       attr.path_mig_state == IB_MIG_ARMED && repath_ah_is_there(&move->to, &attr.alt_ah_attr);
+	if (!move->go || !READ_ONCE(move->loaded) || !repath_move_poll(move) || !ask(qp, &attr))
+		return false;
+	return attr.qp_state == IB_QPS_ERR || attr.path_mig_state == IB_MIG_MIGRATED ||
+	       (attr.path_mig_state == IB_MIG_ARMED && repath_ah_is_there(&move->to, &attr.alt_ah_attr));
 }
 
 /**

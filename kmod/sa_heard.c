@@ -87,15 +87,20 @@ static void heard_route_repath(struct repath_sa_port *sp, const struct repath_no
 			       bool late)
 {
 	struct repath_new_path path;
+	struct repath_learnt old;
 
-	if (!late)
+	if (!late) {
 		sp->breaks_all = false;
-	/* What is late may have been overtaken for this path, or not: the SA knows. */
+		if (!notice->dlid)
+			sp->repath_ns = ktime_get_boottime_ns();
+	}
+	/* What is late may have been overtaken for this path, or not: the SA knows, if it is not about to break since. */
 	if (!notice->dlid) {
-		sp->repath_ns = ktime_get_boottime_ns();
 		repath_sa_want_table(sp, true);
 	} else if (late || !(notice->mask & REPATH_SM_MASK_SL)) {
-		repath_sa_want_path(sp, notice->dlid);
+		if (!late || !repath_learnt_find(&sp->paths, notice->slid ?: sp->lid, notice->dlid, &old) ||
+		    !repath_sa_is_breaking(sp, &old))
+			repath_sa_want_path(sp, notice->dlid);
 	} else if (!repath_sa_is_exception(sp, notice->slid ?: sp->lid, notice->dlid)) {
 		repath_sa_learn_notice(sp, notice, REPATH_PATH_REPORT, false);
 		repath_sa_new_path(notice, &path);
@@ -244,7 +249,7 @@ void repath_sa_not_heard(struct repath_sa_port *sp, unsigned long *next)
 	sp->breaks_at = sp->breaks_all_at;
 	for (index = 0; repath_learnt_next(&sp->paths, &index, &path); index++) {
 		u64 left = path.unpath ? left_ns(&path) : 0;
-		unsigned long at = jiffies + nsecs_to_jiffies(left) + 1;
+		unsigned long at = jiffies + max_t(unsigned long, nsecs_to_jiffies(left) + 1, HZ);
 
 		cond_resched();
 		ask |= path.unpath && !left;

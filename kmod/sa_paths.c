@@ -25,7 +25,7 @@
 
 /* After a path has changed, how often it is looked who has been connected by what it was, each time after twice as long. */
 #define LOOKS		6
-#define LOOKS_NS	(NSEC_PER_SEC << LOOKS)
+#define LOOKS_NS	((u64)NSEC_PER_SEC << LOOKS)
 
 static u16 lid_mask(const struct repath_sa_port *sp)
 {
@@ -238,7 +238,8 @@ static bool is_other(const struct users *users, const struct repath_path *path)
 {
 	const struct repath_learnt *learnt = users->path;
 
-	return path->dlid == learnt->dlid && path->path_bits == (learnt->slid & lid_mask(users->sp)) &&
+	return path->dlid == learnt->dlid && repath_path_port(path) == users->sp->port &&
+	       path->path_bits == (learnt->slid & lid_mask(users->sp)) &&
 	       (path->sl != learnt->sl || (learnt->mtu && path->mtu > learnt->mtu) ||
 		(learnt->rate && ib_rate_to_mbps(path->rate) > ib_rate_to_mbps(learnt->rate)));
 }
@@ -337,10 +338,13 @@ void repath_sa_hand_all_over(struct repath_sa_port *sp)
 
 	for (index = 0; repath_learnt_next(&sp->paths, &index, &learnt); index++) {
 		cond_resched();
-		if (learnt.unpath || (!are_other(sp, &learnt, &may) && !may && !datagrams))
+		if (learnt.unpath)
 			continue;
 		repath_sa_path_of(&learnt, &path);
-		repath_sa_hand_over(sp, &path);
+		if (are_other(sp, &learnt, &may) || datagrams)
+			repath_sa_hand_over(sp, &path);
+		else if (may)
+			repath_reroute_late(sp->dev, sp->port, &path, U64_MAX);
 	}
 }
 
@@ -456,6 +460,15 @@ void repath_sa_look_again(struct repath_sa_port *sp, unsigned long *next)
 		repath_sa_sooner(next, sp->look_again);
 }
 
+/* That a path is about to break is not known to who answers before it does: it is what it was, if that was ever told. */
+static bool is_yet_to_break(const struct repath_sa_port *sp, const struct repath_learnt *old,
+			    const struct repath_learnt *path)
+{
+	return repath_sa_is_breaking(sp, old) &&
+	       ((!old->mtu && !old->rate) ||
+		(old->sl == path->sl && old->mtu == path->mtu && old->rate == path->rate));
+}
+
 static void take_record(const void *record, void *arg)
 {
 	const struct repath_sm_path *path = record;
@@ -486,9 +499,7 @@ static void take_record(const void *record, void *arg)
 	}
 	memcpy(learnt.dgid, path->dgid, sizeof(learnt.dgid));
 	learnt.shared = known && is_shared(answer, &old, &learnt);
-	/* That it is about to break is not known to who answers before it does. */
-	breaking = known && answer->all && repath_sa_is_breaking(sp, &old) &&
-		   old.sl == learnt.sl && old.mtu == learnt.mtu && old.rate == learnt.rate;
+	breaking = known && answer->all && is_yet_to_break(sp, &old, &learnt);
 	learnt.unpath = breaking;
 	/* Alternate paths were loaded for what has not been told. */
 	announced = known && old.unpath;
@@ -498,8 +509,13 @@ static void take_record(const void *record, void *arg)
 	 * Nobody but its process knows where an address handle leads; and who is on the path as it is now may be on
 	 * the way to what it was before.
 	 */
-	if (breaking)
+	if (breaking) {
+		/* Whoever has said it, what comes instead is asked for. */
+		if (!sp->breaks)
+			sp->breaks_at = jiffies;
+		sp->breaks = true;
 		return;
+	}
 	if (changed && !answer->datagrams)
 		answer->datagrams = repath_shim_has_datagrams(sp->dev);
 	repath_sa_path_of(&learnt, &new);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 20 */
+/* kunit-cases: 23 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
 /* Alternate paths: announced, loaded, armed or not, and gone over to by hardware or its peer while nobody looks. */
 #include <rdma/ib_cache.h>
@@ -252,8 +252,8 @@ static void t_told_twice(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, move->count, 1u);
 }
 
-/* Nobody answers for minutes, as on one that is idle: it is said, and it is moved when it sends at last. */
-static void t_armed_very_late(struct kunit *test)
+/* Nobody answers for minutes. */
+static struct hw_qp *wait_in_vain(struct kunit *test)
 {
 	struct repath_reroute *r = the_device(test)->reroute;
 	struct hw_qp *hw = add_qp(test, 21, DLID, current);
@@ -274,14 +274,66 @@ static void t_armed_very_late(struct kunit *test)
 	expect(test, hw, REPATH_MOVE_FAILED, REPATH_BY_NONE, OLD_SL, IB_QPS_RTS);
 	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_MOVE_FAILED), 1ull);
 	KUNIT_EXPECT_EQ(test, (int)hw->mig, (int)IB_MIG_REARM);
+	return hw;
+}
+
+/* As with one that is idle: it is said, once, and it is moved when it sends at last. */
+static void t_armed_very_late(struct kunit *test)
+{
+	struct repath_reroute *r = the_device(test)->reroute;
+	struct hw_qp *hw = wait_in_vain(test);
+	struct repath_move *move = xa_load(&r->table, 21);
+
 	WRITE_ONCE(move->until, jiffies - 1);
 	mod_delayed_work(system_unbound_wq, &r->work, 0);
+	let_begin(test);
+	expect(test, hw, REPATH_MOVE_FAILED, REPATH_BY_NONE, OLD_SL, IB_QPS_RTS);
+	/* The same, told once more. */
+	reroute_to(test, NEW_SL);
 	let_begin(test);
 	expect(test, hw, REPATH_MOVE_FAILED, REPATH_BY_NONE, OLD_SL, IB_QPS_RTS);
 	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_MOVE_FAILED), 1ull);
 	hw->mig = IB_MIG_ARMED;
 	settle(test, true);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_APM, NEW_SL, IB_QPS_RTS);
+}
+
+/* Its peer was quicker. */
+static void t_followed_very_late(struct kunit *test)
+{
+	struct hw_qp *hw = wait_in_vain(test);
+
+	hw->ah = hw->alt;
+	hw->mig = IB_MIG_MIGRATED;
+	settle(test, true);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_APM, NEW_SL, IB_QPS_RTS);
+}
+
+static void t_error_very_late(struct kunit *test)
+{
+	struct hw_qp *hw = wait_in_vain(test);
+
+	hw->state = IB_QPS_ERR;
+	settle(test, true);
+	expect(test, hw, REPATH_MOVE_LOST, REPATH_BY_NONE, OLD_SL, IB_QPS_ERR);
+}
+
+/* Its owner has given it another address: it is his. */
+static void t_elsewhere_very_late(struct kunit *test)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_SQD,
+		.ah_attr = { .type = RDMA_AH_ATTR_TYPE_IB, .port_num = 1, .sl = OLD_SL },
+	};
+	struct hw_qp *hw = wait_in_vain(test);
+
+	hw_device.no_sqd = false;
+	rdma_ah_set_dlid(&attr.ah_attr, DLID + 1);
+	owner_sets(hw, IB_QPS_SQD);
+	KUNIT_EXPECT_EQ(test, owner_does(hw, &attr, IB_QP_STATE | IB_QP_AV), 0);
+	owner_sets(hw, IB_QPS_RTS);
+	settle(test, true);
+	KUNIT_EXPECT_EQ(test, rdma_ah_get_dlid(&hw->ah), DLID + 1);
 }
 
 /* Announced, with another LID; the peer has taken it there, and it is told to stay. */
@@ -305,11 +357,23 @@ static void t_stays_at_lid(struct kunit *test)
 static void t_asked_where(struct kunit *test)
 {
 	const struct repath_new_path soon = { .dlid = DLID, .sl = NEW_SL, .has = REPATH_PATH_SL };
-	const struct repath_new_path now = { .dlid = DLID, .sl = OLD_SL, .has = REPATH_PATH_SL };
-	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+	const struct repath_new_path now = {
+		.dlid = DLID, .sl = OLD_SL, .rate = IB_RATE_40_GBPS, .has = REPATH_PATH_SL | REPATH_PATH_RATE,
+	};
+	struct hw_qp *hw = add_qp(test, 21, DLID, current), *slow = add_qp(test, 22, DLID, current);
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_SQD };
+	int modified;
+
+	/* Its owner wants to send slower than he may. */
+	attr.ah_attr = slow->ah;
+	rdma_ah_set_static_rate(&attr.ah_attr, IB_RATE_10_GBPS);
+	owner_sets(slow, IB_QPS_SQD);
+	KUNIT_EXPECT_EQ(test, owner_does(slow, &attr, IB_QP_STATE | IB_QP_AV), 0);
+	owner_sets(slow, IB_QPS_RTS);
 
 	repath_reroute_prepare(the_device(test), 1, &soon);
 	settle(test, true);
+	modified = slow->modified;
 	repath_reroute_late(the_device(test), 1, &now, U64_MAX);
 	settle(test, true);
 	expect(test, hw, REPATH_MOVE_PREPARED, REPATH_BY_NONE, OLD_SL, IB_QPS_RTS);
@@ -319,6 +383,7 @@ static void t_asked_where(struct kunit *test)
 	repath_reroute_late(the_device(test), 1, &now, U64_MAX);
 	settle(test, false);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, OLD_SL, IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, slow->modified, modified);
 }
 
 /* Where hardware has gone meanwhile is known before another path is loaded. */
@@ -460,6 +525,9 @@ static struct kunit_case reroute_alt_cases[] = {
 	KUNIT_CASE(t_followed_while_drained),
 	KUNIT_CASE(t_told_twice),
 	KUNIT_CASE(t_armed_very_late),
+	KUNIT_CASE(t_followed_very_late),
+	KUNIT_CASE(t_error_very_late),
+	KUNIT_CASE(t_elsewhere_very_late),
 	KUNIT_CASE(t_stays_at_lid),
 	KUNIT_CASE(t_asked_where),
 	KUNIT_CASE(t_gone_over_and_loaded),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 26 */
+/* kunit-cases: 27 */
 /* kunit-objs: ../sa.o ../sa_ask.o ../sa_subscribe.o ../sa_paths.o ../sa_heard.o ../sa_moved.o ../sa_relay.o ../notice.o ../learnt.o ../stat.o ../trace.o */
 /* A port and its subnet manager: who is believed, what is asked, and what is done about it. */
 #include "sa_case.h"
@@ -414,6 +414,52 @@ static void t_breaks(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, repath_learnt_find(&port_of()->paths, OWN_LID, 20, &found));
 }
 
+/* Of a path that nobody has told before it is about to break; what is late does not end that, nor is it its time. */
+static void t_breaks_unknown(struct kunit *test)
+{
+	struct repath_notice unpath = {
+		.kind = REPATH_SM_ROUTE, .mask = PATH, .slid = OWN_LID, .dlid = 20, .sl = 6,
+		.number = 1, .serial = 5, .wait = true, .ahead = true,
+	};
+	struct repath_notice all = { .repath = true, .kind = REPATH_SM_ROUTE, .number = 2, .serial = 4 };
+	struct repath_notice late = {
+		.repath = true, .kind = REPATH_SM_ROUTE, .mask = PATH, .slid = OWN_LID, .dlid = 20, .sl = 3,
+		.number = 3, .serial = 4,
+	};
+	struct repath_sm_path path;
+	struct repath_learnt found;
+	int i;
+
+	subscribe(test);
+	fake.has_qp = true;
+	fill_path(&path, 20, 2);
+	hear(&unpath);
+	for (i = 0; i < 2; i++) {
+		hear(i ? &late : &all);
+		KUNIT_EXPECT_EQ(test, count_asked(IB_SA_ATTR_PATH_REC), !i);
+		if (!i)
+			tell_path(test, &path);
+		KUNIT_ASSERT_TRUE(test, repath_learnt_find(&port_of()->paths, OWN_LID, 20, &found));
+		KUNIT_EXPECT_TRUE(test, found.unpath);
+		KUNIT_EXPECT_EQ(test, fake.ngiven, 0);
+	}
+	/* Said again, of the next routing. */
+	grow_old(20);
+	unpath.number = 4;
+	unpath.serial = 6;
+	hear(&unpath);
+	KUNIT_ASSERT_TRUE(test, repath_learnt_find(&port_of()->paths, OWN_LID, 20, &found));
+	KUNIT_EXPECT_TRUE(test, repath_sa_is_breaking(port_of(), &found));
+	all.number = 5;
+	all.serial = 6;
+	port_of()->table_at = jiffies;
+	hear(&all);
+	tell_path(test, &path);
+	KUNIT_ASSERT_TRUE(test, repath_learnt_find(&port_of()->paths, OWN_LID, 20, &found));
+	KUNIT_EXPECT_FALSE(test, found.unpath);
+	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
+}
+
 /* Who has asked before the path has changed, and is connected afterwards, uses what it was. */
 static void t_connected_late(struct kunit *test)
 {
@@ -675,6 +721,7 @@ static struct kunit_case sa_cases[] = {
 	KUNIT_CASE(t_lane_without_manager),
 	KUNIT_CASE(t_breaks),
 	KUNIT_CASE(t_does_not_break),
+	KUNIT_CASE(t_breaks_unknown),
 	KUNIT_CASE(t_connected_late),
 	KUNIT_CASE(t_unanswered),
 	KUNIT_CASE(t_late),

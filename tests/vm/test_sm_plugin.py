@@ -14,6 +14,7 @@ import time
 
 from channel import CommandFailed
 from move import LONG
+from moves_traced import TRACE
 from rc_flows import service_levels
 from test_notice_heard import count
 from tracking import repath, user_qps
@@ -169,7 +170,8 @@ class Moves:
 
 def explain(fabric, pairs):
     for guest in fabric.guests:
-        print(guest.run("repath qp; repath stats; dmesg | tail -n 20", check=False), flush=True)
+        print(guest.run(f"repath qp; repath stats; dmesg | tail -n 20; tail -n 300 {TRACE}/trace", check=False),
+              flush=True)
     print(*(job.output()[-2000:] for pair in pairs for job in pair.jobs), fabric.repath_status(),
           fabric.sm_log()[-20000:], sep="\n", flush=True)
 
@@ -219,6 +221,9 @@ def test(bed):
                         guests={"a": ["H1", "H2", "H3"], "b": ["H4", "H5", "H6"]})
     for guest in fabric.guests:
         guest.load_repath()
+        guest.run(f"mount -t tracefs none {TRACE}; cd {TRACE}; echo 1 > events/repath/sm_report/enable; "
+                  "echo 1 > events/repath/sm_paths/enable; echo 1 > events/repath/move/enable; "
+                  "echo 1 > events/repath/qp/enable")
     for host, hca in fabric.hosts.items():
         fabric.place[host].wait_until(f'repath path sm dev {hca} | grep -q "state subscribed"', timeout=60)
     old = service_levels(fabric)
