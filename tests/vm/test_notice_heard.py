@@ -108,7 +108,16 @@ def reports(a, manager, slid, dlid):
     wait_count(a, "vhca2", "notice-unpath", 1)
     assert paths(a, "vhca2")[dlid]["unpath"]
 
-    # Of an older routing: not believed, but the subnet administration is asked.
+    # Of an older routing, when the path is about to break since: what that comes to is waited for.
+    assert manager.report(f"serial=1 slid={slid} dlid={dlid} sl=7")
+    wait_count(a, "vhca2", "notice-late", 1)
+    assert paths(a, "vhca2")[dlid]["unpath"] and count(a, "vhca2", "sa-query") == 0
+    assert manager.report(f"serial=2 slid={slid} dlid={dlid} sl=3")
+    wait_count(a, "vhca2", "notice-repath", 3)
+    path = paths(a, "vhca2")[dlid]
+    assert path["sl"] == 3 and not path["unpath"], path
+
+    # And when it is not: not believed, but the subnet administration is asked.
     assert manager.report(f"serial=1 slid={slid} dlid={dlid} sl=7")
     wait_count(a, "vhca2", "sa-query", 1)
     a.wait_until(f'repath path dev vhca2 dlid {dlid} | grep -q "source query"')
@@ -137,8 +146,9 @@ def forged(a, manager, slid, dlid):
 def asks(a, manager, lids):
     """A report that tells nothing: all paths are asked for, once, by who has a queue pair."""
     queries = count(a, "vhca2", "sa-query")
+    heard = count(a, "vhca2", "notice-repath")
     assert manager.report("serial=4")
-    wait_count(a, "vhca2", "notice-repath", 4)
+    wait_count(a, "vhca2", "notice-repath", heard + 1)
     assert count(a, "vhca2", "sa-query") == queries, "nobody uses a path"
 
     job = holds(a)
