@@ -478,9 +478,8 @@ void repath_reroute_cycled(struct repath_qp *rqp, int err)
 bool repath_reroute_switch(struct repath_device *dev, bool on)
 {
 	struct repath_reroute *r = dev->reroute;
-	int way;
-
 	bool was_off;
+	int way;
 
 	if (!r)
 		return false;

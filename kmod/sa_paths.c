@@ -440,7 +440,6 @@ void repath_sa_look_again(struct repath_sa_port *sp, unsigned long *next)
 	struct repath_new_path path;
 	struct repath_learnt learnt;
 	unsigned long index;
-
 	bool may;
 
 	if (!sp->looks)
