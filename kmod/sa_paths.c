@@ -234,25 +234,32 @@ struct users {
 	bool left;
 };
 
+static bool leads_there(const struct users *users, u32 port, u32 dlid, u8 path_bits)
+{
+	return port == users->sp->port && dlid == users->path->dlid &&
+	       path_bits == (users->path->slid & lid_mask(users->sp));
+}
+
+static bool is_unlike(const struct repath_learnt *learnt, u8 sl, u8 rate)
+{
+	return sl != learnt->sl ||
+	       (learnt->rate && ib_rate_to_mbps(rate) > ib_rate_to_mbps(learnt->rate));
+}
+
 static bool is_other(const struct users *users, const struct repath_path *path)
 {
 	const struct repath_learnt *learnt = users->path;
 
-	return path->dlid == learnt->dlid && repath_path_port(path) == users->sp->port &&
-	       path->path_bits == (learnt->slid & lid_mask(users->sp)) &&
-	       (path->sl != learnt->sl || (learnt->mtu && path->mtu > learnt->mtu) ||
-		(learnt->rate && ib_rate_to_mbps(path->rate) > ib_rate_to_mbps(learnt->rate)));
+	return leads_there(users, repath_path_port(path), path->dlid, path->path_bits) &&
+	       (is_unlike(learnt, path->sl, path->rate) || (learnt->mtu && path->mtu > learnt->mtu));
 }
 
 /* Is it on the path, if it has gone over to its alternate one, and not as was told? */
 static bool may_be_other(const struct users *users, const struct repath_alt_path *alt)
 {
-	const struct repath_learnt *learnt = users->path;
-
-	return repath_alt_may_be_used(alt) && alt->port == users->sp->port && alt->dlid == learnt->dlid &&
-	       alt->path_bits == (learnt->slid & lid_mask(users->sp)) &&
-	       (alt->sl != learnt->sl ||
-		(learnt->rate && ib_rate_to_mbps(alt->rate) > ib_rate_to_mbps(learnt->rate)));
+	return repath_alt_may_be_used(alt) &&
+	       leads_there(users, alt->port, alt->dlid, alt->path_bits) &&
+	       is_unlike(users->path, alt->sl, alt->rate);
 }
 
 static void look(const struct repath_path *path, const struct repath_alt_path *alt, void *arg)
@@ -325,26 +332,33 @@ void repath_sa_hand_over(struct repath_sa_port *sp, const struct repath_new_path
 		repath_sa_want_table(sp, true);		/* which finds what is not on its path */
 }
 
+/* Have queue pairs go by what was learnt of a path: all, or @all being false those that do not. */
+static void go_by(struct repath_sa_port *sp, const struct repath_learnt *learnt, bool all)
+{
+	struct repath_new_path path;
+	bool may;
+
+	repath_sa_path_of(learnt, &path);
+	if (are_other(sp, learnt, &may) || all)
+		repath_sa_hand_over(sp, &path);
+	else if (may)
+		repath_reroute_late(sp->dev, sp->port, &path, U64_MAX);
+}
+
 /**
  * repath_sa_hand_all_over - have queue pairs and datagrams go by all that was learnt
  * @sp: port
  */
 void repath_sa_hand_all_over(struct repath_sa_port *sp)
 {
-	bool datagrams = repath_shim_has_datagrams(sp->dev), may;
-	struct repath_new_path path;
+	bool datagrams = repath_shim_has_datagrams(sp->dev);
 	struct repath_learnt learnt;
 	unsigned long index;
 
 	for (index = 0; repath_learnt_next(&sp->paths, &index, &learnt); index++) {
 		cond_resched();
-		if (learnt.unpath)
-			continue;
-		repath_sa_path_of(&learnt, &path);
-		if (are_other(sp, &learnt, &may) || datagrams)
-			repath_sa_hand_over(sp, &path);
-		else if (may)
-			repath_reroute_late(sp->dev, sp->port, &path, U64_MAX);
+		if (!learnt.unpath)
+			go_by(sp, &learnt, datagrams);
 	}
 }
 
@@ -482,9 +496,8 @@ static void take_record(const void *record, void *arg)
 	};
 	struct answer *answer = arg;
 	struct repath_sa_port *sp = answer->sp;
-	struct repath_new_path new;
 	struct repath_learnt old;
-	bool known, changed, announced, breaking, may;
+	bool known, changed, announced, breaking;
 
 	if (!repath_sa_is_own(sp, learnt.slid) || !learnt.dlid || learnt.dlid >= MULTICAST_LID)
 		return;
@@ -517,12 +530,7 @@ static void take_record(const void *record, void *arg)
 	}
 	if (changed && !answer->datagrams)
 		answer->datagrams = repath_shim_has_datagrams(sp->dev);
-	repath_sa_path_of(&learnt, &new);
-	if (are_other(sp, &learnt, &may) || announced ||
-	    (changed && (answer->under_way || answer->datagrams)))
-		repath_sa_hand_over(sp, &new);
-	else if (may)
-		repath_reroute_late(sp->dev, sp->port, &new, U64_MAX);
+	go_by(sp, &learnt, announced || (changed && (answer->under_way || answer->datagrams)));
 }
 
 /**

@@ -93,8 +93,7 @@ static void goes_over(struct hw_qp *hw, const struct ib_qp_attr *attr, int mask)
 {
 	if (!is_first(hw, mask, attr, IB_QP_STATE, IB_QPS_RTS))
 		return;
-	hw->ah = hw->alt;
-	hw->mig = IB_MIG_MIGRATED;
+	hw_goes_over(hw);
 }
 
 static void t_goes_over_before_look(struct kunit *test)
@@ -125,8 +124,7 @@ static void t_gone_over_unseen(struct kunit *test)
 
 	rdma_ah_set_dlid(&owners.alt_ah_attr, DLID + 1);
 	KUNIT_ASSERT_EQ(test, owner_does(hw, &owners, IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE), 0);
-	hw->ah = hw->alt;
-	hw->mig = IB_MIG_MIGRATED;
+	hw_goes_over(hw);
 	/* The path that it has left is not its own any more, the other one is. */
 	reroute_to(test, 3);
 	settle(test, false);
@@ -175,8 +173,7 @@ static void t_followed_before(struct kunit *test)
 	repath_reroute_prepare(the_device(test), 1, &path);
 	let_begin(test);
 	settle(test, true);
-	hw->ah = hw->alt;
-	hw->mig = IB_MIG_MIGRATED;
+	hw_goes_over(hw);
 	reroute_to(test, NEW_SL);
 	settle(test, false);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_APM, NEW_SL, IB_QPS_RTS);
@@ -193,8 +190,7 @@ static void t_followed_and_seen(struct kunit *test)
 
 	repath_reroute_prepare(the_device(test), 1, &path);
 	settle(test, true);
-	hw->ah = hw->alt;
-	hw->mig = IB_MIG_MIGRATED;
+	hw_goes_over(hw);
 	move = xa_load(&the_device(test)->reroute->table, hw->qp.qp_num);
 	KUNIT_ASSERT_NOT_NULL(test, move);
 	KUNIT_ASSERT_TRUE(test, repath_qp_query(move->rqp, &hw->qp, false));
@@ -220,8 +216,7 @@ static void t_followed_while_drained(struct kunit *test)
 	reroute_to(test, NEW_SL);
 	let_begin(test);
 	KUNIT_ASSERT_EQ(test, (int)hw->state, (int)IB_QPS_SQD);
-	hw->ah = hw->alt;
-	hw->mig = IB_MIG_MIGRATED;
+	hw_goes_over(hw);
 	WRITE_ONCE(hw->draining, false);
 	settle(test, false);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_APM, NEW_SL, IB_QPS_RTS);
@@ -303,8 +298,7 @@ static void t_followed_very_late(struct kunit *test)
 {
 	struct hw_qp *hw = wait_in_vain(test);
 
-	hw->ah = hw->alt;
-	hw->mig = IB_MIG_MIGRATED;
+	hw_goes_over(hw);
 	settle(test, true);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_APM, NEW_SL, IB_QPS_RTS);
 }
@@ -321,17 +315,12 @@ static void t_error_very_late(struct kunit *test)
 /* Its owner has given it another address: it is his. */
 static void t_elsewhere_very_late(struct kunit *test)
 {
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_SQD,
-		.ah_attr = { .type = RDMA_AH_ATTR_TYPE_IB, .port_num = 1, .sl = OLD_SL },
-	};
+	struct rdma_ah_attr ah = { .type = RDMA_AH_ATTR_TYPE_IB, .port_num = 1, .sl = OLD_SL };
 	struct hw_qp *hw = wait_in_vain(test);
 
 	hw_device.no_sqd = false;
-	rdma_ah_set_dlid(&attr.ah_attr, DLID + 1);
-	owner_sets(hw, IB_QPS_SQD);
-	KUNIT_EXPECT_EQ(test, owner_does(hw, &attr, IB_QP_STATE | IB_QP_AV), 0);
-	owner_sets(hw, IB_QPS_RTS);
+	rdma_ah_set_dlid(&ah, DLID + 1);
+	owner_readdresses(test, hw, &ah);
 	settle(test, true);
 	KUNIT_EXPECT_EQ(test, rdma_ah_get_dlid(&hw->ah), DLID + 1);
 }
@@ -346,8 +335,7 @@ static void t_stays_at_lid(struct kunit *test)
 
 	repath_reroute_prepare(the_device(test), 1, &path);
 	settle(test, true);
-	hw->ah = hw->alt;
-	hw->mig = IB_MIG_MIGRATED;
+	hw_goes_over(hw);
 	reroute_to(test, OLD_SL);
 	settle(test, false);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, OLD_SL, IB_QPS_RTS);
@@ -361,15 +349,12 @@ static void t_asked_where(struct kunit *test)
 		.dlid = DLID, .sl = OLD_SL, .rate = IB_RATE_40_GBPS, .has = REPATH_PATH_SL | REPATH_PATH_RATE,
 	};
 	struct hw_qp *hw = add_qp(test, 21, DLID, current), *slow = add_qp(test, 22, DLID, current);
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_SQD };
+	struct rdma_ah_attr ah = slow->ah;
 	int modified;
 
 	/* Its owner wants to send slower than he may. */
-	attr.ah_attr = slow->ah;
-	rdma_ah_set_static_rate(&attr.ah_attr, IB_RATE_10_GBPS);
-	owner_sets(slow, IB_QPS_SQD);
-	KUNIT_EXPECT_EQ(test, owner_does(slow, &attr, IB_QP_STATE | IB_QP_AV), 0);
-	owner_sets(slow, IB_QPS_RTS);
+	rdma_ah_set_static_rate(&ah, IB_RATE_10_GBPS);
+	owner_readdresses(test, slow, &ah);
 
 	repath_reroute_prepare(the_device(test), 1, &soon);
 	settle(test, true);
@@ -378,8 +363,7 @@ static void t_asked_where(struct kunit *test)
 	settle(test, true);
 	expect(test, hw, REPATH_MOVE_PREPARED, REPATH_BY_NONE, OLD_SL, IB_QPS_RTS);
 	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->alt), NEW_SL);
-	hw->ah = hw->alt;
-	hw->mig = IB_MIG_MIGRATED;
+	hw_goes_over(hw);
 	repath_reroute_late(the_device(test), 1, &now, U64_MAX);
 	settle(test, false);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, OLD_SL, IB_QPS_RTS);
@@ -397,8 +381,7 @@ static void t_gone_over_and_loaded(struct kunit *test)
 	hw_device.no_sqd = true;
 	repath_reroute_prepare(the_device(test), 1, &path);
 	settle(test, true);
-	hw->ah = hw->alt;
-	hw->mig = IB_MIG_MIGRATED;
+	hw_goes_over(hw);
 	reroute_to(test, NEW_SL);
 	let_begin(test);
 	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->alt), NEW_SL);
@@ -415,17 +398,12 @@ static void t_gone_over_and_loaded(struct kunit *test)
 /* Who destroys it has read which GID entry is noted for the alternate path before he waits for us: none is. */
 static void t_notes_no_gid_entry(struct kunit *test)
 {
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_SQD,
-		.ah_attr = { .type = RDMA_AH_ATTR_TYPE_IB, .port_num = 1, .sl = OLD_SL },
-	};
+	struct rdma_ah_attr ah = { .type = RDMA_AH_ATTR_TYPE_IB, .port_num = 1, .sl = OLD_SL };
 	struct hw_qp *hw = add_qp(test, 21, DLID, current);
 
-	rdma_ah_set_dlid(&attr.ah_attr, DLID);
-	rdma_ah_set_grh(&attr.ah_attr, NULL, 0, 0, 1, 0);
-	owner_sets(hw, IB_QPS_SQD);
-	KUNIT_ASSERT_EQ(test, owner_does(hw, &attr, IB_QP_STATE | IB_QP_AV), 0);
-	owner_sets(hw, IB_QPS_RTS);
+	rdma_ah_set_dlid(&ah, DLID);
+	rdma_ah_set_grh(&ah, NULL, 0, 0, 1, 0);
+	owner_readdresses(test, hw, &ah);
 	hw_device.no_sqd = true;
 	hw_device.arms = true;
 	reroute_to(test, NEW_SL);
@@ -434,7 +412,6 @@ static void t_notes_no_gid_entry(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, hw->qp.alt_path_sgid_attr);
 	rdma_put_gid_attr(hw->qp.av_sgid_attr);
 }
-
 
 /* Its peer is told later: it need not wait for the next try. */
 static void t_armed_late(struct kunit *test)
@@ -468,8 +445,7 @@ static void t_peer_is_first(struct kunit *test)
 	hw_device.no_sqd = true;
 	reroute_to(test, NEW_SL);
 	let_begin(test);
-	hw->ah = hw->alt;
-	hw->mig = IB_MIG_MIGRATED;
+	hw_goes_over(hw);
 	settle(test, false);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_APM, NEW_SL, IB_QPS_RTS);
 }

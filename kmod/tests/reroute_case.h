@@ -249,6 +249,23 @@ static __maybe_unused bool is_first(struct hw_qp *hw, int mask, const struct ib_
 	return true;
 }
 
+/* By hardware: by itself, or as its peer has gone first. */
+static __maybe_unused void hw_goes_over(struct hw_qp *hw)
+{
+	hw->ah = hw->alt;
+	hw->mig = IB_MIG_MIGRATED;
+}
+
+/* Its owner gives it another address, in SQD. */
+static __maybe_unused void owner_readdresses(struct kunit *test, struct hw_qp *hw, struct rdma_ah_attr *ah)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_SQD, .ah_attr = *ah };
+
+	owner_sets(hw, IB_QPS_SQD);
+	KUNIT_ASSERT_EQ(test, owner_does(hw, &attr, IB_QP_STATE | IB_QP_AV), 0);
+	owner_sets(hw, IB_QPS_RTS);
+}
+
 /* Its owner's. */
 static void hear_event(struct ib_event *event, void *context)
 {

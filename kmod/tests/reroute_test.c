@@ -644,10 +644,7 @@ static void t_left_alone(struct kunit *test)
 static void t_connected_late(struct kunit *test)
 {
 	const struct repath_new_path path = { .dlid = DLID, .sl = NEW_SL, .has = REPATH_PATH_SL };
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_SQD,
-		.ah_attr = { .type = RDMA_AH_ATTR_TYPE_IB, .port_num = 1, .sl = 3 },
-	};
+	struct rdma_ah_attr ah = { .type = RDMA_AH_ATTR_TYPE_IB, .port_num = 1, .sl = 3 };
 	struct repath_device *dev = the_device(test);
 	struct hw_qp *told = add_qp(test, 21, DLID, current), *late;
 	u64 since = ktime_get_boottime_ns();
@@ -670,10 +667,8 @@ static void t_connected_late(struct kunit *test)
 	settle(test, false);
 	expect(test, told, REPATH_MOVE_MOVED, REPATH_BY_SQD, 4, IB_QPS_RTS);
 	/* Connected anew by its owner. */
-	rdma_ah_set_dlid(&attr.ah_attr, DLID);
-	owner_sets(told, IB_QPS_SQD);
-	KUNIT_EXPECT_EQ(test, owner_does(told, &attr, IB_QP_STATE | IB_QP_AV), 0);
-	owner_sets(told, IB_QPS_RTS);
+	rdma_ah_set_dlid(&ah, DLID);
+	owner_readdresses(test, told, &ah);
 	repath_reroute_late(dev, 1, &path, since);
 	settle(test, false);
 	expect(test, told, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);

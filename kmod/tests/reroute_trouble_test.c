@@ -140,19 +140,14 @@ static void t_gid_entry_is_new(struct kunit *test)
 		.device = the_device(test)->ibdev, .event = IB_EVENT_GID_CHANGE,
 		.element.port_num = 1,
 	};
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_SQD,
-		.ah_attr = { .type = RDMA_AH_ATTR_TYPE_IB, .port_num = 1, .sl = OLD_SL },
-	};
+	struct rdma_ah_attr ah = { .type = RDMA_AH_ATTR_TYPE_IB, .port_num = 1, .sl = OLD_SL };
 	struct hw_qp *hw = add_qp(test, 21, DLID, current);
 	const struct ib_gid_attr *noted;
 	int tries;
 
-	rdma_ah_set_dlid(&attr.ah_attr, DLID);
-	rdma_ah_set_grh(&attr.ah_attr, NULL, 0, 0, 1, 0);
-	owner_sets(hw, IB_QPS_SQD);
-	KUNIT_ASSERT_EQ(test, owner_does(hw, &attr, IB_QP_STATE | IB_QP_AV), 0);
-	owner_sets(hw, IB_QPS_RTS);
+	rdma_ah_set_dlid(&ah, DLID);
+	rdma_ah_set_grh(&ah, NULL, 0, 0, 1, 0);
+	owner_readdresses(test, hw, &ah);
 	noted = hw->qp.av_sgid_attr;
 	KUNIT_ASSERT_NOT_NULL(test, noted);
 	reroute_to(test, NEW_SL);
