@@ -61,7 +61,8 @@ static int fill_path(struct sk_buff *skb, struct repath_device *dev,
 		return -EMSGSIZE;
 	if (path->has_grh &&
 	    (nla_put(skb, REPATH_A_DGID, sizeof(path->dgid), path->dgid.raw) ||
-	     nla_put_u32(skb, REPATH_A_SGID_INDEX, path->sgid_index)))
+	     nla_put_u32(skb, REPATH_A_SGID_INDEX, path->sgid_index) ||
+	     (!path->dlid && nla_put_u8(skb, REPATH_A_TCLASS, path->traffic_class))))
 		return -EMSGSIZE;
 	return 0;
 }

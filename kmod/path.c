@@ -89,7 +89,7 @@ void repath_path_leave(struct repath_path *path, const struct repath_path *befor
 {
 	u32 port = repath_path_port(before);
 
-	if (!before->dlid || !port || port > U8_MAX)
+	if ((!before->dlid && !before->has_grh) || !port || port > U8_MAX)
 		return;
 	path->left_port = port;
 	path->dgid = before->dgid;

@@ -25,7 +25,7 @@ struct repath_device;
  * @traffic_class: of the GRH
  * @hop_limit: of the GRH
  * @left_port: own port of the path that it was on when it was RESET last, whose @dgid, @dlid, @sl, @path_bits and
- *	@has_grh are still there; 0: @has_av, or it was on none. InfiniBand only
+ *	@has_grh are still there; 0: @has_av, or it was on none
  * @has_av: an address was set, and the queue pair was not RESET since
  * @has_grh: see @dgid
  */

@@ -215,13 +215,16 @@ static int run_job(struct repath_reroute *r, const struct job *job)
 {
 	struct expansion ex = { .r = r, .job = job };
 	struct repath_move *move;
+	union ib_gid gid;
 	int err;
 
+	memcpy(&gid, job->path.dgid, sizeof(gid));
 	/* What is only announced, or to stop, does not keep them from there. */
 	if (job->kind == JOB_REPATH)
 		list_for_each_entry(move, &r->moves, node)
 			redirect(r, move, job);
-	err = repath_qp_walk_on_path(r->dev, job->port, job->path.dlid, NULL, expand, &ex);
+	err = repath_qp_walk_on_path(r->dev, job->port, job->path.dlid,
+				     job->path.dlid ? NULL : &gid, expand, &ex);
 	if (!err && job->kind == JOB_REPATH)
 		repath_shim_tell_path(r->dev, job->port, &job->path);
 	return err;
@@ -355,8 +358,10 @@ static int ask_for(struct repath_device *dev, u32 port, enum job_kind kind,
 	struct repath_reroute *r = dev->reroute;
 	struct job *job;
 
-	if (!r || !rdma_is_port_valid(dev->ibdev, port) || !rdma_protocol_ib(dev->ibdev, port) ||
-	    READ_ONCE(r->off))
+	if (!r || !rdma_is_port_valid(dev->ibdev, port) || READ_ONCE(r->off))
+		return -EOPNOTSUPP;
+	if (!rdma_protocol_ib(dev->ibdev, port) &&
+	    !(rdma_protocol_roce(dev->ibdev, port) && kind == JOB_REPATH))
 		return -EOPNOTSUPP;
 	job = kzalloc(sizeof(*job), GFP_KERNEL);
 	if (!job)

@@ -4,7 +4,8 @@
  *
  * Who hears of a change calls one of the three below. They do not wait: a work item of the device
  * looks up the queue pairs by the index and moves them, each by what its device can do
- * (reroute_qp.h). A path is named by own port and DLID, as queue pairs have it now.
+ * (reroute_qp.h). A path is named by own port and DLID, as queue pairs have it now, or GID on RoCE: there an
+ * administrator tells it, and nobody beforehand, as there are no alternate paths.
  */
 #ifndef REPATH_REROUTE_H
 #define REPATH_REROUTE_H
@@ -20,10 +21,11 @@ struct repath_qp;
 #define REPATH_PATH_MTU		BIT(1)
 #define REPATH_PATH_RATE	BIT(2)
 #define REPATH_PATH_PKEY	BIT(3)
+#define REPATH_PATH_TCLASS	BIT(4)
 
 /**
  * struct repath_new_path - the path that takes the place of another one
- * @dlid: of the path in use
+ * @dlid: of the path in use; 0 on RoCE, where @dgid tells it
  * @slid: own LID of the path in use; 0: any that the port has
  * @dgid: queue pairs that go to this GID only; all zero: whatever GID they go to
  * @by_lid: queue pairs that go to no GID only
@@ -32,6 +34,7 @@ struct repath_qp;
  * @epoch: of who counts @serial: those of another one do not compare
  * @pkey: valid if @has says so
  * @sl: valid if @has says so
+ * @tclass: traffic class of the GRH; valid if @has says so, on RoCE only
  * @mtu: enum ib_mtu; valid if @has says so
  * @rate: enum ib_rate; valid if @has says so
  * @has: REPATH_PATH_*
@@ -45,6 +48,7 @@ struct repath_new_path {
 	u32 epoch;
 	u16 pkey;
 	u8 sl;
+	u8 tclass;
 	u8 mtu;
 	u8 rate;
 	u8 has;
@@ -59,7 +63,7 @@ enum repath_unpath_why {
 
 /*
  * All: any process context; may sleep for memory, never for the device. 0, -ENOMEM, -EOPNOTSUPP
- * (not an InfiniBand port, or switched off for the device), -ENODEV (it is going).
+ * (not a port of InfiniBand or RoCE, prepare and unpath of RoCE, or switched off for the device), -ENODEV (it is going).
  *
  * unpath:  the path to @dlid (0: any) will not be used any more, and nobody knows yet what comes
  *          instead. With @wait its queue pairs stop sending until the new path is told, or for a

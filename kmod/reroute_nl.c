@@ -30,8 +30,35 @@ static void read_path(struct genl_info *info, struct repath_new_path *path)
 	path->pkey = get_u32(info, REPATH_A_PKEY);
 	path->has = info->attrs[REPATH_A_PKEY] ? REPATH_PATH_PKEY : 0;
 	path->has |= get_u8(info, REPATH_A_SL, &path->sl, REPATH_PATH_SL);
+	path->has |= get_u8(info, REPATH_A_TCLASS, &path->tclass, REPATH_PATH_TCLASS);
 	path->has |= get_u8(info, REPATH_A_RATE, &path->rate, REPATH_PATH_RATE);
 	path->has |= get_u8(info, REPATH_A_PATH_MTU, &path->mtu, REPATH_PATH_MTU);
+	if (info->attrs[REPATH_A_DGID])
+		memcpy(path->dgid, nla_data(info->attrs[REPATH_A_DGID]), sizeof(path->dgid));
+}
+
+/* By what a path is told on the port's link layer. */
+static int check_path(struct genl_info *info, bool roce, u8 when)
+{
+	struct nlattr **a = info->attrs;
+
+	if (!roce && (!a[REPATH_A_DLID] || a[REPATH_A_DGID] || a[REPATH_A_TCLASS])) {
+		NL_SET_ERR_MSG(info->extack,
+			       "a path of an InfiniBand port is told by its DLID, without DGID and TCLASS");
+		return -EINVAL;
+	}
+	if (roce && (!a[REPATH_A_DGID] || a[REPATH_A_DLID] || a[REPATH_A_SLID] ||
+		     a[REPATH_A_NEW_DLID] || a[REPATH_A_PKEY])) {
+		NL_SET_ERR_MSG(info->extack,
+			       "a path of a RoCE port is told by its DGID, without LIDs and PKEY");
+		return -EINVAL;
+	}
+	if (roce && when != REPATH_PATH_NOW) {
+		NL_SET_ERR_MSG(info->extack,
+			       "RoCE has no alternate path that could be loaded beforehand: tell the path when it holds");
+		return -EOPNOTSUPP;
+	}
+	return 0;
 }
 
 static int path_set(struct repath_device *dev, struct genl_info *info)
@@ -47,6 +74,9 @@ static int path_set(struct repath_device *dev, struct genl_info *info)
 	}
 	read_path(info, &path);
 	get_u8(info, REPATH_A_PATH_WHEN, &when, 0);
+	err = check_path(info, rdma_protocol_roce(dev->ibdev, port), when);
+	if (err)
+		return err;
 	if (when == REPATH_PATH_HOLD && (path.slid || path.new_dlid || path.has)) {
 		NL_SET_ERR_MSG(info->extack, "HOLD is of all paths to DLID, and says nothing of a new one");
 		return -EINVAL;
@@ -59,7 +89,7 @@ static int path_set(struct repath_device *dev, struct genl_info *info)
 		err = repath_reroute_repath(dev, port, &path);
 	if (err == -EOPNOTSUPP)
 		NL_SET_ERR_MSG(info->extack,
-			       "not an InfiniBand port, or rerouting is switched off for the device");
+			       "not a port of InfiniBand or RoCE, or rerouting is switched off for the device");
 	return err;
 }
 
@@ -95,8 +125,8 @@ static int admin_do(struct sk_buff *skb, struct genl_info *info,
  */
 int repath_path_set_cmd(struct sk_buff *skb, struct genl_info *info)
 {
-	if (!info->attrs[REPATH_A_PORT] || !info->attrs[REPATH_A_DLID]) {
-		NL_SET_ERR_MSG(info->extack, "PORT or DLID is missing");
+	if (!info->attrs[REPATH_A_PORT]) {
+		NL_SET_ERR_MSG(info->extack, "PORT is missing");
 		return -EINVAL;
 	}
 	return admin_do(skb, info, path_set);

@@ -23,6 +23,11 @@ bool repath_path_is_there(const struct repath_new_path *to, u32 dlid, u8 sl, u8 
 	return !(to->has & REPATH_PATH_RATE) || !rate || to->rate == rate;
 }
 
+static bool has_tclass(const struct repath_new_path *to, u8 tclass)
+{
+	return !(to->has & REPATH_PATH_TCLASS) || to->tclass == tclass;
+}
+
 /* What comes by a path must not be larger than it carries. */
 static bool is_smaller(const struct repath_new_path *to, const struct repath_path *path)
 {
@@ -41,7 +46,8 @@ bool repath_ah_is_there(const struct repath_new_path *to, const struct rdma_ah_a
 	/* Devices take the next lower enum ib_rate that they have (mlx4, mlx5), which is not in the order of speeds. */
 	if (to->has & REPATH_PATH_RATE && rate && rate < to->rate)
 		rate = to->rate;
-	return repath_path_is_there(to, rdma_ah_get_dlid(ah), rdma_ah_get_sl(ah), rate);
+	return repath_path_is_there(to, rdma_ah_get_dlid(ah), rdma_ah_get_sl(ah), rate) &&
+	       has_tclass(to, ah->grh.traffic_class);
 }
 
 /**
@@ -91,7 +97,7 @@ bool repath_path_is_enough(struct ib_device *ibdev, const struct repath_new_path
 			   const struct repath_path *path)
 {
 	return repath_path_is_there(to, path->dlid, path->sl, path->rate) &&
-	       !is_smaller(to, path) && repath_path_keeps_pkey(ibdev, to, path);
+	       has_tclass(to, path->traffic_class) && !is_smaller(to, path) && repath_path_keeps_pkey(ibdev, to, path);
 }
 
 /**
@@ -126,6 +132,11 @@ void repath_path_make_ah(struct ib_qp *qp, const struct repath_new_path *to,
 		rdma_ah_set_grh(ah, NULL, grh->flow_label, path->sgid_index, grh->hop_limit,
 				grh->traffic_class);
 	ah->grh.dgid = path->dgid;
+	if (to->has & REPATH_PATH_TCLASS)
+		ah->grh.traffic_class = to->tclass;
+	/* The kernel's callers have it resolved. */
+	if (ah->type == RDMA_AH_ATTR_TYPE_ROCE)
+		memcpy(ah->roce.dmac, path->dmac, sizeof(ah->roce.dmac));
 }
 
 /* Without ib_core, which would let go of the GID entry that it has noted. */

@@ -50,8 +50,8 @@ MODULE_PARM_DESC(reroute_again_ms,
 
 /*
  * Modifications of others' queue pairs, the kernel's own too, are ours to mix in only where the driver takes a
- * lock. rxe looks at the state and sets it later, and writes the address that is being sent by, under none
- * (6.1): an owner's RESET in between would be undone. There the owner's process has to do it.
+ * lock. rxe looks at the state and sets it later, and clears the address that answers are being sent by before it writes
+ * it, under none (6.1): an owner's RESET in between would be undone. There the shims have to do it.
  */
 static bool is_serialised(const struct ib_device *ibdev)
 {
@@ -196,7 +196,9 @@ static enum repath_move_next give_up(struct repath_reroute *r, struct repath_mov
 {
 	const char *why = "the device can neither drain nor migrate";
 
-	if (!qp->event_handler)
+	if (rdma_protocol_roce(qp->device, move->port))
+		why = "the device does not drain, and RoCE has no alternate paths";
+	else if (!qp->event_handler)
 		why = "the device does not drain, and its owner hears no events";
 	else if (!may_apm)
 		why = "the device does not drain, and the alternate path is its owner's";
@@ -239,6 +241,8 @@ static bool leads_there(const struct repath_move *move, const struct repath_path
 {
 	if (path->port != move->port || (move->to.slid && path->path_bits != move->path_bits))
 		return false;
+	if (!move->to.dlid)
+		return !memcmp(&path->dgid, move->to.dgid, sizeof(path->dgid));
 	return path->dlid == move->to.dlid || path->dlid == move->to.new_dlid || path->dlid == move->via;
 }
 
@@ -268,7 +272,7 @@ static enum repath_move_next start(struct repath_reroute *r, struct repath_move 
 	if (r->paused)
 		return REPATH_NEXT_WAIT;
 
-	may_apm = repath_move_may_load(move, qp);
+	may_apm = rdma_protocol_ib(qp->device, path->port) && repath_move_may_load(move, qp);
 	if (why)
 		move->tried |= BIT(REPATH_WAY_APM) | BIT(REPATH_WAY_SQD);
 	if (move->rounds < ROUNDS)
@@ -359,14 +363,15 @@ enum repath_move_next repath_move_step(struct repath_reroute *r, struct repath_m
 static bool is_same(const struct repath_new_path *a, const struct repath_new_path *b)
 {
 	return a->new_dlid == b->new_dlid && a->has == b->has && a->sl == b->sl &&
-	       a->rate == b->rate && a->pkey == b->pkey && a->mtu == b->mtu;
+	       a->tclass == b->tclass && a->rate == b->rate && a->pkey == b->pkey && a->mtu == b->mtu;
 }
 
 /* The same lane to the same port; a report and a record may tell different things besides. */
 static bool is_same_place(const struct repath_new_path *a, const struct repath_new_path *b)
 {
 	return a->dlid == b->dlid && a->new_dlid == b->new_dlid && a->sl == b->sl &&
-	       !((a->has ^ b->has) & REPATH_PATH_SL);
+	       a->tclass == b->tclass &&
+	       !((a->has ^ b->has) & (REPATH_PATH_SL | REPATH_PATH_TCLASS));
 }
 
 /* Another subnet manager, or one that has begun anew, counts from the beginning. */

@@ -87,6 +87,7 @@ static bool put_path(struct sk_buff *skb, const struct repath_new_path *path)
 	return nla_put_u32(skb, REPATH_A_DLID, path->dlid) ||
 	       (path->new_dlid && nla_put_u32(skb, REPATH_A_NEW_DLID, path->new_dlid)) ||
 	       (path->has & REPATH_PATH_SL && nla_put_u8(skb, REPATH_A_SL, path->sl)) ||
+	       (path->has & REPATH_PATH_TCLASS && nla_put_u8(skb, REPATH_A_TCLASS, path->tclass)) ||
 	       (path->has & REPATH_PATH_RATE && nla_put_u8(skb, REPATH_A_RATE, path->rate));
 }
 

@@ -276,6 +276,9 @@ static bool rearm(struct repath_reroute *r, struct repath_move *move, struct ib_
 	};
 	int err;
 
+	/* RoCE has no alternate paths. */
+	if (!move->to.dlid)
+		return true;
 	if (repath_ah_is_there(&move->to, &asked->ah_attr) && wants_same(r, move, qp, asked)) {
 		attr.alt_ah_attr.type = rdma_ah_find_type(qp->device, asked->port_num);
 		attr.alt_ah_attr.grh.sgid_attr = NULL;
@@ -335,6 +338,18 @@ static bool has_migrated(const struct repath_move *move, const struct ib_qp_attr
 	return asked->path_mig_state == IB_MIG_MIGRATED && repath_qp_may_migrate(move->rqp);
 }
 
+/* On RoCE not every driver tells all of an address, as rxe the service level: what the shims have set is what they set. */
+static bool is_there_now(const struct repath_move *move, const struct ib_qp *qp,
+			 const struct rdma_ah_attr *ah)
+{
+	struct repath_path path;
+
+	if (move->way != REPATH_WAY_CYCLE || move->to.dlid)
+		return repath_ah_is_there(&move->to, ah);
+	repath_qp_snapshot(move->rqp, NULL, &path);
+	return repath_path_is_enough(qp->device, &move->to, &path);
+}
+
 /**
  * repath_move_verify - read back where it sends to
  * @r: its device
@@ -350,7 +365,7 @@ enum repath_move_next repath_move_verify(struct repath_reroute *r, struct repath
 		return repath_move_end(r, move, REPATH_MOVE_FAILED, "the device does not answer");
 	if (attr.qp_state == IB_QPS_ERR)
 		return repath_move_lost(r, move);
-	if (repath_ah_is_there(&move->to, &attr.ah_attr))
+	if (is_there_now(move, qp, &attr.ah_attr))
 		return rearm(r, move, qp, &attr) ? repath_move_done(r, move) : REPATH_NEXT_WAIT;
 	/* Or gone from there already, which says nothing of the device. */
 	if (has_migrated(move, &attr)) {

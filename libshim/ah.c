@@ -234,6 +234,7 @@ static bool same_way(const struct ibv_ah_attr *a, const struct ibv_ah_attr *b)
 {
 	return a->dlid == b->dlid && a->sl == b->sl && a->static_rate == b->static_rate &&
 	       (!a->is_global || (a->grh.sgid_index == b->grh.sgid_index &&
+				  a->grh.traffic_class == b->grh.traffic_class &&
 				  !memcmp(&a->grh.dgid, &b->grh.dgid, sizeof(a->grh.dgid))));
 }
 
@@ -259,7 +260,7 @@ static int follow(struct rp_ah *ah, struct rp_ah_to *t, bool tried)
 	    (!want.is_global || !memcmp(&want.grh.dgid, &given.grh.dgid, sizeof(want.grh.dgid))))
 		goto there;
 	lid = want.dlid;
-	rp_ah_redirect(t->path.dlid == want.dlid ? &t->path : &ah->path, &want);
+	rp_ah_redirect(rp_ah_path_is_of(&t->path, &want) ? &t->path : &ah->path, &want);
 	/* On RoCE another HCA may have the GID now, and a handle has the MAC of the one before. */
 	if (t->real && !t->real->nowhere && same_way(&t->real->attr, &want) &&
 	    (want.dlid || now.qpn == t->real_qpn))

@@ -32,13 +32,22 @@ struct rp_ah_era {
 
 static atomic_uint eras;
 
+bool rp_ah_path_is_of(const struct rp_ah_path *path, const struct ibv_ah_attr *attr)
+{
+	if (!path->there || path->dlid != attr->dlid)
+		return false;
+	return path->dlid || (attr->is_global && !memcmp(&path->gid, &attr->grh.dgid, sizeof(path->gid)));
+}
+
 void rp_ah_redirect(const struct rp_ah_path *path, struct ibv_ah_attr *attr)
 {
-	if (!path->dlid || path->dlid != attr->dlid)
+	if (!rp_ah_path_is_of(path, attr))
 		return;
 	attr->dlid = path->to_dlid;
 	attr->sl = path->sl;
 	attr->static_rate = path->rate;
+	if (attr->is_global && !memcmp(&path->gid, &attr->grh.dgid, sizeof(path->gid)))
+		attr->grh.traffic_class = path->tclass;
 }
 
 /* Several GIDs may have a LID, and one of them may have moved. */
@@ -69,11 +78,14 @@ static bool replace(struct rp_ah *ah, struct rp_ah_real *r, struct rp_ah_path *p
 		want.dlid = to->new_dlid;
 	if (to->sl >= 0)
 		want.sl = to->sl;
+	if (to->tclass >= 0 && want.is_global)
+		want.grh.traffic_class = to->tclass;
 	/* 0 is the port's own, and stays that. */
 	if (to->rate && want.static_rate)
 		want.static_rate = to->rate;
 	if (want.dlid == r->attr.dlid && want.sl == r->attr.sl &&
-	    want.static_rate == r->attr.static_rate)
+	    want.static_rate == r->attr.static_rate &&
+	    (!want.is_global || want.grh.traffic_class == r->attr.grh.traffic_class))
 		return false;
 	old = malloc(sizeof(*old));
 	given = want;
@@ -84,7 +96,17 @@ static bool replace(struct rp_ah *ah, struct rp_ah_real *r, struct rp_ah_path *p
 		free(old);
 		return false;
 	}
-	*path = (struct rp_ah_path){ r->lid, want.dlid, want.sl, want.static_rate };
+	*path = (struct rp_ah_path){
+		.there = true,
+		.dlid = r->lid,
+		.to_dlid = want.dlid,
+		.sl = want.sl,
+		.rate = want.static_rate,
+	};
+	if (want.is_global) {
+		path->gid = want.grh.dgid;
+		path->tclass = want.grh.traffic_class;
+	}
 	*old = *r;
 	r->ah = made;
 	r->attr = want;

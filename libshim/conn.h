@@ -53,6 +53,7 @@ enum rp_cycle {
  * @reset: the queue pair has left RTS
  * @was_error: the queue pair was, when it was looked at last
  * @has_path: @dlid, @sl and @rate are those that it had then: the module may have moved it to them
+ * @has_lane: on RoCE, where not every driver tells: @lane is what its path was last told to be
  * @inited: in INIT already, receives posted
  * @usable: there is a queue pair in RESET that may be connected
  * @psn_chosen: @psn is that of this move
@@ -100,7 +101,7 @@ struct rp_conn {
 
 	bool moving, mover, peer_mover, peer_moved, peer_gated, marker_old;
 	bool drained, stuck, peer_drained, peer_clear;
-	bool has_path;
+	bool has_path, has_lane;
 	uint8_t sl, rate;
 	uint16_t dlid;
 	bool quiet, peer_quiet, flushing, was_error, reset, inited, usable, psn_chosen;
@@ -112,7 +113,7 @@ struct rp_conn {
 	bool cycle_again, cycle_late, wrong_path;
 	uint32_t asked, cycle_ask;
 	uint64_t cycle_until, begun_ns, heard_ns;
-	struct rp_ctl_path to;
+	struct rp_ctl_path to, lane;
 	unsigned int due;
 
 	uint32_t psn, peer_psn, peer_qpn, peer_lid;

@@ -53,9 +53,26 @@ static void by_path(const struct rp_ctl_path *to, struct ibv_ah_attr *av)
 	av->dlid = to->new_dlid ? to->new_dlid : to->dlid;
 	if (to->sl >= 0)
 		av->sl = to->sl;
+	if (to->tclass >= 0 && av->is_global)
+		av->grh.traffic_class = to->tclass;
 	/* 0 is the port's own, and stays that. */
 	if (to->rate && av->static_rate)
 		av->static_rate = to->rate;
+}
+
+/* What one word says of it and the next does not holds on. */
+static void keep_lane(struct rp_conn *c)
+{
+	struct rp_ctl_path lane = c->to;
+
+	if (c->has_lane && lane.sl < 0)
+		lane.sl = c->lane.sl;
+	if (c->has_lane && lane.tclass < 0)
+		lane.tclass = c->lane.tclass;
+	if (c->has_lane && !lane.rate)
+		lane.rate = c->lane.rate;
+	c->lane = lane;
+	c->has_lane = true;
 }
 
 /* One of them may have moved since: then the LID is that of where the peer was. */
@@ -118,6 +135,8 @@ static int to_rtr(struct rp_conn *c)
 		attr.ah_attr.dlid = c->peer_lid;
 	if (c->has_path)
 		by_path_before(c, &attr.ah_attr);
+	if (c->has_lane)
+		by_path(&c->lane, &attr.ah_attr);
 	if (c->cycle == RP_CYCLE_RUNS) {
 		c->wrong_path = !is_peers(c, c->to.new_dlid ? c->to.new_dlid : c->to.dlid);
 		if (!c->wrong_path)
@@ -125,9 +144,12 @@ static int to_rtr(struct rp_conn *c)
 	}
 	to = rp_place_of(&attr.ah_attr);
 	ret = to_rtr_by(c, &attr, mask, &to);
-	if (!ret)
-		qp->dest = to;
-	return ret;
+	if (ret)
+		return ret;
+	qp->dest = to;
+	if (c->cycle == RP_CYCLE_RUNS && !c->to.dlid)
+		keep_lane(c);
+	return 0;
 }
 
 static int to_rts(struct rp_conn *c)

@@ -56,16 +56,16 @@ struct rp_place {
 
 /**
  * struct rp_ctl_path - a path that takes the place of another one
- * @dlid: of that one
+ * @dlid: of that one; 0: on RoCE, by its GID
  * @slid: own LID of it; 0: any of the port's
  * @new_dlid: 0: as before
- * @sl: -1: as before
+ * @sl, @tclass: -1: as before
  * @rate: enum ibv_rate; 0: as before
  * @mtu: enum ibv_mtu that it carries; 0: as before
  */
 struct rp_ctl_path {
 	uint32_t dlid, slid, new_dlid;
-	int sl;
+	int sl, tclass;
 	uint8_t rate, mtu;
 };
 

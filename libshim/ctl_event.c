@@ -11,7 +11,8 @@
 
 static struct rp_ctl_path read_path(struct nlattr *const *tb)
 {
-	struct rp_ctl_path path = { .dlid = nla_get_u32(tb[REPATH_A_DLID]), .sl = -1 };
+	struct rp_ctl_path path = { .dlid = nla_get_u32(tb[REPATH_A_DLID]), .sl = -1,
+				   .tclass = -1 };
 
 	if (tb[REPATH_A_SLID])
 		path.slid = nla_get_u32(tb[REPATH_A_SLID]);
@@ -19,6 +20,8 @@ static struct rp_ctl_path read_path(struct nlattr *const *tb)
 		path.new_dlid = nla_get_u32(tb[REPATH_A_NEW_DLID]);
 	if (tb[REPATH_A_SL])
 		path.sl = nla_get_u8(tb[REPATH_A_SL]);
+	if (tb[REPATH_A_TCLASS])
+		path.tclass = nla_get_u8(tb[REPATH_A_TCLASS]);
 	if (tb[REPATH_A_RATE])
 		path.rate = nla_get_u8(tb[REPATH_A_RATE]);
 	if (tb[REPATH_A_PATH_MTU])

@@ -28,12 +28,16 @@ struct rp_ah_real {
 
 /**
  * struct rp_ah_path - another path than that of the application's address
- * @dlid: of the address; 0: there is none
- * @to_dlid, @sl, @rate: instead
+ * @there: there is one
+ * @dlid: of the address; 0 on RoCE
+ * @gid: to that, where the address has one
+ * @to_dlid, @sl, @rate, with @gid @tclass: instead
  */
 struct rp_ah_path {
+	bool there;
 	uint16_t dlid, to_dlid;
-	uint8_t sl, rate;
+	uint8_t sl, tclass, rate;
+	union ibv_gid gid;
 };
 
 /**
@@ -121,6 +125,7 @@ void rp_ah_posted(struct rp_qp *qp, uint64_t since);
 int rp_ahs_tick(void);
 /* What was made for where @to was goes when nothing on its way names it. Caller has entered @ctx's verbs. */
 void rp_ah_retire(struct rp_context *ctx, struct rp_ah *ah, struct rp_ah_to *to);
+bool rp_ah_path_is_of(const struct rp_ah_path *path, const struct ibv_ah_attr *attr);
 void rp_ah_redirect(const struct rp_ah_path *path, struct ibv_ah_attr *attr);
 void rp_ah_eras_free(struct rp_context *ctx);
 /*

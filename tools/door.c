@@ -78,6 +78,7 @@ static struct nla_policy policy[REPATH_A_MAX + 1] = {
 	[REPATH_A_PKEY_INDEX]	= { .type = NLA_U32 },
 	[REPATH_A_PKEY]		= { .type = NLA_U32 },
 	[REPATH_A_RATE]		= { .type = NLA_U8 },
+	[REPATH_A_TCLASS]	= { .type = NLA_U8 },
 	[REPATH_A_MIG_STATE]	= { .type = NLA_U8 },
 	[REPATH_A_ALT_PATH]	= { .type = NLA_NESTED },
 	[REPATH_A_CREATED_NS]	= { .type = NLA_U64 },

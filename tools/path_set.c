@@ -40,7 +40,7 @@ int path_set(struct door *door, struct args *a, enum repath_path_when when)
 {
 	struct nl_msg *msg = door_request(REPATH_CMD_PATH_SET);
 	char dev[DEV_NAME_LEN];
-	bool has_dlid = false;
+	bool has_dest = false;
 
 	nla_put_u32(msg, REPATH_A_PORT, take_dev_port(a, dev));
 	nla_put_string(msg, REPATH_A_DEV_NAME, dev);
@@ -49,13 +49,18 @@ int path_set(struct door *door, struct args *a, enum repath_path_when when)
 	while (a->argc) {
 		if (take(a, "dlid")) {
 			nla_put_u32(msg, REPATH_A_DLID, take_u32(a, "LID", 1, 0xbfff));
-			has_dlid = true;
+			has_dest = true;
+		} else if (take(a, "dgid")) {
+			put_gid(msg, REPATH_A_DGID, a);
+			has_dest = true;
 		} else if (when == REPATH_PATH_HOLD) {
 			take_end(a);
 		} else if (take(a, "to")) {
 			nla_put_u32(msg, REPATH_A_NEW_DLID, take_u32(a, "LID", 1, 0xbfff));
 		} else if (take(a, "sl")) {
 			nla_put_u8(msg, REPATH_A_SL, take_u32(a, "SL", 0, 15));
+		} else if (take(a, "tclass")) {
+			nla_put_u8(msg, REPATH_A_TCLASS, take_u32(a, "traffic class", 0, 255));
 		} else if (take(a, "slid")) {
 			nla_put_u32(msg, REPATH_A_SLID, take_u32(a, "LID", 1, 0xbfff));
 		} else if (take(a, "mtu")) {
@@ -68,8 +73,8 @@ int path_set(struct door *door, struct args *a, enum repath_path_when when)
 			take_end(a);
 		}
 	}
-	if (!has_dlid)
-		usage_error(a, "dlid is missing");
+	if (!has_dest)
+		usage_error(a, "\"dlid\" is missing, or \"dgid\" on RoCE: where the queue pairs send to");
 	return path_do(door, msg, dev);
 }
 

@@ -15,6 +15,7 @@ static void add_path(struct json_object *o, struct nlattr **tb)
 	show_gid(o, "dgid", tb[REPATH_A_DGID]);
 	show_number(o, "sgid-index", tb[REPATH_A_SGID_INDEX]);
 	show_number(o, "sl", tb[REPATH_A_SL]);
+	show_number(o, "tclass", tb[REPATH_A_TCLASS]);
 	if (tb[REPATH_A_RATE] && nla_get_u8(tb[REPATH_A_RATE]))
 		out_text(o, "gbps", name_of(NAMES_RATE, nla_get_u8(tb[REPATH_A_RATE])));
 	if (tb[REPATH_A_PKEY]) {

@@ -26,7 +26,8 @@ static const struct command {
 	{ "path", cmd_path,
 	  "repath path [show] [dev D] [port N] [dlid L] | sm [dev D] | ask DEV [port N] [dlid L]"
 	  " | listen DEV on | off | set | prepare DEV/PORT dlid L [slid L] [to L] [sl N] [mtu N]"
-	  " [gbps R] [pkey K] | hold DEV/PORT dlid L | reroute DEV on | off",
+	  " [gbps R] [pkey K] | set DEV/PORT dgid G [sl N] [tclass N] [mtu N] [gbps R]"
+	  " | hold DEV/PORT dlid L | reroute DEV on | off",
 	  "paths as the subnet manager has told them, and as queue pairs shall have them" },
 	{ "stats", cmd_stats, "repath stats [show] [dev D] [all]",
 	  "counters of the module and of each device" },

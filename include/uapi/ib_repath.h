@@ -18,7 +18,7 @@
  *   QP_GET     [DEV_NAME PORT PID QPN DLID DGID QP_STATE]
  *                                -> QP { DEV_INDEX DEV_NAME PORT QPN QP_TYPE QP_STATE PID COMM
  *                                        KERNEL? SHIM? CREATED_NS? ASKED? DEST_QPN DLID SLID
- *                                        DGID? SGID_INDEX? SL RATE PATH_MTU PKEY_INDEX PKEY?
+ *                                        DGID? SGID_INDEX? SL TCLASS? RATE PATH_MTU PKEY_INDEX PKEY?
  *                                        MIG_STATE? ALT_PATH? { PORT DLID DGID? SGID_INDEX? SL
  *                                        RATE PKEY_INDEX PKEY? } CONN_ID? CONN_STATE?
  *                                        MOVE? { MOVE_STATE MOVED_BY? SINCE_NS? COUNT REASON? } }
@@ -59,6 +59,8 @@
  *   ADOPT    [DEV_NAME]          dump                   -> ADOPTION (below), one a device
  *   PATH_SET DEV_NAME PORT DLID [SLID NEW_DLID SL RATE PATH_MTU PKEY SERIAL PATH_WHEN]
  *                                        queue pairs of PORT that send to DLID are moved to that path
+ *   PATH_SET DEV_NAME PORT DGID [SL TCLASS RATE PATH_MTU SERIAL]
+ *                                        the same on RoCE: those that send to DGID
  *   DEVICE_SET DEV_NAME REROUTE
  *   RELAY    DEV_NAME PORT [NOTICE]        the hypervisor has heard this of the subnet manager for
  *                                        us; without NOTICE: it begins to tell, and what was told
@@ -106,10 +108,10 @@
  *   EV_NUMBERS   COUNT                   so many queue pairs of this host are known by other
  *                                        numbers, and of so many other processes, which are away,
  *                                        numbers are kept; when it becomes 0 or stops being 0
- *   EV_CYCLE     CONN_ID DLID [NEW_DLID SL RATE PATH_MTU]
+ *   EV_CYCLE     CONN_ID DLID [NEW_DLID SL TCLASS RATE PATH_MTU]
  *                                        connect that queue pair anew, together with its peer, by
  *                                        that path: its device can not change it in place
- *   EV_REPATH    DEV_INDEX PORT DLID [SLID DGID NEW_DLID SL RATE]
+ *   EV_REPATH    DEV_INDEX PORT DLID [SLID DGID NEW_DLID SL TCLASS RATE]
  *                                        address handles of UD to DLID: that path from now on;
  *                                        with DGID those to that GID, whatever DLID they have
  *
@@ -319,6 +321,7 @@ enum repath_attr {
 	REPATH_A_RELAYED,	/* flag: the hypervisor has told it */
 	REPATH_A_KNOWS,		/* u32: bits of enum repath_knows; absent: none */
 	REPATH_A_NEW_DGID,	/* 16 bytes, network order */
+	REPATH_A_TCLASS,	/* u8: traffic class of the GRH; on RoCE the byte that IP has in its place */
 
 	__REPATH_A_MAX
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 15 */
+/* kunit-cases: 18 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
 /* Queue pairs that their devices can not move are connected anew by the shims; datagrams follow by them. */
 #include "reroute_case.h"
@@ -240,6 +240,146 @@ static void t_not_in_place(struct kunit *test)
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_CYCLE, NEW_SL, IB_QPS_RTR);
 }
 
+#define HERE	1
+#define THERE	2
+
+/* The port is RoCE's. */
+static void on_roce(struct kunit *test)
+{
+	struct ib_device *ibdev = the_device(test)->ibdev;
+
+	ibdev->port_data[1].immutable.core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+}
+
+static void set_roce(struct hw_qp *hw, u8 gid, u8 tclass)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_RTR,
+		.ah_attr = { .type = RDMA_AH_ATTR_TYPE_ROCE, .port_num = 1, .sl = OLD_SL },
+	};
+
+	rdma_ah_set_grh(&attr.ah_attr, NULL, 0, 0, 64, tclass);
+	attr.ah_attr.grh.dgid.raw[15] = gid;
+	attr.ah_attr.roce.dmac[5] = gid;
+	hw->ah = attr.ah_attr;
+	repath_track_qp_modified(&hw->qp, &attr, IB_QP_STATE | IB_QP_AV);
+	shim_sets(hw, IB_QPS_RTS);
+}
+
+/* As the shim does it. */
+static void connect_roce(struct hw_qp *hw, u8 gid, u8 tclass)
+{
+	shim_sets(hw, IB_QPS_INIT);
+	set_roce(hw, gid, tclass);
+	/* What the device tells of it, if it is asked. */
+	rdma_ah_set_sl(&hw->ah, 0);
+}
+
+static int tell_roce(struct kunit *test, u8 gid, u8 tclass)
+{
+	const struct repath_new_path path = {
+		.dgid = { [15] = gid }, .sl = OLD_SL, .tclass = tclass,
+		.has = REPATH_PATH_SL | REPATH_PATH_TCLASS,
+	};
+
+	return repath_reroute_repath(the_device(test), 1, &path);
+}
+
+static void expect_roce(struct kunit *test, struct hw_qp *hw, enum repath_move_state state, u8 tclass)
+{
+	struct repath_move *move = xa_load(&the_device(test)->reroute->table, hw->qp.qp_num);
+
+	KUNIT_ASSERT_NOT_NULL(test, move);
+	KUNIT_EXPECT_EQ(test, (int)move->state, (int)state);
+	KUNIT_EXPECT_EQ(test, (int)hw->ah.grh.traffic_class, (int)tclass);
+	KUNIT_EXPECT_EQ(test, (int)hw->state, (int)IB_QPS_RTS);
+}
+
+/* A driver without a lock, as rxe: another class of traffic to one GID, by the shims; and the last that is told. */
+static void t_roce_by_shims(struct kunit *test)
+{
+	struct hw_qp *hw = add_qp(test, 21, DLID, current), *other = add_qp(test, 22, DLID, current);
+
+	on_roce(test);
+	the_device(test)->ibdev->ops.driver_id = RDMA_DRIVER_RXE;
+	shims.there = true;
+	set_roce(hw, THERE, 0);
+	set_roce(other, HERE, 0);
+	KUNIT_EXPECT_EQ(test, tell_roce(test, THERE, 96), 0);
+	let_begin(test);
+	KUNIT_EXPECT_EQ(test, shims.asked, 1);
+	KUNIT_EXPECT_EQ(test, (int)shims.to.tclass, 96);
+	KUNIT_EXPECT_EQ(test, (int)shims.tale.tclass, 96);
+	shim_sets(hw, IB_QPS_RESET);
+	KUNIT_EXPECT_EQ(test, tell_roce(test, THERE, 32), 0);
+	let_begin(test);
+	KUNIT_EXPECT_EQ(test, shims.asked, 2);
+	KUNIT_EXPECT_EQ(test, (int)shims.to.tclass, 32);
+	connect_roce(hw, THERE, 32);
+	answer(hw, test, 0);
+	settle(test, false);
+	expect_roce(test, hw, REPATH_MOVE_MOVED, 32);
+	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_MOVED_CYCLE), 1ull);
+	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_MOVE), 1ull);
+	KUNIT_EXPECT_EQ(test, hw->modified + other->modified, 0);
+	/* It is there already. */
+	KUNIT_EXPECT_EQ(test, tell_roce(test, THERE, 32), 0);
+	settle(test, false);
+	KUNIT_EXPECT_EQ(test, shims.asked, 2);
+	/* Its owner has connected it to another one by the time that it is looked at. */
+	KUNIT_EXPECT_EQ(test, tell_roce(test, THERE, 64), 0);
+	let_begin(test);
+	shim_sets(hw, IB_QPS_RESET);
+	connect_roce(hw, HERE, 0);
+	answer(hw, test, ENOTCONN);
+	settle(test, false);
+	expect_roce(test, hw, REPATH_MOVE_NONE, 0);
+	/* And nobody is there to do it. */
+	shims.there = false;
+	KUNIT_EXPECT_EQ(test, tell_roce(test, HERE, 64), 0);
+	settle(test, false);
+	expect_roce(test, other, REPATH_MOVE_NO_WAY, 0);
+	KUNIT_EXPECT_EQ(test, hw->modified + other->modified, 0);
+}
+
+/* A driver that takes one: where it is, under the same address otherwise. */
+static void t_roce_by_sqd(struct kunit *test)
+{
+	struct hw_qp *hw = add_qp(test, 21, DLID, current), *other = add_qp(test, 22, DLID, current);
+
+	on_roce(test);
+	set_roce(hw, THERE, 8);
+	set_roce(other, HERE, 8);
+	KUNIT_EXPECT_EQ(test, tell_roce(test, THERE, 96), 0);
+	settle(test, false);
+	expect_roce(test, hw, REPATH_MOVE_MOVED, 96);
+	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_MOVED_SQD), 1ull);
+	KUNIT_EXPECT_EQ(test, (int)hw->ah.type, (int)RDMA_AH_ATTR_TYPE_ROCE);
+	KUNIT_EXPECT_EQ(test, (int)hw->ah.grh.dgid.raw[15], THERE);
+	KUNIT_EXPECT_EQ(test, (int)hw->ah.roce.dmac[5], THERE);
+	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->ah), OLD_SL);
+	KUNIT_EXPECT_EQ(test, other->modified, 0);
+}
+
+/* ib_core has no alternate paths there, whatever the device can; and nothing is told beforehand. */
+static void t_roce_by_no_alternate(struct kunit *test)
+{
+	const struct repath_new_path path = { .dgid = { [15] = THERE } };
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+
+	on_roce(test);
+	hw_device.no_sqd = true;
+	hw_device.arms = true;
+	set_roce(hw, THERE, 0);
+	KUNIT_EXPECT_EQ(test, tell_roce(test, THERE, 96), 0);
+	settle(test, true);
+	expect_roce(test, hw, REPATH_MOVE_NO_WAY, 0);
+	KUNIT_EXPECT_EQ(test, hw->modified, 0);
+	KUNIT_EXPECT_EQ(test, repath_reroute_prepare(the_device(test), 1, &path), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, repath_reroute_unpath(the_device(test), 1, 1, REPATH_UNPATH_BREAKS, true),
+			-EOPNOTSUPP);
+}
+
 /* Nobody has touched it; its shim sets what it had, and it is moved when that is over. */
 static void goes_on(struct kunit *test, struct hw_qp *hw)
 {
@@ -453,6 +593,9 @@ static struct kunit_case reroute_shim_cases[] = {
 	KUNIT_CASE(t_by_way_of),
 	KUNIT_CASE(t_idle),
 	KUNIT_CASE(t_datagrams),
+	KUNIT_CASE(t_roce_by_shims),
+	KUNIT_CASE(t_roce_by_sqd),
+	KUNIT_CASE(t_roce_by_no_alternate),
 	{}
 };
 

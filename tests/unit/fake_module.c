@@ -1252,7 +1252,7 @@ static struct rp_ctl_path real_path(const struct fake_path *p)
 {
 	return (struct rp_ctl_path){
 		.dlid = p->dlid, .slid = p->slid, .new_dlid = p->new_dlid, .sl = p->sl,
-		.rate = p->rate, .mtu = p->mtu,
+		.rate = p->rate, .mtu = p->mtu, .tclass = p->tclass ? p->tclass : -1,
 	};
 }
 

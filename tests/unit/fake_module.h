@@ -132,7 +132,7 @@ int fake_settled(void);
 struct fake_path {
 	uint32_t dlid, slid, new_dlid;
 	int sl;
-	uint8_t rate, mtu;
+	uint8_t rate, mtu, tclass;
 };
 
 /* A queue pair, by the number that its application has, shall be connected anew by a path. */

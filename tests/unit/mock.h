@@ -112,6 +112,8 @@ uint64_t mock_executed(void);
 bool mock_quiet(void);
 /* The GID index of the last queue pair of a device that went to RTR. */
 int mock_last_sgid_index(const char *device);
+/* The traffic class of the last datagram that was posted, or queue pair that went to RTR. */
+int mock_last_tclass(const char *device);
 /* The P_Key of a queue pair, by its number on its device. */
 uint16_t mock_pkey(uint32_t qpn);
 /* As a subnet manager does. */

@@ -195,6 +195,19 @@ int mock_last_sgid_index(const char *name)
 	return ret;
 }
 
+int mock_last_tclass(const char *name)
+{
+	struct mock_device *d;
+	int ret = -1;
+
+	mock_lock();
+	d = mock_find_device(name);
+	if (d)
+		ret = d->last_tclass;
+	mock_unlock();
+	return ret;
+}
+
 uint16_t mock_qp_pkey(const struct mock_qp *qp)
 {
 	return mock_context(qp->qp.context)->device->pkeys[qp->attr.pkey_index];

@@ -303,6 +303,7 @@ static int check_values(struct mock_qp *qp, const struct ibv_qp_attr *a, int mas
 	if (i == d->ngids)
 		return EINVAL;
 	d->last_sgid = a->ah_attr.grh.sgid_index;
+	d->last_tclass = a->ah_attr.grh.traffic_class;
 	return somebody_has(&a->ah_attr.grh.dgid) ? 0 : ETIMEDOUT;
 }
 

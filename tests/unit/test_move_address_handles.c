@@ -124,6 +124,37 @@ static void one_gid(void)
 	CHECK_EQ(mock_live_total(), 0);
 }
 
+/* RoCE: to the same GID by another class of traffic, also when the device is another one by now. */
+static void roce(void)
+{
+	const struct fake_path path = { .sl = 5, .tclass = 96 };
+	struct ibv_ah *ah;
+	union ibv_gid gid;
+
+	pair_open(e, &(struct pair_how){ .type = IBV_QPT_UD });
+	ah = address_of(&e[0], &e[1], 0, 1);
+	memset(&gid, 0x55, sizeof(gid));
+	fake_repath("mock0", gid.raw, &path);
+	goes_by(ah, 1);
+	CHECK_EQ(mock_last_tclass("mock0"), 0);
+	CHECK_EQ(ibv_query_gid(e[1].ctx, 1, 0, &gid), 0);
+	fake_repath("mock0", gid.raw, &path);
+	goes_by(ah, 5);
+	CHECK_EQ(mock_last_tclass("mock0"), 96);
+	/* Told again: nothing is made anew. */
+	mock_fail("ibv_create_ah", ENOMEM, 0, 100);
+	fake_repath("mock0", gid.raw, &path);
+	mock_fail("ibv_create_ah", 0, 0, 0);
+	are_left(1);
+	move_away("mock0");
+	move_back("mock0");
+	goes_by(ah, 5);
+	CHECK_EQ(mock_last_tclass("mock0"), 96);
+	CHECK_EQ(ibv_destroy_ah(ah), 0);
+	pair_close(e);
+	CHECK_EQ(mock_live_total(), 0);
+}
+
 /* The mock takes it ill when a handle goes that a request names. */
 static void on_their_way(void)
 {
@@ -291,6 +322,7 @@ int main(void)
 	alarm(HANGS);
 	follows();
 	one_gid();
+	roce();
 	on_their_way();
 	idle();
 	and_a_move();

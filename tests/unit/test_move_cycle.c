@@ -248,6 +248,41 @@ static void peer_keeps_its_path(void)
 	fake_peer_lid(0);
 }
 
+/* Both ends have been connected last by these, and send by them. */
+static void goes_by_classes(int tclass, int sl, int peers_tclass, int peers_sl)
+{
+	CHECK_EQ(mock_last_tclass("mock0"), tclass);
+	CHECK_EQ(mock_last_tclass("mock1"), peers_tclass);
+	goes_by(&e[0], &e[1], sl);
+	goes_by(&e[1], &e[0], peers_sl);
+}
+
+/* RoCE: another class of traffic to the same GID, which holds on at each end, whatever moves; and the last word counts. */
+static void roce(void)
+{
+	const struct fake_path path = { .sl = 3, .tclass = 96 }, other = { .sl = 5, .tclass = 32 };
+	const struct fake_path only_lane = { .sl = 6 };
+	int i;
+
+	pair_open(e, &(struct pair_how){ 0 });
+	CHECK_EQ(fake_cycle(e[0].qp->qp_num, &path), 0);
+	goes_by_classes(96, 3, 0, 0);
+	/* Not every driver tells of RoCE where it goes. */
+	mock_fail("ibv_query_qp", EOPNOTSUPP, 0, 100);
+	CHECK_EQ(fake_cycle(e[1].qp->qp_num, &other), 0);
+	mock_fail("ibv_query_qp", 0, 0, 0);
+	goes_by_classes(96, 3, 32, 5);
+	for (i = 0; i < 2; i++) {
+		CHECK_EQ(fake_settled(), 0);
+		move_away(i ? "mock1" : "mock0");
+		move_back(i ? "mock1" : "mock0");
+		goes_by_classes(96, 3, 32, 5);
+	}
+	CHECK_EQ(fake_cycle(e[0].qp->qp_num, &only_lane), 0);
+	goes_by_classes(96, 6, 32, 5);
+	pair_close(e);
+}
+
 /* ... also if it is asked for something else in the meantime. */
 static void asked_meanwhile(void)
 {
@@ -396,6 +431,7 @@ int main(void)
 	last_path_wins();
 	peer_is_moved();
 	peer_keeps_its_path();
+	roce();
 	asked_meanwhile();
 	to_where_it_was();
 	one_after_the_other();

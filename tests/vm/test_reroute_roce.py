@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Soft RoCE by SQD: under traffic a queue pair drains, takes another address and goes on, nothing is lost, if
-it is its owner that does it, and then posts. The module leaves it alone, and says so by name: RoCE has no
-subnet manager, and rxe takes no lock when it modifies a queue pair. (RC. Of UC no owner can do it: to an
-address uverbs adds the port, with which ib_core refuses it.)"""
+it is its owner that does it, and then posts. The module leaves it alone, as rxe takes no lock when it modifies a queue
+pair, and says so by name; with the shims it goes (test_roce_path). What is no path of RoCE is refused. (RC. Of UC no
+owner can do it: to an address uverbs adds the port, with which ib_core refuses it.)"""
 
 import time
 
@@ -40,7 +40,25 @@ KICK = """
     done a send 1 success 2000
 """
 
-SET = "repath path set rxe0/1 dlid 1 sl 1"
+ALONE = """
+    open a rxe0 1
+    open b rxe0 1
+    connect a b timeout=14
+    recv b 10
+    !repath path set rxe0/1 dgid $(repath -j qp state rts | grep -o '::ffff:[0-9.]*' | head -1) tclass 96
+    !sleep 1
+    !repath qp state rts | grep "type RC" > /run/qps
+    send a 5 64
+    done a send 5 success
+"""
+
+# (what is told, why it is refused)
+REFUSED = (
+    ("set rxe0/1 dlid 1 sl 1", "a path of a RoCE port is told by its DGID"),
+    ("set rxe0/1 dgid ::ffff:10.0.0.1 to 3 sl 1", "without LIDs and PKEY"),
+    ("prepare rxe0/1 dgid ::ffff:10.0.0.1 sl 1", "RoCE has no alternate path"),
+    ("hold rxe0/1 dlid 1", "a path of a RoCE port is told by its DGID"),
+)
 
 
 def test(bed):
@@ -62,5 +80,12 @@ def test(bed):
     failed = play(KICK)
     assert not failed or "FAIL:     done a send" in failed, failed
     print(f"  what is posted in SQD {'waits for the next one' if failed else 'goes by itself'}", flush=True)
-    said = guest.run(f"{SET} 2>&1 && echo DONE", check=False)
-    assert "not an InfiniBand port" in said and "DONE" not in said, said
+    failed = play(ALONE)
+    assert not failed, failed
+    rows = guest.run("cat /run/qps").splitlines()
+    assert len(rows) == 2, rows
+    for row in rows:
+        assert "move no-way" in row and "tclass 0" in row and "the device's driver takes no lock" in row, row
+    for words, why in REFUSED:
+        said = guest.run(f"repath path {words} 2>&1 && echo DONE", check=False)
+        assert why in said and "DONE" not in said, said
