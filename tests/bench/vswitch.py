@@ -6,7 +6,8 @@ paper's equations 1 to 5, table I). And what moves to few switches cost in balan
 VSWITCH_PARTS="sizes dynamic" and VSWITCH_HOSTS="324 648" choose; with dynamic LIDs each hypervisor is a switch more,
 and the trees of three levels, of which OpenSM then has 6804 and 13284, are asked for by name (VSWITCH_DYNAMIC="5832").
 VSWITCH_LARGEST="dfsssp:11664 lash:5832" are how large a tree figure 7 has of an engine, where not all that there are:
-these take minutes and hours, and by themselves stop at 5832 and 648."""
+these take minutes and hours, and by themselves stop at 5832 and 648. VSWITCH_PATIENCE="30000" is how many seconds OpenSM may
+take for one, not 1500."""
 
 import collections
 import os
@@ -37,7 +38,7 @@ MADE = {324: 30, 648: 10}      # moves with dynamic LIDs that are made, not only
 BLOCK = 64
 LEAF = 18           # hosts of a leaf
 PACKETS = 20000     # a second, to VMs that move
-PATIENCE = 1500
+PATIENCE = int(os.environ.get("VSWITCH_PATIENCE", "1500"))
 
 
 def orchestrated():
@@ -48,6 +49,7 @@ def orchestrated():
     try:
         import vms
         vms.Orchestrated.judged = False
+        vms.PATIENCE = max(vms.PATIENCE, PATIENCE)
     finally:
         del sys.path[:2]
         if mine:

@@ -16,12 +16,13 @@
 #include "mpicheck.h"
 
 static const char usage[] =
-"usage: mpicheck [-n ROUNDS] [-s FILE] [-m BYTES] [-p PARTS]\n"
+"usage: mpicheck [-n ROUNDS] [-s FILE] [-m BYTES] [-p PARTS] [-k KEYS]\n"
 "  -n ROUNDS  end after so many (0: none is the last)\n"
 "  -s FILE    end when rank 0 finds this file\n"
 "  -m BYTES   of the largest message (1048576)\n"
 "  -p PARTS   what a round does: letters of exchange, collective, stencil, window (ecsw),\n"
 "             rings, integer sort, gauss\n"
+"  -k KEYS    that each rank has to sort (16384)\n"
 "Rank 0 prints a line of JSON twice a second and one at the end.\n";
 
 int my_rank, ranks;
@@ -35,6 +36,7 @@ struct options {
 	uint64_t rounds;
 	const char *stop_file, *parts;
 	size_t max_bytes;
+	unsigned long keys;
 };
 
 struct report {
@@ -53,8 +55,8 @@ static bool parse(struct options *opt, int argc, char **argv)
 {
 	int o;
 
-	*opt = (struct options){ .parts = "ecsw", .max_bytes = MAX_BYTES };
-	while ((o = getopt(argc, argv, "n:s:m:p:")) >= 0) {
+	*opt = (struct options){ .parts = "ecsw", .max_bytes = MAX_BYTES, .keys = 16384 };
+	while ((o = getopt(argc, argv, "n:s:m:p:k:")) >= 0) {
 		if (o == 'n')
 			opt->rounds = strtoull(optarg, NULL, 0);
 		else if (o == 's')
@@ -63,10 +65,12 @@ static bool parse(struct options *opt, int argc, char **argv)
 			opt->max_bytes = strtoull(optarg, NULL, 0);
 		else if (o == 'p')
 			opt->parts = optarg;
+		else if (o == 'k')
+			opt->keys = strtoul(optarg, NULL, 0);
 		else
 			return false;
 	}
-	return optind == argc && opt->max_bytes <= MAX_BYTES &&
+	return optind == argc && opt->max_bytes <= MAX_BYTES && opt->keys && opt->keys <= 1 << 24 &&
 	       strspn(opt->parts, "ecswrig") == strlen(opt->parts) && *opt->parts;
 }
 
@@ -143,7 +147,7 @@ int main(int argc, char **argv)
 	if (has(&opt, 'w'))
 		window_start();
 	if (has(&opt, 'i'))
-		sort_start();
+		sort_start(opt.keys);
 	report.start = began = now();
 	tell(&report, 0, began, false);		/* that it has begun */
 	for (; goes_on(&opt, round); began = now()) {

@@ -36,7 +36,7 @@ void window_round(uint64_t round, size_t bytes);
 void window_end(void);
 /* Not in a round by itself: what the papers' benchmarks do, of which the results are verified. */
 void rings_round(uint64_t round, size_t bytes);
-void sort_start(void);
+void sort_start(int keys);
 void sort_round(uint64_t round);
 void sort_end(void);
 void gauss_round(uint64_t round);

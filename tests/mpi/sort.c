@@ -7,11 +7,11 @@
 
 #include "mpicheck.h"
 
-#define KEYS		16384		/* of each rank */
 #define KEY_BITS	19
 #define SORT		80
 
-static uint32_t *sorted;
+static uint32_t *drawn, *by_owner, *sorted;
+static int count;		/* of each rank's keys */
 static int *sizes, *places, *got_sizes, *got_places;
 
 /* The same for every order of the keys. */
@@ -36,41 +36,44 @@ static int ascending(const void *a, const void *b)
 	return (one > other) - (one < other);
 }
 
-void sort_start(void)
+void sort_start(int keys)
 {
-	sorted = malloc((size_t)ranks * KEYS * sizeof(*sorted));
+	count = keys;
+	drawn = malloc(count * sizeof(*drawn));
+	by_owner = malloc(count * sizeof(*by_owner));
+	sorted = malloc((size_t)ranks * count * sizeof(*sorted));
 	sizes = calloc(4 * ranks, sizeof(*sizes));
-	if (!sorted || !sizes)
+	if (!drawn || !by_owner || !sorted || !sizes)
 		MPI_Abort(MPI_COMM_WORLD, 2);
 	places = sizes + ranks;
 	got_sizes = sizes + 2 * ranks;
 	got_places = sizes + 3 * ranks;
 }
 
-static void split(const uint32_t *keys, uint32_t *by_owner)
+static void split(void)
 {
 	int next[ranks];
 
 	memset(sizes, 0, ranks * sizeof(*sizes));
-	for (int i = 0; i < KEYS; i++)
-		sizes[owner(keys[i])]++;
+	for (int i = 0; i < count; i++)
+		sizes[owner(drawn[i])]++;
 	for (int r = 0, at = 0; r < ranks; at += sizes[r++])
 		next[r] = places[r] = at;
-	for (int i = 0; i < KEYS; i++)
-		by_owner[next[owner(keys[i])]++] = keys[i];
+	for (int i = 0; i < count; i++)
+		by_owner[next[owner(drawn[i])]++] = drawn[i];
 }
 
 /* In order within and between ranks, none lost or doubled. */
-static void check(const uint32_t *keys, int n)
+static void check(int n)
 {
-	uint64_t here[2], all[2], drawn[2] = { KEYS, sum_of(keys, KEYS) };
+	uint64_t here[2], all[2];
 
 	for (int i = 0; i < n; i++) {
 		verify_number("sort: owner", i, owner(sorted[i]), my_rank);
 		verify_number("sort: order", i, i && sorted[i] < sorted[i - 1], 0);
 	}
-	here[0] = n - drawn[0];
-	here[1] = sum_of(sorted, n) - drawn[1];
+	here[0] = n - count;
+	here[1] = sum_of(sorted, n) - sum_of(drawn, count);
 	MPI_Allreduce(here, all, 2, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
 	verify_number("sort: keys", 0, all[0], 0);
 	verify_number("sort: sum", 0, all[1], 0);
@@ -78,24 +81,25 @@ static void check(const uint32_t *keys, int n)
 
 void sort_round(uint64_t round)
 {
-	static uint32_t keys[KEYS], by_owner[KEYS];
 	uint64_t key = pattern_key(SORT, my_rank, 0, round);
 	int n = 0;
 
-	for (int i = 0; i < KEYS; i++)
-		keys[i] = pattern_word(key, i) >> (64 - KEY_BITS);
-	split(keys, by_owner);
+	for (int i = 0; i < count; i++)
+		drawn[i] = pattern_word(key, i) >> (64 - KEY_BITS);
+	split();
 	MPI_Alltoall(sizes, 1, MPI_INT, got_sizes, 1, MPI_INT, MPI_COMM_WORLD);
 	for (int r = 0; r < ranks; n += got_sizes[r++])
 		got_places[r] = n;
 	MPI_Alltoallv(by_owner, sizes, places, MPI_UINT32_T, sorted, got_sizes, got_places,
 		      MPI_UINT32_T, MPI_COMM_WORLD);
 	qsort(sorted, n, sizeof(*sorted), ascending);
-	check(keys, n);
+	check(n);
 }
 
 void sort_end(void)
 {
+	free(drawn);
+	free(by_owner);
 	free(sorted);
 	free(sizes);
 }

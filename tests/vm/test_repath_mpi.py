@@ -23,7 +23,7 @@ GUESTS = 2
 
 FAULTS = ('"S2"[3]', '"S3"[2]')
 # (part of mpicheck, rounds); messages of the rings are longer than what switches can hold.
-PROGRAMS = {"rings": ("r -m 131072", 36), "integer sort": ("i", 30), "gauss": ("g", 40)}
+PROGRAMS = {"rings": ("r -m 131072", 36), "integer sort": ("i -k 131072", 12), "gauss": ("g", 40)}
 PARTS = os.environ.get("MPI_PARTS") or "rig"
 TRANSPORTS = "rc_verbs,ud_verbs:aux,self"
 # There is no shim that would hide the module's events; UCX calls all that it does not know an error.

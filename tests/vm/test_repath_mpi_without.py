@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What test_repath_mpi plays, without repath and with switches that drop nothing: after the first fault
-the rings, which are what b_eff does, stand still, or their queue pairs give up.
+the rings, which are what b_eff does, stand still, or their queue pairs give up; so does the integer sort. Gauss, which sends hardly
+anything, comes to its end.
 
 MPI_PARTS=i, g: the integer sort, gauss; one for each run, as what has filled the switches stays there."""
 
@@ -39,6 +40,6 @@ def test(bed):
     print(f"  {program}, {FAULTS[0]} down: " + (
         f"nothing for {STILL} s after round {at} of {rounds}" if job.job.running else
         f"ended after round {at} of {rounds}: {job.job.output()[-300:]}"), flush=True)
-    assert at < rounds, "it came to its end"
+    assert (at < rounds) == (program != "gauss"), "it came to its end" if at == rounds else "it did not come to its end"
     print(fabric.command("Deadlock"), flush=True)
     job.job.kill(9)
