@@ -100,6 +100,20 @@ def engines_of_ours():
             expect(found == lanes and not loops, engine, found, loops)
 
 
+def every_engine():
+    """By the tables of all others that route a tree. VOQsw's queues keep most of a victim free by themselves."""
+    for engine, how in (("minhop", {}), ("updn", {}), ("dnup", {}), ("lash", {"sl": "sa"}), ("nue", {}), ("pftree", {"sl": "sa"}),
+                        ("voqsw", {"slow_sl": 8, "sl": "sa"})):
+        with Experiment("I", engine=engine, **how) as x:
+            expect(f"{engine} tables configured" in x.fabric.sm_log(), x.fabric.sm_log()[-1000:])
+            one, two = separate(x)
+            if engine != "voqsw":
+                expect(one[x.victim] < 1.1 * one[x.hot[0]], engine, "the victim has its neighbour's share", one)
+            expect(two[x.victim] > 0.9 * BUS, engine, "and all that it wants beside the slow lane", two)
+            found, loops = in_slow_lane(x.fabric, x.lid[x.spot], x.slow_sl)
+            expect(not loops, engine, found, loops)
+
+
 def in_slow_lane(fabric, hot, slow):
     """The service levels of paths, and credit loops when all to that LID are in the slow lane."""
     fabric.repath_fabric_check(fabric.sm_host, "save", "state")
@@ -148,6 +162,7 @@ def main():
     first()
     other_engine()
     engines_of_ours()
+    every_engine()
     link_fails()
     return 0
 
