@@ -3,10 +3,12 @@
 OpenSM's ftree and dfsssp, and its lash where that is asked for (ENGINES_CASES, with ENGINES_BOUND in
 seconds: it takes hours). The time is the processor's for the hop counts, with which ftree makes its tree and
 dfsssp its graph, and for the tables; the memory is the most that OpenSM ever had. Other trees are what
-ENGINES_TREES="216=xgft:6,6,6/1,6,6" says, by hosts, for ENGINES_CASES="216:lash"."""
+ENGINES_TREES="216=xgft:6,6,6/1,6,6" says, by hosts, for ENGINES_CASES="216:lash". "648:pftree/100" is with 100 partitions,
+of one of which each host is a member by lot."""
 
 import math
 import os
+import random
 import re
 import statistics
 import time
@@ -59,19 +61,39 @@ def settle(fabric):
         time.sleep(0.5)
 
 
-def cost(topology, engine, options, bound=Patient.bound):
+def cost(hosts, engine, options, bound=Patient.bound):
     """Seconds for the hop counts, for tables and, of these, for the copy that is kept of them; megabytes, and the
     copy's."""
-    patient = Patient(topology, f"-R {engine},no_fallback -Q", conf="max_wire_smps 64", **options)
+    engine, _, partitions = engine.partition("/")
+    patient = (Tenants if partitions else Patient)(TREES[hosts], f"-R {engine},no_fallback -Q", conf="max_wire_smps 64",
+                                                   **options)
+    patient.partitions, patient.hosts = int(partitions or 0), hosts
     patient.bound = bound
     with patient as fabric:
         paths = settle(fabric)
         if f"{engine} tables configured" not in fabric.sm_log():
-            raise RuntimeError(f"{engine} did not route {topology}: {fabric.sm_log()[-1000:]}")
+            raise RuntimeError(f"{engine} did not route {hosts} hosts: {fabric.sm_log()[-1000:]}")
         with open(f"/proc/{fabric.sm.pid}/status", encoding="utf-8") as file:
             memory = int(re.search(r"VmHWM:\s+(\d+) kB", file.read())[1]) / 1e3
     cpu = paths["cpu"]
     return cpu["hops_us"] / 1e6, cpu["tables_us"] / 1e6, cpu["keep_us"] / 1e6, memory, cpu["kept"] / 1e6
+
+
+class Tenants(Patient):
+    """With partitions, of one of which each host is a full member."""
+    partitions = hosts = 0
+
+    def start_opensm(self, options):
+        self.conf += f"\npartition_config_file {self.dir}/partitions"
+        rng = random.Random(7)
+        members = [[] for _ in range(self.partitions)]
+        for host in range(1, self.hosts + 1):
+            guid = int(re.search(r"nodeguid (\w+)", self.command(f'Dump "H{host}"'))[1], 16) + 1
+            rng.choice(members).append(f"{guid:#x}=full")
+        with open(f"{self.dir}/partitions", "w", encoding="utf-8") as file:
+            file.write("Default=0x7fff : ALL=full;\n")
+            file.writelines(f"p{n}={n + 0x101:#x} : {', '.join(of)};\n" for n, of in enumerate(members) if of)
+        return super().start_opensm(options)
 
 
 def growth(of):
@@ -91,11 +113,11 @@ def tell(record, hosts, engine, found):
     both = hop_counts + tables
     theirs = {name: found[name][hosts] for name in OPENSM if hosts in found[name]}
     ftree = theirs.get("ftree")
-    aim = ("not slower", 1.0) if engine in ENGINES and ftree else ()
+    aim = ("not slower", 1.0) if engine.partition("/")[0] in ENGINES and ftree else ()
     record(f"{hosts} hosts, {engine}: processor seconds to route beside ftree", both, ftree and sum(ftree[:2]), *aim,
            hop_counts_s=hop_counts, tables_s=tables, mb=mb, ftree_mb=ftree and ftree[3],
            **{f"beside_{name}": both / sum(of[:2]) for name, of in theirs.items()})
-    if engine in ENGINES:
+    if engine.partition("/")[0] in ENGINES:
         record(f"{hosts} hosts, {engine}: processor seconds to keep a copy of the tables beside making them", keep,
                tables, kept_mb=kept, of_hop_counts_too=keep / both)
 
@@ -104,7 +126,7 @@ def bounded(record, hosts, engine, ftree):
     """For an engine that may take hours: how much of the processor OpenSM had when it was ended."""
     seconds = float(os.environ.get("ENGINES_BOUND", Patient.bound))
     try:
-        return cost(TREES[hosts], engine, {}, seconds)
+        return cost(hosts, engine, {}, seconds)
     except Unfinished as unfinished:
         record(f"{hosts} hosts, {engine}: processor seconds without an end beside what ftree took for all",
                unfinished.seconds, ftree and sum(ftree[:2]), waited_s=seconds)
@@ -112,15 +134,16 @@ def bounded(record, hosts, engine, ftree):
 
 
 def bench(record):
-    names = (*OPENSM, *ENGINES, "lash")
+    asked = {name.partition(":")[2] for name in os.environ.get("ENGINES_CASES", "").split() if "/" in name}
+    names = (*OPENSM, *ENGINES, *sorted(asked), "lash")
     found = {name: {} for name in names}
-    for hosts, topology in TREES.items():
+    for hosts in TREES:
         for engine in (name for name in names if wanted(f"{hosts}:{name}")):
             if engine == "lash":
                 of = bounded(record, hosts, engine, found["ftree"].get(hosts))
             else:
                 of = [statistics.median(column) for column in zip(*(
-                    cost(topology, engine, ENGINES.get(engine, {})) for _ in range(TIMES.get(hosts, 1))))]
+                    cost(hosts, engine, ENGINES.get(engine.partition("/")[0], {})) for _ in range(TIMES.get(hosts, 1))))]
             if of:
                 found[engine][hosts] = of
                 tell(record, hosts, engine, found)
