@@ -223,8 +223,7 @@ static int run_job(struct repath_reroute *r, const struct job *job)
 	if (job->kind == JOB_REPATH)
 		list_for_each_entry(move, &r->moves, node)
 			redirect(r, move, job);
-	err = repath_qp_walk_on_path(r->dev, job->port, job->path.dlid,
-				     job->path.dlid ? NULL : &gid, expand, &ex);
+	err = repath_qp_walk_on_path(r->dev, job->port, job->path.dlid, &gid, expand, &ex);
 	if (!err && job->kind == JOB_REPATH)
 		repath_shim_tell_path(r->dev, job->port, &job->path);
 	return err;

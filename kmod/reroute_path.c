@@ -6,26 +6,17 @@
 #include "reroute_qp.h"
 #include "track.h"
 
-/**
- * repath_path_is_there - does it go where it shall?
- * @to: where it shall go
- * @dlid: where it goes
- * @sl: service level
- * @rate: enum ib_rate
- */
-bool repath_path_is_there(const struct repath_new_path *to, u32 dlid, u8 sl, u8 rate)
+/* @rate: enum ib_rate */
+static bool is_there(const struct repath_new_path *to, u32 dlid, u8 sl, u8 tclass, u8 rate)
 {
 	if ((to->new_dlid ?: to->dlid) != dlid)
 		return false;
 	if (to->has & REPATH_PATH_SL && to->sl != sl)
 		return false;
+	if (to->has & REPATH_PATH_TCLASS && to->tclass != tclass)
+		return false;
 	/* 0 is the port's own, and stays that. */
 	return !(to->has & REPATH_PATH_RATE) || !rate || to->rate == rate;
-}
-
-static bool has_tclass(const struct repath_new_path *to, u8 tclass)
-{
-	return !(to->has & REPATH_PATH_TCLASS) || to->tclass == tclass;
 }
 
 /* What comes by a path must not be larger than it carries. */
@@ -46,8 +37,7 @@ bool repath_ah_is_there(const struct repath_new_path *to, const struct rdma_ah_a
 	/* Devices take the next lower enum ib_rate that they have (mlx4, mlx5), which is not in the order of speeds. */
 	if (to->has & REPATH_PATH_RATE && rate && rate < to->rate)
 		rate = to->rate;
-	return repath_path_is_there(to, rdma_ah_get_dlid(ah), rdma_ah_get_sl(ah), rate) &&
-	       has_tclass(to, ah->grh.traffic_class);
+	return is_there(to, rdma_ah_get_dlid(ah), rdma_ah_get_sl(ah), ah->grh.traffic_class, rate);
 }
 
 /**
@@ -96,8 +86,8 @@ bool repath_path_keeps_pkey(struct ib_device *ibdev, const struct repath_new_pat
 bool repath_path_is_enough(struct ib_device *ibdev, const struct repath_new_path *to,
 			   const struct repath_path *path)
 {
-	return repath_path_is_there(to, path->dlid, path->sl, path->rate) &&
-	       has_tclass(to, path->traffic_class) && !is_smaller(to, path) && repath_path_keeps_pkey(ibdev, to, path);
+	return is_there(to, path->dlid, path->sl, path->traffic_class, path->rate) &&
+	       !is_smaller(to, path) && repath_path_keeps_pkey(ibdev, to, path);
 }
 
 /**

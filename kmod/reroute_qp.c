@@ -196,7 +196,7 @@ static enum repath_move_next give_up(struct repath_reroute *r, struct repath_mov
 {
 	const char *why = "the device can neither drain nor migrate";
 
-	if (rdma_protocol_roce(qp->device, move->port))
+	if (repath_path_is_roce(&move->to))
 		why = "the device does not drain, and RoCE has no alternate paths";
 	else if (!qp->event_handler)
 		why = "the device does not drain, and its owner hears no events";
@@ -241,7 +241,7 @@ static bool leads_there(const struct repath_move *move, const struct repath_path
 {
 	if (path->port != move->port || (move->to.slid && path->path_bits != move->path_bits))
 		return false;
-	if (!move->to.dlid)
+	if (repath_path_is_roce(&move->to))
 		return !memcmp(&path->dgid, move->to.dgid, sizeof(path->dgid));
 	return path->dlid == move->to.dlid || path->dlid == move->to.new_dlid || path->dlid == move->via;
 }
@@ -272,7 +272,7 @@ static enum repath_move_next start(struct repath_reroute *r, struct repath_move 
 	if (r->paused)
 		return REPATH_NEXT_WAIT;
 
-	may_apm = rdma_protocol_ib(qp->device, path->port) && repath_move_may_load(move, qp);
+	may_apm = !repath_path_is_roce(&move->to) && repath_move_may_load(move, qp);
 	if (why)
 		move->tried |= BIT(REPATH_WAY_APM) | BIT(REPATH_WAY_SQD);
 	if (move->rounds < ROUNDS)

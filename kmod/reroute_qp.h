@@ -173,7 +173,11 @@ enum repath_move_next {
 };
 
 /* From the path to the address (reroute_path.c). */
-bool repath_path_is_there(const struct repath_new_path *to, u32 dlid, u8 sl, u8 rate);
+static inline bool repath_path_is_roce(const struct repath_new_path *to)
+{
+	return !to->dlid;
+}
+
 bool repath_ah_is_there(const struct repath_new_path *to, const struct rdma_ah_attr *ah);
 bool repath_path_is_enough(struct ib_device *ibdev, const struct repath_new_path *to,
 			   const struct repath_path *path);

@@ -277,7 +277,7 @@ static bool rearm(struct repath_reroute *r, struct repath_move *move, struct ib_
 	int err;
 
 	/* RoCE has no alternate paths. */
-	if (!move->to.dlid)
+	if (repath_path_is_roce(&move->to))
 		return true;
 	if (repath_ah_is_there(&move->to, &asked->ah_attr) && wants_same(r, move, qp, asked)) {
 		attr.alt_ah_attr.type = rdma_ah_find_type(qp->device, asked->port_num);
@@ -344,7 +344,7 @@ static bool is_there_now(const struct repath_move *move, const struct ib_qp *qp,
 {
 	struct repath_path path;
 
-	if (move->way != REPATH_WAY_CYCLE || move->to.dlid)
+	if (move->way != REPATH_WAY_CYCLE || !repath_path_is_roce(&move->to))
 		return repath_ah_is_there(&move->to, ah);
 	repath_qp_snapshot(move->rqp, NULL, &path);
 	return repath_path_is_enough(qp->device, &move->to, &path);

@@ -32,11 +32,16 @@ struct rp_ah_era {
 
 static atomic_uint eras;
 
+static bool goes_to(const struct ibv_ah_attr *attr, const void *gid)
+{
+	return attr->is_global && !memcmp(&attr->grh.dgid, gid, sizeof(attr->grh.dgid));
+}
+
 bool rp_ah_path_is_of(const struct rp_ah_path *path, const struct ibv_ah_attr *attr)
 {
 	if (!path->there || path->dlid != attr->dlid)
 		return false;
-	return path->dlid || (attr->is_global && !memcmp(&path->gid, &attr->grh.dgid, sizeof(path->gid)));
+	return path->dlid || goes_to(attr, &path->gid);
 }
 
 void rp_ah_redirect(const struct rp_ah_path *path, struct ibv_ah_attr *attr)
@@ -46,16 +51,14 @@ void rp_ah_redirect(const struct rp_ah_path *path, struct ibv_ah_attr *attr)
 	attr->dlid = path->to_dlid;
 	attr->sl = path->sl;
 	attr->static_rate = path->rate;
-	if (attr->is_global && !memcmp(&path->gid, &attr->grh.dgid, sizeof(path->gid)))
+	if (goes_to(attr, &path->gid))
 		attr->grh.traffic_class = path->tclass;
 }
 
 /* Several GIDs may have a LID, and one of them may have moved. */
 static bool leads_there(const struct ibv_ah_attr *attr, const uint8_t *gid, uint16_t dlid)
 {
-	if (gid)
-		return attr->is_global && !memcmp(&attr->grh.dgid, gid, sizeof(attr->grh.dgid));
-	return attr->dlid == dlid;
+	return gid ? goes_to(attr, gid) : attr->dlid == dlid;
 }
 
 /* Nothing names it: it need not wait for anything. */
@@ -85,7 +88,7 @@ static bool replace(struct rp_ah *ah, struct rp_ah_real *r, struct rp_ah_path *p
 		want.static_rate = to->rate;
 	if (want.dlid == r->attr.dlid && want.sl == r->attr.sl &&
 	    want.static_rate == r->attr.static_rate &&
-	    (!want.is_global || want.grh.traffic_class == r->attr.grh.traffic_class))
+	    want.grh.traffic_class == r->attr.grh.traffic_class)
 		return false;
 	old = malloc(sizeof(*old));
 	given = want;
@@ -101,12 +104,10 @@ static bool replace(struct rp_ah *ah, struct rp_ah_real *r, struct rp_ah_path *p
 		.dlid = r->lid,
 		.to_dlid = want.dlid,
 		.sl = want.sl,
+		.tclass = want.grh.traffic_class,
 		.rate = want.static_rate,
+		.gid = want.grh.dgid,
 	};
-	if (want.is_global) {
-		path->gid = want.grh.dgid;
-		path->tclass = want.grh.traffic_class;
-	}
 	*old = *r;
 	r->ah = made;
 	r->attr = want;

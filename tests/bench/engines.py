@@ -61,13 +61,19 @@ def settle(fabric):
         time.sleep(0.5)
 
 
+def split(name):
+    """The engine of a case, and its number of partitions, 0: none but OpenSM's own."""
+    engine, _, partitions = name.partition("/")
+    return engine, int(partitions or 0)
+
+
 def cost(hosts, engine, options, bound=Patient.bound):
     """Seconds for the hop counts, for tables and, of these, for the copy that is kept of them; megabytes, and the
     copy's."""
-    engine, _, partitions = engine.partition("/")
+    engine, partitions = split(engine)
     patient = (Tenants if partitions else Patient)(TREES[hosts], f"-R {engine},no_fallback -Q", conf="max_wire_smps 64",
                                                    **options)
-    patient.partitions, patient.hosts = int(partitions or 0), hosts
+    patient.partitions, patient.hosts = partitions, hosts
     patient.bound = bound
     with patient as fabric:
         paths = settle(fabric)
@@ -81,18 +87,13 @@ def cost(hosts, engine, options, bound=Patient.bound):
 
 class Tenants(Patient):
     """With partitions, of one of which each host is a full member."""
-    partitions = hosts = 0
 
     def start_opensm(self, options):
-        self.conf += f"\npartition_config_file {self.dir}/partitions"
         rng = random.Random(7)
         members = [[] for _ in range(self.partitions)]
         for host in range(1, self.hosts + 1):
-            guid = int(re.search(r"nodeguid (\w+)", self.command(f'Dump "H{host}"'))[1], 16) + 1
-            rng.choice(members).append(f"{guid:#x}=full")
-        with open(f"{self.dir}/partitions", "w", encoding="utf-8") as file:
-            file.write("Default=0x7fff : ALL=full;\n")
-            file.writelines(f"p{n}={n + 0x101:#x} : {', '.join(of)};\n" for n, of in enumerate(members) if of)
+            rng.choice(members).append(self.port_guid(f"H{host}"))
+        self.write_partitions((f"p{n}", n + 0x101, guids) for n, guids in enumerate(members) if guids)
         return super().start_opensm(options)
 
 
@@ -113,11 +114,11 @@ def tell(record, hosts, engine, found):
     both = hop_counts + tables
     theirs = {name: found[name][hosts] for name in OPENSM if hosts in found[name]}
     ftree = theirs.get("ftree")
-    aim = ("not slower", 1.0) if engine.partition("/")[0] in ENGINES and ftree else ()
+    aim = ("not slower", 1.0) if split(engine)[0] in ENGINES and ftree else ()
     record(f"{hosts} hosts, {engine}: processor seconds to route beside ftree", both, ftree and sum(ftree[:2]), *aim,
            hop_counts_s=hop_counts, tables_s=tables, mb=mb, ftree_mb=ftree and ftree[3],
            **{f"beside_{name}": both / sum(of[:2]) for name, of in theirs.items()})
-    if engine.partition("/")[0] in ENGINES:
+    if split(engine)[0] in ENGINES:
         record(f"{hosts} hosts, {engine}: processor seconds to keep a copy of the tables beside making them", keep,
                tables, kept_mb=kept, of_hop_counts_too=keep / both)
 
@@ -143,7 +144,7 @@ def bench(record):
                 of = bounded(record, hosts, engine, found["ftree"].get(hosts))
             else:
                 of = [statistics.median(column) for column in zip(*(
-                    cost(hosts, engine, ENGINES.get(engine.partition("/")[0], {})) for _ in range(TIMES.get(hosts, 1))))]
+                    cost(hosts, engine, ENGINES.get(split(engine)[0], {})) for _ in range(TIMES.get(hosts, 1))))]
             if of:
                 found[engine][hosts] = of
                 tell(record, hosts, engine, found)

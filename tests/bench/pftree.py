@@ -61,15 +61,10 @@ class Tenants(Managed):
 
     def start_opensm(self, options):
         self.options_of_plugin["pftree_policy"] = f"{self.dir}/policy"
-        self.conf = f"partition_config_file {self.dir}/partitions"
         with open(f"{self.dir}/policy", "w", encoding="utf-8") as file:
             file.write(self.policy)
-        with open(f"{self.dir}/partitions", "w", encoding="utf-8") as file:
-            file.write("Default=0x7fff : ALL=full;\n")
-            for key, (name, hosts) in enumerate(self.members.items(), 0x101):
-                guids = (int(self.command(f'Dump "H{host}"').split("nodeguid ")[1].split()[0], 16) + 1
-                         for host in hosts)
-                file.write(f"{name}={key:#x} : {', '.join(f'{guid:#x}=full' for guid in guids)};\n")
+        self.write_partitions((name, key, [self.port_guid(f"H{host}") for host in hosts])
+                              for key, (name, hosts) in enumerate(self.members.items(), 0x101))
         return super().start_opensm(options)
 
 

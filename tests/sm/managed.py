@@ -41,6 +41,17 @@ class Managed(bed.Fabric):
                        f"event_plugin_options {self.dir}/repath.conf\n{self.conf}\n")
         super().launch_opensm(f"{options} -F {self.dir}/opensm.conf")
 
+    def port_guid(self, host):
+        return int(re.search(r"nodeguid (\w+)", self.command(f'Dump "{host}"'))[1], 16) + 1
+
+    def write_partitions(self, partitions, default="ALL=full"):
+        """OpenSM's file of partitions, before it is started: (name, P_Key, port GUIDs of full members) of each."""
+        self.conf += f"\npartition_config_file {self.dir}/partitions"
+        with open(f"{self.dir}/partitions", "w", encoding="utf-8") as file:
+            file.write(f"Default=0x7fff : {default};\n")
+            for name, key, guids in partitions:
+                file.write(f"{name}={key:#x} : {', '.join(f'{guid:#x}=full' for guid in guids)};\n")
+
     def status(self):
         """What the plugin says of itself."""
         with socket.socket(socket.AF_UNIX) as asked:

@@ -22,10 +22,6 @@ TENANTS = {"one": ("H1", "H5"), "two": ("H2", "H6", "H9"), "three": ("H3", "H4",
 KEYS = {"one": 0x101, "two": 0x102, "three": 0x103}
 
 
-def port_guid(fabric, host):
-    return int(re.search(r"nodeguid (\w+)", fabric.command(f'Dump "{host}"')).group(1), 16) + 1
-
-
 def lid_of(fabric, host):
     return int(re.search(r"\blid (\d+)", fabric.command(f'Dump "{host}"')).group(1))
 
@@ -45,13 +41,9 @@ class Tenants(Governed):
         super().__init__(TREE, "-R pftree,no_fallback -Q", **options)
 
     def start_opensm(self, options):
-        self.conf = f"partition_config_file {self.dir}/partitions"
         self.write_policy(self.policy)
-        with open(f"{self.dir}/partitions", "w", encoding="utf-8") as file:
-            file.write("Default=0x7fff : ALL=limited, SELF=full;\n")
-            for name, hosts in TENANTS.items():
-                members = ", ".join(f"{port_guid(self, host):#x}=full" for host in hosts)
-                file.write(f"{name}={KEYS[name]:#x} : {members};\n")
+        self.write_partitions(((name, KEYS[name], map(self.port_guid, hosts)) for name, hosts in TENANTS.items()),
+                              "ALL=limited, SELF=full")
         return super().start_opensm(options)
 
     def wrong(self, *words):

@@ -104,16 +104,12 @@ class Tenants(Orchestrated):
 
     def start_opensm(self, options):
         guids = {name: node[0] + 1 for name, node in self.nodes().items() if node[3] is None}
-        self.conf += f"\npartition_config_file {self.dir}/partitions"
         self.options_of_plugin["pftree_policy"] = f"{self.dir}/policy"
         with open(f"{self.dir}/policy", "w", encoding="utf-8") as file:
             file.write("partition one vlane\npartition two vlane\n")
-        with open(f"{self.dir}/partitions", "w", encoding="utf-8") as file:
-            file.write("Default=0x7fff : ALL=full;\n")
-            for key, name in enumerate(("one", "two")):
-                members = [guid for host, guid in guids.items() if re.fullmatch(r"H\d*v1", host) and
-                           (int(re.search(r"\d+", host)[0]) > 4) == key]
-                file.write(f"{name}={0x101 + key:#x} : {', '.join(f'{guid:#x}=full' for guid in members)};\n")
+        self.write_partitions((name, 0x101 + key, [guid for host, guid in guids.items() if re.fullmatch(r"H\d*v1", host) and
+                                                   (int(re.search(r"\d+", host)[0]) > 4) == key])
+                              for key, name in enumerate(("one", "two")))
         return super().start_opensm(options)
 
     def wrong(self, *words):

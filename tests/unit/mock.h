@@ -110,10 +110,8 @@ unsigned int mock_strays(void);
 uint64_t mock_executed(void);
 /* No request of any queue pair in RTS, or begun in SQD, waits to be completed. */
 bool mock_quiet(void);
-/* The GID index of the last queue pair of a device that went to RTR. */
-int mock_last_sgid_index(const char *device);
-/* The traffic class of the last datagram that was posted, or queue pair that went to RTR. */
-int mock_last_tclass(const char *device);
+/* The GRH of the last queue pair of a device that went to RTR, or of a datagram that was posted since; GID index 255: none. */
+struct ibv_global_route mock_last_grh(const char *device);
 /* The P_Key of a queue pair, by its number on its device. */
 uint16_t mock_pkey(uint32_t qpn);
 /* As a subnet manager does. */

@@ -91,7 +91,7 @@ static int plug(const struct mock_plug *how)
 	d->clock_starts = d->index * 0x5a5a5a5a5a5aull;
 	d->hidden_clock = how->hidden_clock;
 	d->port = how->down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
-	d->last_sgid = -1;
+	d->last_grh.sgid_index = 0xff;
 	d->limits = how->limits;
 	d->without = how->without;
 	memcpy(d->pkeys, how->pkeys[0] ? how->pkeys : default_pkeys, sizeof(d->pkeys));
@@ -182,30 +182,17 @@ void mock_next_key(const char *name, uint32_t key)
 	mock_unlock();
 }
 
-int mock_last_sgid_index(const char *name)
+struct ibv_global_route mock_last_grh(const char *name)
 {
+	struct ibv_global_route grh = { .sgid_index = 0xff };
 	struct mock_device *d;
-	int ret = -1;
 
 	mock_lock();
 	d = mock_find_device(name);
 	if (d)
-		ret = d->last_sgid;
+		grh = d->last_grh;
 	mock_unlock();
-	return ret;
-}
-
-int mock_last_tclass(const char *name)
-{
-	struct mock_device *d;
-	int ret = -1;
-
-	mock_lock();
-	d = mock_find_device(name);
-	if (d)
-		ret = d->last_tclass;
-	mock_unlock();
-	return ret;
+	return grh;
 }
 
 uint16_t mock_qp_pkey(const struct mock_qp *qp)

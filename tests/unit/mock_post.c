@@ -87,7 +87,7 @@ static int keep(struct mock_qp *qp, const struct ibv_send_wr *wr)
 		w->qkey = wr->wr.ud.remote_qkey;
 		w->ah = (struct mock_ah *)wr->wr.ud.ah;
 		w->dgid = w->ah->attr.grh.dgid;
-		mock_context(qp->qp.context)->device->last_tclass = w->ah->attr.grh.traffic_class;
+		mock_context(qp->qp.context)->device->last_grh = w->ah->attr.grh;
 	}
 	if (wr->opcode == IBV_WR_BIND_MW)
 		w->window_key = wr->bind_mw.mw->rkey;

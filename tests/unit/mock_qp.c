@@ -302,8 +302,7 @@ static int check_values(struct mock_qp *qp, const struct ibv_qp_attr *a, int mas
 			break;
 	if (i == d->ngids)
 		return EINVAL;
-	d->last_sgid = a->ah_attr.grh.sgid_index;
-	d->last_tclass = a->ah_attr.grh.traffic_class;
+	d->last_grh = a->ah_attr.grh;
 	return somebody_has(&a->ah_attr.grh.dgid) ? 0 : ETIMEDOUT;
 }
 

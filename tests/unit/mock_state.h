@@ -29,7 +29,8 @@ struct mock_device {
 	int refs, contexts, index;
 	bool plugged;
 	uint32_t next_qpn, next_key;
-	int max_qp_wr, max_cqe, takes_wr, last_sgid, last_tclass;
+	int max_qp_wr, max_cqe, takes_wr;
+	struct ibv_global_route last_grh;
 	uint64_t clock_khz, clock_starts;
 	bool hidden_clock;
 	enum ibv_port_state port;

@@ -136,11 +136,11 @@ static void roce(void)
 	memset(&gid, 0x55, sizeof(gid));
 	fake_repath("mock0", gid.raw, &path);
 	goes_by(ah, 1);
-	CHECK_EQ(mock_last_tclass("mock0"), 0);
+	CHECK_EQ(mock_last_grh("mock0").traffic_class, 0);
 	CHECK_EQ(ibv_query_gid(e[1].ctx, 1, 0, &gid), 0);
 	fake_repath("mock0", gid.raw, &path);
 	goes_by(ah, 5);
-	CHECK_EQ(mock_last_tclass("mock0"), 96);
+	CHECK_EQ(mock_last_grh("mock0").traffic_class, 96);
 	/* Told again: nothing is made anew. */
 	mock_fail("ibv_create_ah", ENOMEM, 0, 100);
 	fake_repath("mock0", gid.raw, &path);
@@ -149,7 +149,7 @@ static void roce(void)
 	move_away("mock0");
 	move_back("mock0");
 	goes_by(ah, 5);
-	CHECK_EQ(mock_last_tclass("mock0"), 96);
+	CHECK_EQ(mock_last_grh("mock0").traffic_class, 96);
 	CHECK_EQ(ibv_destroy_ah(ah), 0);
 	pair_close(e);
 	CHECK_EQ(mock_live_total(), 0);

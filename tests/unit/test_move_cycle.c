@@ -251,8 +251,8 @@ static void peer_keeps_its_path(void)
 /* Both ends have been connected last by these, and send by them. */
 static void goes_by_classes(int tclass, int sl, int peers_tclass, int peers_sl)
 {
-	CHECK_EQ(mock_last_tclass("mock0"), tclass);
-	CHECK_EQ(mock_last_tclass("mock1"), peers_tclass);
+	CHECK_EQ(mock_last_grh("mock0").traffic_class, tclass);
+	CHECK_EQ(mock_last_grh("mock1").traffic_class, peers_tclass);
 	goes_by(&e[0], &e[1], sl);
 	goes_by(&e[1], &e[0], peers_sl);
 }

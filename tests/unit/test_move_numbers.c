@@ -151,7 +151,7 @@ static void gids(void)
 		move_away("mock0");
 		back(&(struct mock_plug){ .name = "mock0", .gid_shift = i });
 		traffic_flows(t, 20);
-		CHECK_EQ(mock_last_sgid_index("mock0"), i + 1);
+		CHECK_EQ(mock_last_grh("mock0").sgid_index, i + 1);
 		CHECK_EQ(ibv_query_qp(e[0].qp, &attr, IBV_QP_AV, &init), 0);
 		CHECK_EQ(attr.ah_attr.grh.sgid_index, 1);
 	}
@@ -331,10 +331,10 @@ static void later_gid(unsigned int shift)
 	mock_add_ipv4("mock2");
 	e[0].sgid_index = e[1].sgid_index = 1;
 	pair_connect(e);
-	CHECK_EQ(mock_last_sgid_index("mock2"), 1);
+	CHECK_EQ(mock_last_grh("mock2").sgid_index, 1);
 	move_away("mock2");
 	back(&(struct mock_plug){ .name = "mock2", .gid_shift = shift });
-	CHECK_EQ(mock_last_sgid_index("mock2"), shift + 1);
+	CHECK_EQ(mock_last_grh("mock2").sgid_index, shift + 1);
 	table_is_true(e[0].ctx);
 	CHECK_EQ(post(&e[0], &e[1], IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED, 0, 8), 0);
 	expect(&e[0], 1, IBV_WC_SUCCESS);
@@ -364,7 +364,7 @@ static void query_after(void)
 		e[i].qp = end_create_qp(&e[i], &how);
 	}
 	pair_connect(e);
-	CHECK_EQ(mock_last_sgid_index("mock0"), 3);
+	CHECK_EQ(mock_last_grh("mock0").sgid_index, 3);
 	for (i = 0; i < 2; i++) {
 		CHECK_EQ(ibv_query_qp(e[i].qp, &attr, IBV_QP_AV, &init), 0);
 		CHECK_EQ(attr.ah_attr.grh.sgid_index, 0);
