@@ -129,7 +129,7 @@ static int build(int number, void *context)
 	/* Engines give SLs only while they are the one in use. */
 	plugin->osm->routing_engine_used = hook->engine;
 	if (rsm_over_wanted(plugin, hook->engine)) {
-		struct rsm_over_base base = { hook->path_sl, hook->engine->context };
+		struct rsm_over_base base = { hook->path_sl, hook->lanes, hook->engine->context };
 
 		rsm_over_make(plugin, hook->engine, &base);
 	}

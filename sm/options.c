@@ -16,7 +16,7 @@ static const char *const methods[] = {
 /* From the second on: enum rsm_distribution. */
 static const char *const ways[] = { "off", "dynamic", "static", "ports", "turns", NULL };
 
-static const char *const voqsw_engines[] = { "updown", "vftree", NULL };
+static const char *const voqsw_engines[] = { "updown", "vftree", "pftree", NULL };
 
 static const char *const switched[] = { "off", "on", NULL };
 

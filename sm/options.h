@@ -73,7 +73,7 @@ enum rsm_vswitch {
  * @vswitch_routed: whether SMPs to switches go by their LIDs, not by directed routes
  * @vswitch_name: what is in the names of switches that are part of an HCA
  * @vswitch_socket: path of the socket for who moves VMs; empty: none
- * @voqsw_engine: whose tables VOQsw takes: 0: updown, 1: vftree
+ * @voqsw_engine: whose tables VOQsw takes: 0: updown, 1: vftree, 2: pftree
  * @voqsw_even: whether all of these have about as many paths
  * @voqsw_hosts: whether hosts' tables are part of it
  * @voqsw_over: OpenSM's own engines get those lanes

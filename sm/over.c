@@ -27,13 +27,9 @@ static uint8_t base_sl(void *context, uint16_t slid, uint16_t dlid)
 	return base->path_sl(base->context, 0, cl_hton16(slid), cl_hton16(dlid));
 }
 
-static const char *why_not(const struct rsm *rsm, const struct osm_routing_engine *engine)
+static bool is_with_vswitch(const struct rsm *rsm)
 {
-	if (rsm->opt.vswitch != RSM_VSWITCH_OFF)
-		return "not together with vswitch";
-	if (engine->type == OSM_ROUTING_ENGINE_TYPE_TORUS_2QOS)
-		return "it keeps turns apart by lanes, too";
-	return NULL;
+	return rsm->opt.vswitch != RSM_VSWITCH_OFF;
 }
 
 /**
@@ -41,22 +37,20 @@ static const char *why_not(const struct rsm *rsm, const struct osm_routing_engin
  * @rsm: the plugin
  * @engine: it
  *
- * Those of the plugin have lanes of their own. Torus-2QoS keeps turns apart by lanes, not only paths by
- * service levels: round a switch that has failed there would be a credit loop without. With vswitch an
- * engine is seldom asked, and knows of LIDs that others have by then: there it is not done.
+ * Those of the plugin have lanes of their own. With vswitch an engine is seldom asked, and knows of LIDs that
+ * others have by then: there it is not done.
  */
 bool rsm_over_wanted(const struct rsm *rsm, const struct osm_routing_engine *engine)
 {
-	return rsm->opt.voqsw_over && !why_not(rsm, engine) && !rsm_router_ours(engine);
+	return rsm->opt.voqsw_over && !is_with_vswitch(rsm) && !rsm_router_ours(engine);
 }
 
 /** rsm_over_tell - say in the log why an engine's lanes are not replaced, if they should be */
 void rsm_over_tell(struct rsm *rsm, const struct osm_routing_engine *engine)
 {
-	const char *why = why_not(rsm, engine);
-
-	if (rsm->opt.voqsw_over && why && !rsm_router_ours(engine))
-		rsm_log(rsm, OSM_LOG_ERROR, "voqsw over %s: %s; it keeps its own lanes", engine->name, why);
+	if (rsm->opt.voqsw_over && is_with_vswitch(rsm) && !rsm_router_ours(engine))
+		rsm_log(rsm, OSM_LOG_ERROR, "voqsw over %s: not together with vswitch; it keeps its own lanes",
+			engine->name);
 }
 
 /** rsm_over_free - when OpenSM ends, or before others are made */
@@ -66,6 +60,52 @@ void rsm_over_free(void)
 	rsm_layers_free(&over.layers);
 	rsm_topo_free(&over.topo);
 	over = (struct over) { 0 };
+}
+
+/* The engine's lanes of its layers at a port. */
+static void lanes_at(osm_physp_t *port, uint8_t in, uint8_t out, uint8_t *lanes)
+{
+	ib_slvl_table_t table;
+
+	for (uint8_t sl = 0; sl < 16; sl++)
+		ib_slvl_table_set(&table, sl, sl);
+	over.base.lanes(over.base.context, port, in, out, &table);
+	for (uint8_t layer = 0; layer < over.layers.n; layer++)
+		lanes[layer] = ib_slvl_table_get(&table, layer);
+}
+
+static unsigned int most_of(osm_physp_t *port, uint8_t in, uint8_t out)
+{
+	uint8_t lanes[16];
+	unsigned int n = 0;
+
+	lanes_at(port, in, out, lanes);
+	for (unsigned int layer = 0; layer < over.layers.n; layer++)
+		n = lanes[layer] >= n ? lanes[layer] + 1u : n;
+	return n;
+}
+
+/* The highest that layers have anywhere, + 1. */
+static unsigned int count_lanes(const osm_subn_t *subn)
+{
+	unsigned int n = 1;
+
+	for (cl_map_item_t *i = cl_qmap_head(&subn->node_guid_tbl); i != cl_qmap_end(&subn->node_guid_tbl);
+	     i = cl_qmap_next(i)) {
+		osm_node_t *node = (osm_node_t *)i;
+		unsigned int n_ports = osm_node_get_num_physp(node);
+
+		for (unsigned int out = 0; out < n_ports; out++) {
+			osm_physp_t *port = osm_node_get_physp_ptr(node, out);
+
+			for (unsigned int in = 0; port && in < (node->sw ? n_ports : 1); in++) {
+				unsigned int most = most_of(port, in, node->sw ? out : 0);
+
+				n = most > n ? most : n;
+			}
+		}
+	}
+	return n;
 }
 
 static int make(struct rsm *rsm, const char *name, char *why, size_t size)
@@ -87,6 +127,8 @@ static int make(struct rsm *rsm, const char *name, char *why, size_t size)
 	}
 	if (rc)
 		return rc;
+	if (base.sl && over.base.lanes)
+		base.lanes = count_lanes(&rsm->osm->subn);
 	lft = calloc(over.topo.n_switches + 1, sizeof(*lft));
 	rc = lft ? rsm_topo_new_tables(rsm, &over.topo, lft) : -ENOMEM;
 	if (rc == -ENOENT)
@@ -140,13 +182,17 @@ bool rsm_over_sl(const struct osm_routing_engine *engine, uint16_t slid, uint16_
 bool rsm_over_lanes(const struct osm_routing_engine *engine, osm_physp_t *port, uint8_t in,
 		    uint8_t out, ib_slvl_table_t *table)
 {
+	uint8_t lanes[16];
 	uint32_t to;
 	int32_t sw;
 
 	if (!over.engine || over.engine != engine ||
 	    !rsm_topo_way_out(&over.topo, port, out, &sw, &to))
 		return false;
+	if (over.queues.base.lanes)
+		lanes_at(port, in, out, lanes);
 	for (uint8_t sl = 0; sl < 16; sl++)
-		ib_slvl_table_set(table, sl, rsm_voqsw_vl(&over.queues, sw, in, to, sl));
+		ib_slvl_table_set(table, sl, rsm_voqsw_vl(&over.queues, sw, in, to, sl,
+							  over.queues.base.lanes ? lanes : NULL));
 	return true;
 }

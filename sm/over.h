@@ -13,10 +13,12 @@ struct rsm;
 /**
  * struct rsm_over_base - what the engine says of service levels
  * @path_sl: of OpenSM's; NULL: nothing
- * @context: for it
+ * @lanes: which lanes these have at a port; NULL: each its own, everywhere
+ * @context: for both
  */
 struct rsm_over_base {
 	uint8_t (*path_sl)(void *context, uint8_t hint, ib_net16_t slid, ib_net16_t dlid);
+	void (*lanes)(void *context, osm_physp_t *port, uint8_t in, uint8_t out, ib_slvl_table_t *table);
 	void *context;
 };
 

@@ -377,7 +377,7 @@ int rsm_voq_make(const struct rsm_voq_spec *spec, struct rsm_voq *voq, char *why
 
 	*voq = (struct rsm_voq) { .spec = *spec };
 	if (!spec->sls || !spec->vls || !spec->layers ||
-	    spec->sls * spec->layers > RSM_VOQ_SLS || spec->vls * spec->layers > 15) {
+	    spec->sls * spec->layers > RSM_VOQ_SLS || spec->vls * (spec->lanes ?: spec->layers) > 15) {
 		snprintf(why, size, "%u layers of %u SLs and %u VLs", spec->layers, spec->sls,
 			 spec->vls);
 		return -EINVAL;
@@ -406,23 +406,41 @@ uint16_t rsm_voq_sl(const struct rsm_voq *voq, uint32_t end, uint16_t dlid)
 		voq->sl[place_of(voq, from->leaf, layer_of(voq, end, dlid), dlid)] : 0;
 }
 
-/** rsm_voq_port_vl - lane at a switch's inputs of packets that leave by a port of it */
-uint8_t rsm_voq_port_vl(const struct rsm_voq *voq, uint32_t sw, uint8_t out, unsigned int layer)
+/** rsm_voq_port_vl - VL at a switch's inputs of packets in a lane of the engine's that leave by a port of it */
+uint8_t rsm_voq_port_vl(const struct rsm_voq *voq, uint32_t sw, uint8_t out, unsigned int lane)
 {
-	return layer * voq->spec.vls + voq->port_index[sw][out] % voq->spec.vls;
+	return lane * voq->spec.vls + voq->port_index[sw][out] % voq->spec.vls;
 }
 
-/* An entry of a table that chooses the lane at a switch. */
-static uint8_t lane(const struct rsm_voq *voq, uint32_t table, uint32_t at, uint16_t sl)
+/* The engine's, of a service level. One that there is none of is in the first layer. */
+static unsigned int lane_of(const struct rsm_voq *voq, uint16_t sl, const uint8_t *lanes)
 {
-	unsigned int n_sls = voq->spec.sls * voq->spec.layers, layer = sl / voq->spec.sls;
-	uint8_t next = sl < n_sls ? voq->owner[(size_t)table * n_sls + sl] : 0;
+	unsigned int layer = sl / voq->spec.sls;
 
 	if (layer >= voq->spec.layers)
 		layer = 0;
-	if (next)
-		return rsm_voq_port_vl(voq, at, next, layer);
-	return layer * voq->spec.vls + sl % voq->spec.sls % voq->spec.vls;
+	return lanes ? lanes[layer] : layer;
+}
+
+/* Whichever of the lane's: nobody has the service level there. */
+static uint8_t any_vl(const struct rsm_voq *voq, uint16_t sl, const uint8_t *lanes)
+{
+	return lane_of(voq, sl, lanes) * voq->spec.vls + sl % voq->spec.sls % voq->spec.vls;
+}
+
+/* An entry of a table that chooses the VL at a switch. */
+static uint8_t queue(const struct rsm_voq *voq, uint32_t table, uint32_t at, uint16_t sl, const uint8_t *lanes)
+{
+	unsigned int n_sls = voq->spec.sls * voq->spec.layers;
+	uint8_t next = sl < n_sls ? voq->owner[(size_t)table * n_sls + sl] : 0;
+
+	return next ? rsm_voq_port_vl(voq, at, next, lane_of(voq, sl, lanes)) : any_vl(voq, sl, lanes);
+}
+
+/* A host's link may have fewer than those between switches. It closes no loop: who shares there does not wait. */
+static uint8_t fit(uint8_t vl, uint8_t vls)
+{
+	return vls && vl >= vls ? vl % vls : vl;
 }
 
 /**
@@ -432,26 +450,26 @@ static uint8_t lane(const struct rsm_voq *voq, uint32_t table, uint32_t at, uint
  * @in: where packets come in
  * @out: where they leave
  * @sl: their service level
+ * @lanes: the engine's lane there by layer; NULL: each layer has its own
  *
- * A service level that is nobody's there gets any lane of its layer. So it does behind a host's port.
+ * A service level that is nobody's there gets any VL of its lane. So it does behind a host's port.
  */
-uint8_t rsm_voq_vl(const struct rsm_voq *voq, uint32_t sw, uint8_t in, uint8_t out, uint16_t sl)
+uint8_t rsm_voq_vl(const struct rsm_voq *voq, uint32_t sw, uint8_t in, uint8_t out, uint16_t sl,
+		   const uint8_t *lanes)
 {
 	const struct rsm_topo_port *to = behind(voq, sw, out);
-	unsigned int layer = sl / voq->spec.sls;
 
 	if (to && to->peer >= 0)
-		return lane(voq, table_of(voq, sw, in, out), to->peer, sl);
-	return (layer < voq->spec.layers ? layer : 0) * voq->spec.vls +
-		sl % voq->spec.sls % voq->spec.vls;
+		return queue(voq, table_of(voq, sw, in, out), to->peer, sl, lanes);
+	return fit(any_vl(voq, sl, lanes), to ? to->vls : 0);
 }
 
 /** rsm_voq_end_vl - the same for a host's table */
-uint8_t rsm_voq_end_vl(const struct rsm_voq *voq, uint32_t end, uint16_t sl)
+uint8_t rsm_voq_end_vl(const struct rsm_voq *voq, uint32_t end, uint16_t sl, const uint8_t *lanes)
 {
-	uint32_t sw = voq->spec.topo->ends[end].leaf;
+	const struct rsm_topo_end *from = &voq->spec.topo->ends[end];
 
-	return lane(voq, end_table(voq, sw), sw, sl);
+	return fit(queue(voq, end_table(voq, from->leaf), from->leaf, sl, lanes), from->vls);
 }
 
 /**

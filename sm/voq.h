@@ -23,11 +23,12 @@
  * @topo: the fabric
  * @lft: tables by the switch's index
  * @n_lft: entries of each
- * @layers: in which the engine keeps paths apart, 1 if it does not: they keep SLs and VLs of their own
+ * @layers: in which the engine keeps paths apart, 1 if it does not: they keep SLs of their own
  * @layer: that of a path; NULL: one layer
  * @context: for @layer
+ * @lanes: that the engine has for its layers; 0: each layer has one of its own
  * @sls: service levels of each layer
- * @vls: lanes of each layer
+ * @vls: that become of each of the engine's lanes
  * @even: SLs get about as many paths each: more of them are needed for as many queues
  * @hosts: the inputs that hosts send to have queues, too: by the hosts' tables
  * @inner: only crossings that come from a switch and go to one have queues (for measurements)
@@ -39,6 +40,7 @@ struct rsm_voq_spec {
 	unsigned int layers;
 	uint8_t (*layer)(void *context, uint16_t slid, uint16_t dlid);
 	void *context;
+	unsigned int lanes;
 	unsigned int sls, vls;
 	bool even;
 	bool hosts;
@@ -98,9 +100,10 @@ struct rsm_voq {
 
 int rsm_voq_make(const struct rsm_voq_spec *spec, struct rsm_voq *voq, char *why, size_t size);
 uint16_t rsm_voq_sl(const struct rsm_voq *voq, uint32_t end, uint16_t dlid);
-uint8_t rsm_voq_vl(const struct rsm_voq *voq, uint32_t sw, uint8_t in, uint8_t out, uint16_t sl);
-uint8_t rsm_voq_end_vl(const struct rsm_voq *voq, uint32_t end, uint16_t sl);
-uint8_t rsm_voq_port_vl(const struct rsm_voq *voq, uint32_t sw, uint8_t out, unsigned int layer);
+uint8_t rsm_voq_vl(const struct rsm_voq *voq, uint32_t sw, uint8_t in, uint8_t out, uint16_t sl,
+		   const uint8_t *lanes);
+uint8_t rsm_voq_end_vl(const struct rsm_voq *voq, uint32_t end, uint16_t sl, const uint8_t *lanes);
+uint8_t rsm_voq_port_vl(const struct rsm_voq *voq, uint32_t sw, uint8_t out, unsigned int lane);
 int rsm_voq_queued(const struct rsm_voq *voq, uint32_t sw, uint8_t in, uint8_t out, uint8_t next);
 void rsm_voq_free(struct rsm_voq *voq);
 

@@ -8,7 +8,7 @@
 #include "voqsw.h"
 
 /* In the order of the option voqsw_engine. */
-static const struct rsm_router *const engines[] = { &rsm_updown_router, &rsm_vftree_router };
+static const struct rsm_router *const engines[] = { &rsm_updown_router, &rsm_vftree_router, &rsm_pftree_router };
 
 /* That there are, or are to be used. */
 static unsigned int most_vls(const struct rsm_topo *topo, const struct rsm_options *opt)
@@ -18,20 +18,31 @@ static unsigned int most_vls(const struct rsm_topo *topo, const struct rsm_optio
 	return wanted && wanted < topo->vls ? wanted : topo->vls;
 }
 
+/* As the log has it. */
+static void describe(const struct rsm_voqsw *v, char *text, size_t size)
+{
+	int at = snprintf(text, size, "%s has %u layers", v->base.name, v->base.sl ? v->base.layers : 1);
+
+	if (v->base.lanes && (size_t)at < size)
+		snprintf(text + at, size - at, " in %u lanes", v->base.lanes);
+}
+
 static int make(struct rsm_voqsw *v, const struct rsm_options *opt, char *why, size_t size)
 {
 	unsigned int vls = most_vls(v->topo, opt);
 	struct rsm_voq_spec spec = {
 		.topo = v->topo, .lft = v->base.lft, .n_lft = v->n_lids,
 		.layers = v->base.sl ? v->base.layers : 1, .layer = v->base.sl, .context = v->base.context,
-		.even = opt->voqsw_even, .hosts = opt->voqsw_hosts,
+		.lanes = v->base.lanes, .even = opt->voqsw_even, .hosts = opt->voqsw_hosts,
 	};
 
 	spec.sls = opt->voqsw_sls / spec.layers;
-	spec.vls = vls / spec.layers;
+	spec.vls = vls / (spec.lanes ?: spec.layers);
 	if (!spec.sls || !spec.vls) {
-		snprintf(why, size, "%s has %u layers: %u SLs and %u VLs are too few",
-			 v->base.name, spec.layers, opt->voqsw_sls, vls);
+		char what[80];
+
+		describe(v, what, sizeof(what));
+		snprintf(why, size, "%s: %u SLs and %u VLs are too few", what, opt->voqsw_sls, vls);
 		return -EINVAL;
 	}
 	return rsm_voq_make(&spec, &v->voq, why, size);
@@ -74,12 +85,13 @@ uint8_t rsm_voqsw_sl(const struct rsm_voqsw *v, uint16_t slid, uint16_t dlid)
 	return one < v->voq.spec.layers ? one * v->voq.spec.sls : 0;
 }
 
-/** rsm_voqsw_vl - lane of packets of a service level, as struct rsm_routes has it */
-uint8_t rsm_voqsw_vl(const struct rsm_voqsw *v, int32_t sw, uint16_t in, uint32_t out, uint8_t level)
+/** rsm_voqsw_vl - VL of packets of a service level, as struct rsm_routes has it; @lanes: as rsm_voq_vl() */
+uint8_t rsm_voqsw_vl(const struct rsm_voqsw *v, int32_t sw, uint16_t in, uint32_t out, uint8_t level,
+		     const uint8_t *lanes)
 {
 	if (sw >= 0)
-		return rsm_voq_vl(&v->voq, sw, in, out, level);
-	return rsm_voq_end_vl(&v->voq, out, level);
+		return rsm_voq_vl(&v->voq, sw, in, out, level, lanes);
+	return rsm_voq_end_vl(&v->voq, out, level, lanes);
 }
 
 /**
@@ -91,10 +103,14 @@ uint8_t rsm_voqsw_vl(const struct rsm_voqsw *v, int32_t sw, uint16_t in, uint32_
  */
 void rsm_voqsw_remark(const struct rsm_voqsw *v, const struct rsm_options *opt, char *remark, size_t size)
 {
+	char what[80];
+
 	*remark = '\0';
-	if (v->topo->vls > 1 && v->voq.spec.vls == 1)
-		snprintf(remark, size, "no queue: %s has %u layers for %u SLs and %u VLs", v->base.name,
-			 v->voq.spec.layers, opt->voqsw_sls, most_vls(v->topo, opt));
+	if (v->topo->vls <= 1 || v->voq.spec.vls > 1)
+		return;
+	describe(v, what, sizeof(what));
+	snprintf(remark, size, "no queue: %s for %u SLs and %u VLs", what, opt->voqsw_sls,
+		 most_vls(v->topo, opt));
 }
 
 /** rsm_voqsw_free - all that hangs on it, but for the fabric */
@@ -105,7 +121,7 @@ void rsm_voqsw_free(struct rsm_voqsw *v)
 	*v = (struct rsm_voqsw) { 0 };
 }
 
-/* The other engine's routes are kept: it says in which layer a path is. */
+/* The other engine's routes are kept: it says in which layer a path is, and what it knew of the ones before. */
 struct routed {
 	struct rsm_routes base;
 	struct rsm_voqsw queues;
@@ -134,11 +150,12 @@ static uint8_t vl(void *context, int32_t sw, uint16_t in, uint32_t out, uint8_t 
 {
 	const struct routed *r = context;
 
-	return rsm_voqsw_vl(&r->queues, sw, in, out, level);
+	return rsm_voqsw_vl(&r->queues, sw, in, out, level, NULL);
 }
 
-/* The highest service level that paths have, + 1. Those of engines here depend on switches only. */
-static int count_layers(const struct rsm_topo *topo, const struct rsm_routes *routes)
+/* The highest service level that paths have, + 1. */
+static int count_layers(const struct rsm_topo *topo, const struct rsm_router *engine,
+			const struct rsm_routes *routes)
 {
 	bool *seen = calloc(topo->n_switches + 1, sizeof(*seen));
 	int n = 1;
@@ -154,10 +171,20 @@ static int count_layers(const struct rsm_topo *topo, const struct rsm_routes *ro
 
 			n = one > n ? one : n;
 		}
-		seen[end->leaf] = true;
+		seen[end->leaf] = engine->by_switch;
 	}
 	free(seen);
 	return n;
+}
+
+/* What is not as it was wanted here, and what the other engine has to say. */
+static void remark(const struct routed *r, const struct rsm_options *opt, struct rsm_routes *routes)
+{
+	char ours[160];
+
+	rsm_voqsw_remark(&r->queues, opt, ours, sizeof(ours));
+	snprintf(routes->remark, sizeof(routes->remark), "%s%s%.300s", ours,
+		 *ours && *r->base.remark ? "; " : "", r->base.remark);
 }
 
 static int route(const struct rsm_topo *topo, const struct rsm_options *opt,
@@ -171,7 +198,10 @@ static int route(const struct rsm_topo *topo, const struct rsm_options *opt,
 	if (!r)
 		return -ENOMEM;
 	r->base = (struct rsm_routes) { .lft = routes->lft, .n_lft = routes->n_lft };
-	rc = engine->route(topo, opt, &r->base, why, size) ?: count_layers(topo, &r->base);
+	if (routes->before)
+		r->base.before = &((const struct routed *)routes->before->context)->base;
+	rc = engine->route(topo, opt, &r->base, why, size) ?: count_layers(topo, engine, &r->base);
+	r->base.before = NULL;
 	if (rc > 0) {
 		struct rsm_voqsw_base base = {
 			.name = engine->name, .lft = routes->lft, .sl = r->base.sl, .layers = rc,
@@ -180,7 +210,7 @@ static int route(const struct rsm_topo *topo, const struct rsm_options *opt,
 
 		rc = rsm_voqsw_make(topo, opt, &base, &r->queues, why, size);
 		if (!rc)
-			rsm_voqsw_remark(&r->queues, opt, routes->remark, sizeof(routes->remark));
+			remark(r, opt, routes);
 	}
 	if (rc) {
 		routed_free(r);
@@ -193,7 +223,13 @@ static int route(const struct rsm_topo *topo, const struct rsm_options *opt,
 	return 0;
 }
 
+static const struct rsm_router *tables_of(const struct rsm_options *opt)
+{
+	return engines[opt->voqsw_engine];
+}
+
 const struct rsm_router rsm_voqsw_router = {
 	.name = "voqsw",
+	.tables_of = tables_of,
 	.route = route,
 };

@@ -19,6 +19,7 @@ struct rsm_options;
  * @lft: by the switch's index
  * @sl: service level of a path, from 0 on, and the same each time; NULL: one for all
  * @layers: how many of them there are
+ * @lanes: how many lanes it has for them; 0: each has one of its own
  * @context: for @sl
  */
 struct rsm_voqsw_base {
@@ -26,6 +27,7 @@ struct rsm_voqsw_base {
 	uint8_t *const *lft;
 	uint8_t (*sl)(void *context, uint16_t slid, uint16_t dlid);
 	unsigned int layers;
+	unsigned int lanes;
 	void *context;
 };
 
@@ -48,7 +50,8 @@ struct rsm_voqsw {
 int rsm_voqsw_make(const struct rsm_topo *topo, const struct rsm_options *opt,
 		   const struct rsm_voqsw_base *base, struct rsm_voqsw *v, char *why, size_t size);
 uint8_t rsm_voqsw_sl(const struct rsm_voqsw *v, uint16_t slid, uint16_t dlid);
-uint8_t rsm_voqsw_vl(const struct rsm_voqsw *v, int32_t sw, uint16_t in, uint32_t out, uint8_t level);
+uint8_t rsm_voqsw_vl(const struct rsm_voqsw *v, int32_t sw, uint16_t in, uint32_t out, uint8_t level,
+		     const uint8_t *lanes);
 void rsm_voqsw_remark(const struct rsm_voqsw *v, const struct rsm_options *opt, char *remark, size_t size);
 void rsm_voqsw_free(struct rsm_voqsw *v);
 

@@ -36,9 +36,9 @@ class Governed(Managed):
 class Tenants(Governed):
     """OpenSM is started when the files are there, which need the fabric."""
 
-    def __init__(self, policy, **options):
+    def __init__(self, policy, engine="pftree", **options):
         self.policy, self.apart = policy, True
-        super().__init__(TREE, "-R pftree,no_fallback -Q", **options)
+        super().__init__(TREE, f"-R {engine},no_fallback -Q", **options)
 
     def start_opensm(self, options):
         self.write_policy(self.policy)
@@ -63,8 +63,8 @@ class Tenants(Governed):
                 links |= set(re.findall(r'-> ("L\d-\d"\[\d+\])', way)[1:])
         return links
 
-    def lane(self, tenant):
-        """What path records of its pairs say, which must be one SL."""
+    def levels(self, tenant):
+        """The service levels that path records of its pairs have."""
         lids = [lid_of(self, host) for host in TENANTS[tenant]]
         found = set()
         for a in lids:
@@ -72,6 +72,11 @@ class Tenants(Governed):
                 records = self.run("H1", "saquery", "-p", "--src-to-dst", f"{a}:{b}")
                 if a != b:
                     found.add(int(re.search(r"\bsl\.+0x(\w+)", records).group(1), 16))
+        return found
+
+    def lane(self, tenant):
+        """They must have one."""
+        found = self.levels(tenant)
         expect(len(found) == 1, tenant, found)
         return found.pop()
 
@@ -198,6 +203,31 @@ def fewer_lanes(fabric, before):
         fabric.lanes_weigh_the_same(lid_of(fabric, "L2-1"), 1 if refused else 8)
 
 
+def queues_over():
+    """VOQsw over its tables: each partition has service levels and lanes of its own, several now. What pftree knows of
+    the routing before, and what its tables depend on, is as without; so with vswitch, where levels go by partition."""
+    for options in {}, {"vswitch": "dynamic", "vswitch_socket": ""}:
+        with Tenants("strict\npartition one vlane\npartition two vlane\n", "voqsw",
+                     voqsw_engine="pftree", voqsw_sls=16, **options) as fabric:
+            fabric.check("minimal", "lanes", host="H1", partitions=f"{fabric.dir}/partitions")
+            levels = {name: fabric.levels(name) for name in TENANTS}
+            one, two, three = ({level // 8 for level in found} for found in levels.values())
+            expect(len(one) == len(two) == len(three) == 1 and not three & (one | two), levels)
+            expect(one != two or not fabric.links("one") & fabric.links("two"), "they share no link", levels)
+            expect(all(len(found) > 1 for found in levels.values()), levels)
+            before = fabric.tables()
+            with broken_file(fabric):
+                said = fabric.sweep("cannot route")
+                expect("voqsw: cannot route: there is no partition one any more" in said, said)
+                expect(fabric.tables() == before, "tables stay")
+            expect("cannot route" not in fabric.sweep(), "as before")
+            fabric.write_policy("partition nobody phy\npartition three phy\n")
+            said = fabric.sweep("voqsw:")
+            expect("voqsw: there is no partition nobody" in said, said)
+            one, two, three = (fabric.links(name) for name in TENANTS)
+            expect(three and not three & one and not three & two, "alone", one, two, three)
+
+
 def no_tree():
     """It is one no more: two leaves have no spine in common. Or never was one."""
     def entries():
@@ -266,6 +296,7 @@ def main():
     figures(vswitch="dynamic", vswitch_socket="")
     hosts_gone()
     lanes()
+    queues_over()
     no_tree()
     weights()
     return 0

@@ -106,11 +106,11 @@ def over_lanes(engine, topology, needed, layers, conf=""):
         return found
 
 
-def over_too_few(engine):
+def over_too_few(engine, topology, why, kind=Managed):
     """One service level for several layers is too few: the engine keeps its lanes, and the log says so."""
-    with Managed(TOPOLOGY, f"-R {engine},no_fallback -Q", voqsw_over="on", voqsw_sls=1) as fabric:
+    with kind(topology, f"-R {engine},no_fallback -Q", voqsw_over="on", voqsw_sls=1) as fabric:
         fabric.check(host="H1")
-        expect(any("too few" in line and "keeps its own lanes" in line for line in fabric.plugin_log()),
+        expect(any(f"voqsw over {engine}: {why}; it keeps its own lanes" in line for line in fabric.plugin_log()),
                *fabric.plugin_log())
 
 
@@ -168,22 +168,33 @@ def over_vswitch(engine):
 
 
 def over_torus():
-    """Torus-2QoS keeps its own lanes: with those of the plugin there is a credit loop round a switch that failed."""
+    """Torus-2QoS keeps turns apart by lanes, not only paths by service levels. Both stay: round a switch that failed there is
+    no credit loop, and lanes are twice as many. Its table says which of its own is whose."""
     found = {}
     for over in "off", "on":
-        with Torus("torus:5x5,hosts=1", "-R torus-2QoS,no_fallback -Q", voqsw_over=over) as fabric:
+        with Torus("torus:5x5,hosts=1", "-R torus-2QoS,no_fallback -Q", voqsw_over=over, voqsw_sls=16) as fabric:
             expect("torus-2QoS tables configured" in fabric.sm_log(), fabric.sm_log()[-1000:])
+            fabric.check(host="H1")
             mark = fabric.sm_mark()
             for port in range(1, 6):
                 fabric.command(f'Unlink "S13"[{port}]')
             fabric.wait_sm(mark)
             fabric.check(host="H1")
-            lanes = [fabric.run("H1", "smpquery", "-G", "sl2vl", f"{fabric.guid(number):#x}", port)
-                     for number in range(1, 26) if number != 13 for port in "12345"]
+            lanes = {(number, port, *turn): row.split("|") for number in range(1, 26) if number != 13
+                     for port in "12345" for *turn, row in re.findall(r"in *(\d+), out *(\d+): \|(.*)\|", fabric.run(
+                         "H1", "smpquery", "-G", "sl2vl", f"{fabric.guid(number):#x}", port))}
             found[over] = levels_of_pairs(fabric, {"H13"}), lanes
-            expect(any("voqsw over torus-2QoS" in line and "keeps its own lanes" in line
-                       for line in fabric.plugin_log()) == (over == "on"), *fabric.plugin_log())
-    expect(found["on"] == found["off"], found)
+            expect(over == "off" or int(queued_crossings(fabric, "torus-2QoS")[1]) > 0, *fabric.plugin_log())
+    (old, plain), (new, queued) = found["off"], found["on"]
+    layers, each = max(old.values()) + 1, 16 // (max(old.values()) + 1)
+    expect(layers == 4 and {pair: level // each for pair, level in new.items()} == old, old, new)
+    expect(len(set(new.values())) > layers, new)
+    expect(plain.keys() == queued.keys() and {int(lane) for row in plain.values() for lane in row[:layers]} == {0, 1, 2, 3},
+           "four lanes of its own")
+    for turn, row in queued.items():
+        for level, lane in enumerate(row):
+            expect(int(lane) // 2 == int(plain[turn][level // each]), turn, row, plain[turn])
+    expect({int(lane) for row in queued.values() for lane in row} == set(range(8)), "eight lanes")
 
 
 def lanes_of_levels(fabric):
@@ -234,7 +245,7 @@ def over():
     print("dfsssp", over_lanes("dfsssp", TOPOLOGY, loops_in_one_lane, 8))
     print("nue", over_lanes("nue", TOPOLOGY, loops_in_one_lane, 4, "nue_max_num_vls 4"))
     print("lash", over_lanes("lash", "torus:5x2,hosts=2", lambda fabric: "Lanes needed: 2" in fabric.sm_log(), 2))
-    over_too_few("dfsssp")
+    over_too_few("dfsssp", TOPOLOGY, "dfsssp has 8 layers: 1 SLs and 8 VLs are too few")
     for engine in "minhop", "ftree", "dnup", "sssp":
         over_one_lane(engine)
     over_one_lane("dor", "mesh:4x4,hosts=2")
@@ -242,6 +253,8 @@ def over():
     over_vftree()
     too_few()
     over_torus()
+    over_too_few("torus-2QoS", "torus:5x5,hosts=1",
+                 "torus-2QoS has 4 layers in 4 lanes: 1 SLs and 8 VLs are too few", Torus)
     over_vswitch("ftree")
 
 

@@ -47,7 +47,7 @@ static void set_lanes(struct fabric *f, uint32_t node, const struct rsm_voq *voq
 		for (unsigned int out = 1; out <= n->nports; out++)
 			for (unsigned int sl = 0; sl < f->config.sls; sl++)
 				n->sl2vl[(in * (n->nports + 1) + out) * f->config.sls + sl] =
-					rsm_voq_vl(voq, sw, in, out, sl % want.sls);
+					rsm_voq_vl(voq, sw, in, out, sl % want.sls, NULL);
 }
 
 static void start_fabric(struct fabric *f, const struct made *made, const struct rsm_voq *voq)
@@ -71,7 +71,7 @@ static void start_fabric(struct fabric *f, const struct made *made, const struct
 		for (unsigned int sl = 0; voq && sl < want.sls * want.vls; sl++)
 			if (want.free || sl < want.sls)
 				f->nodes[f->ports[port].node].sl2vl[sl] = want.free ? sl / want.sls :
-					rsm_voq_end_vl(voq, i, sl);
+					rsm_voq_end_vl(voq, i, sl, NULL);
 	}
 	for (uint32_t i = 0; i < made->topo.n_switches; i++) {
 		uint32_t node = node_of(f, made->topo.switches[i].guid);

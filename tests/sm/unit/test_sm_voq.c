@@ -26,13 +26,13 @@ static void follow(const struct made *made, const struct rsm_voq *voq, uint32_t 
 
 	CHECK_EQ(sl / voq->spec.sls, layer);
 	if (voq->spec.hosts && voq->considered == voq->crossings)
-		CHECK_EQ(rsm_voq_end_vl(voq, from, sl),
+		CHECK_EQ(rsm_voq_end_vl(voq, from, sl, NULL),
 			 rsm_voq_port_vl(voq, at, made->routes.lft[at][lid], layer));
-	CHECK_EQ(rsm_voq_end_vl(voq, from, sl) / vls, layer);
+	CHECK_EQ(rsm_voq_end_vl(voq, from, sl, NULL) / vls, layer);
 	for (;;) {
 		uint8_t out = made->routes.lft[at][lid];
 		const struct rsm_topo_port *port = &made->topo.switches[at].ports[out];
-		uint8_t vl = rsm_voq_vl(voq, at, in, out, sl), next;
+		uint8_t vl = rsm_voq_vl(voq, at, in, out, sl, NULL), next;
 
 		CHECK(vl >= layer * vls && vl < (layer + 1) * vls);
 		if (port->peer == RSM_TOPO_END)
@@ -65,7 +65,7 @@ static uint8_t vl_of(void *context, int32_t sw, uint16_t in, uint32_t out, uint8
 
 	if (sl >= voq->spec.layers * voq->spec.sls)
 		return RSM_VL_DISCARD;
-	return sw < 0 ? rsm_voq_end_vl(voq, out, sl) : rsm_voq_vl(voq, sw, in, out, sl);
+	return sw < 0 ? rsm_voq_end_vl(voq, out, sl, NULL) : rsm_voq_vl(voq, sw, in, out, sl, NULL);
 }
 
 static void check_subnet(const struct made *made, struct rsm_voq *voq)
@@ -292,6 +292,69 @@ static void test_lanes(void)
 	made_free(&made);
 }
 
+/* A host whose link has fewer of them, and a switch's port to it, keep to those: on others packets are lost. */
+static void test_slow_link(bool hosts)
+{
+	struct rsm_options opt = { .voqsw_sls = 16, .voqsw_hosts = hosts };
+	unsigned int to = 0, from = 0;
+	struct made made;
+	char why[128];
+
+	made_route("random:8,degree=4,hosts=4,seed=1", NULL, 0, &made);
+	for (uint32_t i = 0; i < made.topo.n_ends; i++) {
+		struct rsm_topo_end *end = &made.topo.ends[i];
+
+		end->vls = made.topo.switches[end->leaf].ports[end->leaf_port].vls = 2;
+	}
+	CHECK_EQ(rsm_voqsw_router.route(&made.topo, &opt, &made.routes, why, sizeof(why)), 0);
+	for (uint32_t i = 0; i < made.topo.n_ends; i++)
+		for (uint8_t sl = 0; sl < 16; sl++) {
+			const struct rsm_topo_end *end = &made.topo.ends[i];
+
+			from |= 1 << made.routes.vl(made.routes.context, -1, 0, i, sl);
+			for (unsigned int in = 0; in < made.topo.switches[end->leaf].n_ports; in++)
+				to |= 1 << made.routes.vl(made.routes.context, end->leaf, in, end->leaf_port, sl);
+		}
+	CHECK_EQ(from, 3);
+	CHECK_EQ(to, 3);
+	made.routes.free(made.routes.context);
+	made_free(&made);
+}
+
+/* Two layers on whichever of three lanes the engine says: what a queue adds stays inside of that lane. */
+static void test_engines_lanes(void)
+{
+	struct rsm_voq_spec spec = { .layers = 2, .sls = 8, .vls = 2, .lanes = 3, .layer = two_layers };
+	unsigned int seen[3] = { 0 };
+	struct made made;
+	struct rsm_voq voq;
+	char why[128];
+
+	made_route("random:8,degree=4,hosts=4,seed=1", NULL, 0, &made);
+	spec.topo = &made.topo;
+	spec.lft = made.routes.lft;
+	spec.n_lft = made.routes.n_lft;
+	spec.context = &made;
+	CHECK_EQ(rsm_voq_make(&spec, &voq, why, sizeof(why)), 0);
+	for (uint8_t lane = 0; lane < 3; lane++)
+		for (uint16_t sl = 0; sl < 16; sl++) {
+			uint8_t lanes[2] = { lane, (lane + 1) % 3 };
+
+			for (uint32_t sw = 0; sw < made.topo.n_switches; sw++)
+				for (unsigned int out = 1; out < made.topo.switches[sw].n_ports; out++) {
+					uint8_t vl = rsm_voq_vl(&voq, sw, 0, out, sl, lanes);
+
+					CHECK_EQ(vl / 2, lanes[sl / 8]);
+					seen[vl / 2] |= 1 << vl % 2;
+				}
+			for (uint32_t i = 0; i < made.topo.n_ends; i++)
+				CHECK_EQ(rsm_voq_end_vl(&voq, i, sl, lanes) / 2, lanes[sl / 8]);
+		}
+	CHECK(seen[0] == 3 && seen[1] == 3 && seen[2] == 3);
+	rsm_voq_free(&voq);
+	made_free(&made);
+}
+
 /* As OpenSM's dfsssp, which draws lots: here it is a higher one each time, for 8 at most. */
 static uint8_t by_lot(void *context, uint16_t slid, uint16_t dlid)
 {
@@ -381,6 +444,9 @@ int main(void)
 	test_full(16, 8, 44, 48);
 	test_inner();
 	test_lanes();
+	test_slow_link(false);
+	test_slow_link(true);
+	test_engines_lanes();
 	test_lots();
 	test_layers();
 	test_refuses();
