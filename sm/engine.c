@@ -29,6 +29,8 @@ struct hook {
 	struct rsm_engine_cpu cpu;
 	void (*lanes)(void *context, osm_physp_t *port, uint8_t in, uint8_t out,
 		      ib_slvl_table_t *table);
+	void (*vlarb)(void *context, osm_physp_t *port, uint8_t number, ib_vl_arb_table_t *block, unsigned int length,
+		      unsigned int which);
 	rsm_path_sl path_sl;
 	struct rsm_levels levels;
 };
@@ -222,12 +224,15 @@ static uint8_t path_sl(int number, void *context, uint8_t hint, ib_net16_t slid,
 	return sl;
 }
 
-static void weigh_equally(void *context, osm_physp_t *port, uint8_t number, ib_vl_arb_table_t *block,
-			  unsigned int length, unsigned int which)
+static void weigh(int number, void *context, osm_physp_t *port, uint8_t port_number, ib_vl_arb_table_t *block,
+		  unsigned int length, unsigned int which)
 {
-	(void)context;
-	(void)number;
-	rsm_router_weigh_equally(port, block, length, which);
+	const struct hook *hook = &hooks[number];
+
+	if (rsm_over_in_force(hook->engine))
+		rsm_router_weigh_equally(port, block, length, which);
+	else if (hook->vlarb)
+		hook->vlarb(context, port, port_number, block, length, which);
 }
 
 /* An engine may take long, and OpenSM is silent meanwhile. */
@@ -261,6 +266,12 @@ bool rsm_engine_computes(void)
 	{                                                                                          \
 		lanes(number, context, port, in, out, table);                                      \
 	}                                                                                          \
+	static void weigh_##number(void *context, osm_physp_t *port, uint8_t port_number,          \
+				   ib_vl_arb_table_t *block, unsigned int length,                  \
+				   unsigned int which)                                             \
+	{                                                                                          \
+		weigh(number, context, port, port_number, block, length, which);                   \
+	}                                                                                          \
 	static uint8_t path_sl_##number(void *context, uint8_t hint, const ib_net16_t slid,        \
 					const ib_net16_t dlid)                                     \
 	{                                                                                          \
@@ -287,7 +298,7 @@ BUILD(15)
 #define HOOK(number)                                                                               \
 	{                                                                                          \
 		.build = build_##number, .matrices = matrices_##number, .lanes = lanes_##number,   \
-		.path_sl = path_sl_##number,                                                       \
+		.path_sl = path_sl_##number, .vlarb = weigh_##number,                              \
 	}
 
 /* Ours, by number. */
@@ -315,6 +326,7 @@ static void hook_one(struct osm_routing_engine *engine)
 			.build = engine->ucast_build_fwd_tables,
 			.matrices = engine->build_lid_matrices,
 			.lanes = engine->update_sl2vl,
+			.vlarb = engine->update_vlarb,
 			.path_sl = engine->path_sl,
 		};
 		engine->ucast_build_fwd_tables = ours[i].build;
@@ -329,7 +341,7 @@ static void hook_one(struct osm_routing_engine *engine)
 			engine->path_sl = ours[i].path_sl;
 		if (rsm_over_wanted(plugin, engine)) {
 			engine->path_sl = ours[i].path_sl;
-			engine->update_vlarb = weigh_equally;
+			engine->update_vlarb = ours[i].vlarb;
 		}
 		rsm_over_tell(plugin, engine);
 		return;

@@ -108,6 +108,23 @@ static unsigned int count_lanes(const osm_subn_t *subn)
 	return n;
 }
 
+/*
+ * Paths from and to the subnet manager have the service level of option sm_sl, whatever layer the engine would have
+ * them in: in one of other paths they could close a loop.
+ */
+static bool is_managements_alone(const struct rsm *rsm, char *why, size_t size)
+{
+	unsigned int sl = rsm->osm->subn.opt.sm_sl, layer = sl / over.queues.voq.spec.sls;
+
+	if (layer >= over.layers.n)
+		layer = 0;
+	if (!rsm->opt.sm_sl || over.layers.n < 2 || !(over.layers.used >> layer & 1))
+		return true;
+	snprintf(why, size, "service level %u, which the subnet manager has by sm_sl, would be in layer %u, of other paths",
+		 sl, layer);
+	return false;
+}
+
 static int make(struct rsm *rsm, const char *name, char *why, size_t size)
 {
 	struct rsm_voqsw_base base = {
@@ -127,7 +144,11 @@ static int make(struct rsm *rsm, const char *name, char *why, size_t size)
 	}
 	if (rc)
 		return rc;
-	if (base.sl && over.base.lanes)
+	if (!base.sl && over.base.lanes) {
+		snprintf(why, size, "it has lanes by turns, and no service levels");
+		return -EINVAL;
+	}
+	if (over.base.lanes)
 		base.lanes = count_lanes(&rsm->osm->subn);
 	lft = calloc(over.topo.n_switches + 1, sizeof(*lft));
 	rc = lft ? rsm_topo_new_tables(rsm, &over.topo, lft) : -ENOMEM;
@@ -136,6 +157,8 @@ static int make(struct rsm *rsm, const char *name, char *why, size_t size)
 	base.lft = lft;
 	rc = rc ?: rsm_voqsw_make(&over.topo, &rsm->opt, &base, &over.queues, why, size);
 	free(lft);
+	if (!rc && !is_managements_alone(rsm, why, size))
+		rc = -EINVAL;
 	return rc;
 }
 
@@ -169,10 +192,16 @@ void rsm_over_make(struct rsm *rsm, const struct osm_routing_engine *engine,
 	rsm_log(rsm, OSM_LOG_INFO, "voqsw over %s: %s", engine->name, why);
 }
 
+/** rsm_over_in_force - whether an engine's lanes are replaced now */
+bool rsm_over_in_force(const struct osm_routing_engine *engine)
+{
+	return over.engine && over.engine == engine;
+}
+
 /** rsm_over_sl - service level of a path; false: the engine's own */
 bool rsm_over_sl(const struct osm_routing_engine *engine, uint16_t slid, uint16_t dlid, uint8_t *sl)
 {
-	if (!over.engine || over.engine != engine)
+	if (!rsm_over_in_force(engine))
 		return false;
 	*sl = rsm_voqsw_sl(&over.queues, slid, dlid);
 	return true;
@@ -186,7 +215,7 @@ bool rsm_over_lanes(const struct osm_routing_engine *engine, osm_physp_t *port, 
 	uint32_t to;
 	int32_t sw;
 
-	if (!over.engine || over.engine != engine ||
+	if (!rsm_over_in_force(engine) ||
 	    !rsm_topo_way_out(&over.topo, port, out, &sw, &to))
 		return false;
 	if (over.queues.base.lanes)

@@ -26,6 +26,7 @@ bool rsm_over_wanted(const struct rsm *rsm, const struct osm_routing_engine *eng
 void rsm_over_tell(struct rsm *rsm, const struct osm_routing_engine *engine);
 void rsm_over_make(struct rsm *rsm, const struct osm_routing_engine *engine,
 		   const struct rsm_over_base *base);
+bool rsm_over_in_force(const struct osm_routing_engine *engine);
 bool rsm_over_sl(const struct osm_routing_engine *engine, uint16_t slid, uint16_t dlid, uint8_t *sl);
 bool rsm_over_lanes(const struct osm_routing_engine *engine, osm_physp_t *port, uint8_t in,
 		    uint8_t out, ib_slvl_table_t *table);

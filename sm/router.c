@@ -296,11 +296,6 @@ bool rsm_router_ours(const struct osm_routing_engine *engine)
 	return router_of(engine);
 }
 
-static const struct rsm_router *whose_tables(const struct router *r)
-{
-	return r->router->tables_of ? r->router->tables_of(&r->rsm->opt) : r->router;
-}
-
 /** rsm_router_by_switch - whether it is one of ours, whose lanes depend only on switches */
 bool rsm_router_by_switch(const struct osm_routing_engine *engine)
 {
@@ -314,7 +309,7 @@ bool rsm_router_by_partition(const struct osm_routing_engine *engine)
 {
 	const struct router *r = router_of(engine);
 
-	return r && whose_tables(r)->by_partition;
+	return r && r->router->by_partition;
 }
 
 /**
@@ -326,7 +321,7 @@ bool rsm_router_again(const struct osm_routing_engine *engine)
 {
 	const struct router *r = router_of(engine);
 
-	return r && (r->failed || whose_tables(r)->by_more);
+	return r && (r->failed || r->router->by_more);
 }
 
 /**

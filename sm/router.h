@@ -46,7 +46,6 @@ struct rsm_routes {
  * @by_switch: service levels depend only on the switches at both ends of a path
  * @by_partition: service levels depend on which partitions the ports at both ends are in, whoever they follow
  * @by_more: tables depend on more than the fabric: on partitions, files, counters
- * @tables_of: another one whose tables it takes, and what these depend on; NULL: its own
  * @route: fills in @routes. @topo stays until they are freed, its names do not. Returns 0 or a
  *	negative error number, with the reason for a person in @why: then the routing before it
  *	stays in force.
@@ -56,7 +55,6 @@ struct rsm_router {
 	bool by_switch;
 	bool by_partition;
 	bool by_more;
-	const struct rsm_router *(*tables_of)(const struct rsm_options *opt);
 	int (*route)(const struct rsm_topo *topo, const struct rsm_options *opt,
 		     struct rsm_routes *routes, char *why, size_t size);
 };

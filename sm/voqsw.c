@@ -177,6 +177,14 @@ static int count_layers(const struct rsm_topo *topo, const struct rsm_router *en
 	return n;
 }
 
+/* Partitions get different lanes if they only share a link, as far as there are any: not as far as there is no queue. */
+static int most_layers(const struct rsm_topo *topo, const struct rsm_options *opt)
+{
+	unsigned int vls = most_vls(topo, opt), sls = opt->voqsw_sls, n = vls < sls ? vls : sls;
+
+	return n < (unsigned int)opt->pftree_lanes ? (int)n : opt->pftree_lanes;
+}
+
 /* What is not as it was wanted here, and what the other engine has to say. */
 static void remark(const struct routed *r, const struct rsm_options *opt, struct rsm_routes *routes)
 {
@@ -191,16 +199,24 @@ static int route(const struct rsm_topo *topo, const struct rsm_options *opt,
 		 struct rsm_routes *routes, char *why, size_t size)
 {
 	const struct rsm_router *engine = engines[opt->voqsw_engine];
-	struct routed *r = calloc(1, sizeof(*r));
+	struct rsm_options its = *opt;
+	struct routed *r;
 	int rc;
 
+	/* Levels would be by the partitions of a VM, and by where it was before it moved. */
+	if (engine->by_partition && opt->vswitch != RSM_VSWITCH_OFF) {
+		snprintf(why, size, "voqsw_engine %s: not together with vswitch", engine->name);
+		return -EINVAL;
+	}
+	its.pftree_lanes = most_layers(topo, opt);
 	snprintf(why, size, "no memory");
+	r = calloc(1, sizeof(*r));
 	if (!r)
 		return -ENOMEM;
 	r->base = (struct rsm_routes) { .lft = routes->lft, .n_lft = routes->n_lft };
 	if (routes->before)
 		r->base.before = &((const struct routed *)routes->before->context)->base;
-	rc = engine->route(topo, opt, &r->base, why, size) ?: count_layers(topo, engine, &r->base);
+	rc = engine->route(topo, &its, &r->base, why, size) ?: count_layers(topo, engine, &r->base);
 	r->base.before = NULL;
 	if (rc > 0) {
 		struct rsm_voqsw_base base = {
@@ -223,13 +239,7 @@ static int route(const struct rsm_topo *topo, const struct rsm_options *opt,
 	return 0;
 }
 
-static const struct rsm_router *tables_of(const struct rsm_options *opt)
-{
-	return engines[opt->voqsw_engine];
-}
-
 const struct rsm_router rsm_voqsw_router = {
 	.name = "voqsw",
-	.tables_of = tables_of,
 	.route = route,
 };

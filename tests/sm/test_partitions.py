@@ -36,8 +36,8 @@ class Governed(Managed):
 class Tenants(Governed):
     """OpenSM is started when the files are there, which need the fabric."""
 
-    def __init__(self, policy, engine="pftree", **options):
-        self.policy, self.apart = policy, True
+    def __init__(self, policy, engine="pftree", apart=True, **options):
+        self.policy, self.apart = policy, apart
         super().__init__(TREE, f"-R {engine},no_fallback -Q", **options)
 
     def start_opensm(self, options):
@@ -205,27 +205,34 @@ def fewer_lanes(fabric, before):
 
 def queues_over():
     """VOQsw over its tables: each partition has service levels and lanes of its own, several now. What pftree knows of
-    the routing before, and what its tables depend on, is as without; so with vswitch, where levels go by partition."""
-    for options in {}, {"vswitch": "dynamic", "vswitch_socket": ""}:
-        with Tenants("strict\npartition one vlane\npartition two vlane\n", "voqsw",
-                     voqsw_engine="pftree", voqsw_sls=16, **options) as fabric:
-            fabric.check("minimal", "lanes", host="H1", partitions=f"{fabric.dir}/partitions")
-            levels = {name: fabric.levels(name) for name in TENANTS}
-            one, two, three = ({level // 8 for level in found} for found in levels.values())
-            expect(len(one) == len(two) == len(three) == 1 and not three & (one | two), levels)
-            expect(one != two or not fabric.links("one") & fabric.links("two"), "they share no link", levels)
-            expect(all(len(found) > 1 for found in levels.values()), levels)
-            before = fabric.tables()
-            with broken_file(fabric):
-                said = fabric.sweep("cannot route")
-                expect("voqsw: cannot route: there is no partition one any more" in said, said)
-                expect(fabric.tables() == before, "tables stay")
-            expect("cannot route" not in fabric.sweep(), "as before")
-            fabric.write_policy("partition nobody phy\npartition three phy\n")
-            said = fabric.sweep("voqsw:")
-            expect("voqsw: there is no partition nobody" in said, said)
-            one, two, three = (fabric.links(name) for name in TENANTS)
-            expect(three and not three & one and not three & two, "alone", one, two, three)
+    the routing before is as without."""
+    with Tenants("strict\npartition one vlane\npartition two vlane\n", "voqsw", voqsw_engine="pftree",
+                 voqsw_sls=16) as fabric:
+        fabric.check("minimal", "lanes", host="H1", partitions=f"{fabric.dir}/partitions")
+        levels = {name: fabric.levels(name) for name in TENANTS}
+        one, two, three = ({level // 8 for level in found} for found in levels.values())
+        expect(len(one) == len(two) == len(three) == 1 and not three & (one | two), levels)
+        expect(one != two or not fabric.links("one") & fabric.links("two"), "they share no link", levels)
+        expect(all(len(found) > 1 for found in levels.values()), levels)
+        before = fabric.tables()
+        with broken_file(fabric):
+            said = fabric.sweep("cannot route")
+            expect("voqsw: cannot route: there is no partition one any more" in said, said)
+            expect(fabric.tables() == before, "tables stay")
+        expect("cannot route" not in fabric.sweep(), "as before")
+        fabric.write_policy("partition nobody phy\npartition three phy\n")
+        said = fabric.sweep("voqsw:")
+        expect("voqsw: there is no partition nobody" in said, said)
+        one, two, three = (fabric.links(name) for name in TENANTS)
+        expect(three and not three & one and not three & two, "alone", one, two, three)
+    # Partitions that want nothing have no more lanes than there are levels for.
+    for levels in 1, 2:
+        with Tenants("", "voqsw", False, voqsw_engine="pftree", voqsw_sls=levels) as fabric:
+            found = set.union(*(fabric.levels(name) for name in TENANTS))
+            expect(found == set(range(levels)), levels, found)
+    with Managed(TREE, "-R voqsw -Q", voqsw_engine="pftree", vswitch="dynamic", vswitch_socket="") as fabric:
+        expect("voqsw: cannot route: voqsw_engine pftree: not together with vswitch" in fabric.sm_log() and
+               "minhop tables configured" in fabric.sm_log(), fabric.sm_log()[-2000:])
 
 
 def no_tree():

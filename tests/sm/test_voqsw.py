@@ -108,10 +108,34 @@ def over_lanes(engine, topology, needed, layers, conf=""):
 
 def over_too_few(engine, topology, why, kind=Managed):
     """One service level for several layers is too few: the engine keeps its lanes, and the log says so."""
-    with kind(topology, f"-R {engine},no_fallback -Q", voqsw_over="on", voqsw_sls=1) as fabric:
+    over_refused(engine, topology, why, kind, voqsw_sls=1)
+
+
+def over_refused(engine, topology, why, kind=Managed, **options):
+    """All is as without: levels, lanes, and what these weigh."""
+    found = {}
+    for over in "off", "on":
+        with kind(topology, f"-R {engine},no_fallback -Q", voqsw_over=over, **options) as fabric:
+            fabric.check(host="H1")
+            lids = re.findall(r"Switch .*\n#\tlid (\d+)", fabric.command("Dump"))
+            found[over] = levels_of_pairs(fabric), [
+                fabric.run("H1", "smpquery", what, lid, port) for what in ("sl2vl", "vlarb") for lid in lids for port in "12"]
+            expect(any(f"voqsw over {engine}: {why}; it keeps its own lanes" in line for line in fabric.plugin_log()) ==
+                   (over == "on"), *fabric.plugin_log())
+    expect(found["on"] == found["off"], engine, why)
+
+
+def over_management():
+    """What the subnet manager says has a service level of its own, or the engine keeps its lanes."""
+    over_refused("torus-2QoS", "torus:5x5,hosts=1",
+                 "service level 8, which the subnet manager has by sm_sl, would be in layer 2, of other paths", Torus,
+                 voqsw_sls=16, sm_sl="on", conf="sm_sl 8")
+    with Managed("torus:5x2,hosts=2", "-R lash,no_fallback -Q", voqsw_over="on", voqsw_sls=16, sm_sl="on",
+                 conf="lash_start_vl 1") as fabric:
         fabric.check(host="H1")
-        expect(any(f"voqsw over {engine}: {why}; it keeps its own lanes" in line for line in fabric.plugin_log()),
-               *fabric.plugin_log())
+        expect(int(queued_crossings(fabric, "lash")[1]) > 0, *fabric.plugin_log())
+        for pair, level in levels_of_pairs(fabric).items():
+            expect((level == 0) == ("H1" in pair), pair, level)
 
 
 def levels_of_pairs(fabric, without=()):
@@ -255,6 +279,7 @@ def over():
     over_torus()
     over_too_few("torus-2QoS", "torus:5x5,hosts=1",
                  "torus-2QoS has 4 layers in 4 lanes: 1 SLs and 8 VLs are too few", Torus)
+    over_management()
     over_vswitch("ftree")
 
 

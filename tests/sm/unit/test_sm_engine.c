@@ -108,6 +108,12 @@ void rsm_over_make(struct rsm *r, const struct osm_routing_engine *engine, const
 	(void)base;
 }
 
+bool rsm_over_in_force(const struct osm_routing_engine *engine)
+{
+	(void)engine;
+	return false;
+}
+
 bool rsm_over_sl(const struct osm_routing_engine *engine, uint16_t slid, uint16_t dlid, uint8_t *sl)
 {
 	(void)engine;
