@@ -27,6 +27,8 @@
 #define PASS_MIN_US	100
 #define PASS_MAX_US	200
 #define JOBS_MIN_NS	NSEC_PER_MSEC
+/* So long what has its new path waits to be read back, while others begin. */
+#define VERIFY_MAX	(HZ / 10)
 
 enum job_kind {
 	JOB_HOLD,
@@ -118,6 +120,7 @@ static void begin(struct repath_reroute *r, struct repath_move *move, const stru
 	kref_get(&move->kref);
 	kref_get(&move->rqp->kref);
 	list_add_tail(&move->node, &r->moves);
+	r->begun = true;
 	atomic_inc(&r->under_way);
 	repath_stat_inc(r->dev, REPATH_STAT_MOVE);
 }
@@ -261,6 +264,13 @@ static void leave_list(struct repath_move *move)
 	repath_qp_put(rqp);
 }
 
+/* It sends by its new path, as it seems, and others have only begun: they go first. */
+static bool can_wait(const struct repath_move *move)
+{
+	return move->step == REPATH_STEP_VERIFY && move->way == REPATH_WAY_SQD && !READ_ONCE(move->in_sqd) &&
+	       time_before(jiffies, move->begun + VERIFY_MAX);
+}
+
 /* Once through the list: has anything happened? */
 static bool pass(struct repath_reroute *r)
 {
@@ -272,6 +282,8 @@ static bool pass(struct repath_reroute *r)
 	list_for_each_entry_safe(move, tmp, &r->moves, node) {
 		if (READ_ONCE(r->ending))
 			break;
+		if (r->begun && can_wait(move))
+			continue;
 		step = move->step;
 		if (repath_move_step(r, move) == REPATH_NEXT_DONE) {
 			leave_list(move);
@@ -283,6 +295,7 @@ static bool pass(struct repath_reroute *r)
 		}
 		cond_resched();
 	}
+	r->begun = false;
 	return any;
 }
 
@@ -335,7 +348,10 @@ static void reroute_work(struct work_struct *work)
 	}
 	behind = repath_behind_again(r);
 	r->paused = repath_op_of_device(r->dev);
+	/* Who is told next does not wait for those that drain. */
 	for (i = 0; i < PASSES && !list_empty(&r->moves) && !READ_ONCE(r->ending); i++) {
+		if (i && !list_empty_careful(&r->jobs))
+			break;
 		if (i)
 			usleep_range(PASS_MIN_US, PASS_MAX_US);
 		if (timed_pass(r))

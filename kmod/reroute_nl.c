@@ -87,9 +87,11 @@ static int path_set(struct repath_device *dev, struct genl_info *info)
 		err = repath_reroute_prepare(dev, port, &path);
 	else
 		err = repath_reroute_repath(dev, port, &path);
-	if (err == -EOPNOTSUPP)
+	if (err == -EOPNOTSUPP && !repath_reroute_is_on(dev))
 		NL_SET_ERR_MSG(info->extack,
-			       "not a port of InfiniBand or RoCE, or rerouting is switched off for the device");
+			       "rerouting is switched off for the device; 'repath path reroute DEV on' switches it on");
+	else if (err == -EOPNOTSUPP)
+		NL_SET_ERR_MSG(info->extack, "not a port of InfiniBand or RoCE");
 	return err;
 }
 

@@ -136,6 +136,7 @@ struct repath_move {
  * @ending: no more jobs
  * @off: switched off
  * @moves: under way; the work item's
+ * @begun: some have come since the last pass through these; the work item's
  * @under_way: entries of @jobs and @moves, and those that the work item is at
  * @behind: processes that are to be told of paths when they read; the work item's
  * @nap: how long the work item waits if nothing happens: jiffies; its own
@@ -154,6 +155,7 @@ struct repath_reroute {
 	bool ending;
 	bool off;
 	struct list_head moves;
+	bool begun;
 	atomic_t under_way;
 	struct list_head behind;
 	unsigned int nap;

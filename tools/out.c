@@ -76,6 +76,9 @@ void out_line(struct json_object *o)
 		case json_type_object:
 		case json_type_array:
 			continue;
+		case json_type_null:	/* a part that is not switched on */
+			printf("%s%s off", space, key);
+			break;
 		case json_type_boolean:
 			if (!json_object_get_boolean(value))
 				continue;

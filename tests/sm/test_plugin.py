@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """OpenSM loads the plugin, or runs on without it and says why."""
 
+import subprocess
 import sys
 import tempfile
 
@@ -18,6 +19,9 @@ def loads():
         expect(status["method"] == "hybrid" and status["dry_run"], status)
         expect(status["signal"]["subscribers"] == 0, status)
         expect(fabric.status()["epoch"] == status["epoch"], "the epoch stays")
+        said = subprocess.run([f"{TOP}/build/repath", "sm", "socket", fabric.socket], capture_output=True, text=True,
+                              check=True).stdout
+        expect(said.startswith("method hybrid dry_run epoch ") and " hot_spots off receipts off vms off\n" in said, said)
         fabric.sm.terminate()
         expect(fabric.sm.wait(20) == 0, "OpenSM ends well")
 
