@@ -88,12 +88,21 @@ static bool does(const struct command *c)
 	return c->run == cmd_suspend || c->run == cmd_resume || c->run == cmd_abort || c->run == cmd_sm;
 }
 
+/* Also in the middle of its words: those of run are another command's, and fabric has texts of its own. */
+static bool wants_usage(const struct command *c, const struct args *a)
+{
+	for (int i = 1; c->run != cmd_run && c->run != cmd_fabric && i < a->argc; i++)
+		if (!strcmp(a->argv[i], "-h") || !strcmp(a->argv[i], "--help"))
+			return true;
+	return asks_help(a);
+}
+
 static int run(const struct command *c, struct args *a)
 {
 	struct door *door;
 	int status;
 
-	if (asks_help(a)) {
+	if (wants_usage(c, a)) {
 		printf("usage: %s\n  %s\n", c->usage, c->about);
 		return 0;
 	}
