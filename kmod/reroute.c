@@ -28,7 +28,7 @@
 #define PASS_MAX_US	200
 #define JOBS_MIN_NS	NSEC_PER_MSEC
 /* So long what has its new path waits to be read back, while others begin. */
-#define VERIFY_MAX	(HZ / 10)
+#define VERIFY_MAX	(HZ / 50)
 
 enum job_kind {
 	JOB_HOLD,
@@ -264,11 +264,12 @@ static void leave_list(struct repath_move *move)
 	repath_qp_put(rqp);
 }
 
-/* It sends by its new path, as it seems, and others have only begun: they go first. */
-static bool can_wait(const struct repath_move *move)
+/* It sends by its new path, as others of the device do, and others have only begun: they go first. */
+static bool can_wait(const struct repath_reroute *r, const struct repath_move *move)
 {
-	return move->step == REPATH_STEP_VERIFY && move->way == REPATH_WAY_SQD && !READ_ONCE(move->in_sqd) &&
-	       time_before(jiffies, move->begun + VERIFY_MAX);
+	return move->step == REPATH_STEP_VERIFY && move->way == REPATH_WAY_SQD &&
+	       r->can[REPATH_WAY_SQD] == REPATH_CAN_YES && !READ_ONCE(move->in_sqd) &&
+	       !READ_ONCE(move->loaded) && time_before(jiffies, move->begun + VERIFY_MAX);
 }
 
 /* Once through the list: has anything happened? */
@@ -282,7 +283,7 @@ static bool pass(struct repath_reroute *r)
 	list_for_each_entry_safe(move, tmp, &r->moves, node) {
 		if (READ_ONCE(r->ending))
 			break;
-		if (r->begun && can_wait(move))
+		if (r->begun && can_wait(r, move))
 			continue;
 		step = move->step;
 		if (repath_move_step(r, move) == REPATH_NEXT_DONE) {

@@ -206,7 +206,7 @@ static uint8_t path_sl(int number, void *context, uint8_t hint, ib_net16_t slid,
 	uint16_t from, to;
 	uint8_t sl;
 
-	if (is_managements(slid, dlid))
+	if (is_managements(slid, dlid) && (hook->path_sl || rsm_over_in_force(hook->engine)))
 		return plugin->osm->subn.opt.sm_sl;
 	if (rsm_over_sl(hook->engine, cl_ntoh16(slid), cl_ntoh16(dlid), &sl))
 		return sl;

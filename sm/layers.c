@@ -22,7 +22,6 @@ static void ask_all(const struct rsm_topo *topo, struct rsm_layers *layers)
 				continue;
 			sl = layers->ask(layers->context, topo->ends[from].lid, lid) & 15;
 			layers->sl[place_of(layers, from, lid)] |= sl << (lid % 2 * 4);
-			layers->used |= 1u << sl;
 			if (sl >= layers->n)
 				layers->n = sl + 1;
 		}

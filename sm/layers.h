@@ -15,7 +15,6 @@
  * @end_of: end's index by LID; UINT32_MAX: nobody's
  * @sl: by end and destination LID, two in a byte
  * @n: the highest of them + 1
- * @used: a bit for each that some path has
  */
 struct rsm_layers {
 	uint8_t (*ask)(void *context, uint16_t slid, uint16_t dlid);
@@ -24,7 +23,6 @@ struct rsm_layers {
 	uint32_t *end_of;
 	uint8_t *sl;
 	unsigned int n;
-	uint16_t used;
 };
 
 int rsm_layers_make(const struct rsm_topo *topo, struct rsm_layers *layers);

@@ -108,17 +108,42 @@ static unsigned int count_lanes(const osm_subn_t *subn)
 	return n;
 }
 
+/* Layers of paths from an end, those of the subnet manager's own left out: a bit for each. */
+static uint16_t layers_from(uint32_t end, uint16_t sm)
+{
+	const struct rsm_topo *topo = &over.topo;
+	uint16_t slid = topo->ends[end].lid, used = 0;
+
+	for (uint32_t to = 0; slid != sm && to < topo->n_ends; to++)
+		for (unsigned int i = 0; to != end && i < topo->ends[to].n_lids; i++)
+			if (topo->ends[to].lid + i != sm)
+				used |= 1u << rsm_layers_sl(&over.layers, slid, topo->ends[to].lid + i);
+	for (uint32_t to = 0; slid != sm && to < topo->n_switches; to++)
+		if (topo->switches[to].lid && topo->switches[to].lid != sm)
+			used |= 1u << rsm_layers_sl(&over.layers, slid, topo->switches[to].lid);
+	return used;
+}
+
 /*
  * Paths from and to the subnet manager have the service level of option sm_sl, whatever layer the engine would have
- * them in: in one of other paths they could close a loop.
+ * them in: in one of other paths they could close a loop, and so in one that shares the engine's lanes.
  */
 static bool is_managements_alone(const struct rsm *rsm, char *why, size_t size)
 {
 	unsigned int sl = rsm->osm->subn.opt.sm_sl, layer = sl / over.queues.voq.spec.sls;
+	uint16_t used = 0;
 
+	if (!rsm->opt.sm_sl || over.layers.n < 2)
+		return true;
+	if (over.base.lanes) {
+		snprintf(why, size, "not together with sm_sl, as its layers share lanes");
+		return false;
+	}
 	if (layer >= over.layers.n)
 		layer = 0;
-	if (!rsm->opt.sm_sl || over.layers.n < 2 || !(over.layers.used >> layer & 1))
+	for (uint32_t end = 0; end < over.topo.n_ends; end++)
+		used |= layers_from(end, cl_ntoh16(rsm->osm->subn.sm_base_lid));
+	if (!(used >> layer & 1))
 		return true;
 	snprintf(why, size, "service level %u, which the subnet manager has by sm_sl, would be in layer %u, of other paths",
 		 sl, layer);

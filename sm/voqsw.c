@@ -177,7 +177,7 @@ static int count_layers(const struct rsm_topo *topo, const struct rsm_router *en
 	return n;
 }
 
-/* Partitions get different lanes if they only share a link, as far as there are any: not as far as there is no queue. */
+/* Partitions that share a link get different lanes, as far as there are any: these are no more than leave each a level. */
 static int most_layers(const struct rsm_topo *topo, const struct rsm_options *opt)
 {
 	unsigned int vls = most_vls(topo, opt), sls = opt->voqsw_sls, n = vls < sls ? vls : sls;

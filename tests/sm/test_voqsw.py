@@ -127,14 +127,21 @@ def over_refused(engine, topology, why, kind=Managed, **options):
 
 def over_management():
     """What the subnet manager says has a service level of its own, or the engine keeps its lanes."""
-    over_refused("torus-2QoS", "torus:5x5,hosts=1",
-                 "service level 8, which the subnet manager has by sm_sl, would be in layer 2, of other paths", Torus,
+    over_refused("torus-2QoS", "torus:5x5,hosts=1", "not together with sm_sl, as its layers share lanes", Torus,
+                 voqsw_sls=16, sm_sl="on", conf="sm_sl 8")
+    over_refused("lash", "torus:5x2,hosts=2",
+                 "service level 8, which the subnet manager has by sm_sl, would be in layer 1, of other paths",
                  voqsw_sls=16, sm_sl="on", conf="sm_sl 8")
     with Managed("torus:5x2,hosts=2", "-R lash,no_fallback -Q", voqsw_over="on", voqsw_sls=16, sm_sl="on",
                  conf="lash_start_vl 1") as fabric:
+        # LASH gives a LID that nobody has level 0.
+        mark = fabric.sm_mark()
+        fabric.command('Down "H3"')
+        fabric.wait_sm(mark)
         fabric.check(host="H1")
         expect(int(queued_crossings(fabric, "lash")[1]) > 0, *fabric.plugin_log())
-        for pair, level in levels_of_pairs(fabric).items():
+        expect("keeps its own lanes" not in fabric.sm_log(), *fabric.plugin_log())
+        for pair, level in levels_of_pairs(fabric, {"H3"}).items():
             expect((level == 0) == ("H1" in pair), pair, level)
 
 
