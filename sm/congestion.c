@@ -12,6 +12,7 @@
 
 #include "congestion.h"
 #include "hotspot.h"
+#include "method.h"
 #include "plugin.h"
 #include "signal.h"
 #include "slow_lane.h"
@@ -35,9 +36,39 @@ struct rsm_congestion {
 	bool loops;
 };
 
+/**
+ * struct told - who was told of lanes in a sweep
+ * @rsm: the plugin
+ * @pairs: the hot spot, and the contributor
+ * @n: of them
+ * @room: for them
+ */
+struct told {
+	struct rsm *rsm;
+	uint16_t (*pairs)[2];
+	uint32_t n, room;
+};
+
+/* Without memory the hot spot does not hear of it, which matters where devices only migrate. */
+static void note(struct told *told, uint16_t hot, uint16_t to)
+{
+	if (told->n == told->room) {
+		uint32_t room = told->room * 2 + 64;
+		void *more = realloc(told->pairs, room * sizeof(*told->pairs));
+
+		if (!more)
+			return;
+		told->pairs = more;
+		told->room = room;
+	}
+	told->pairs[told->n][0] = hot;
+	told->pairs[told->n++][1] = to;
+}
+
 static bool tell(void *context, enum hotspot_lane lane, uint16_t hot, uint16_t to)
 {
-	struct rsm *rsm = context;
+	struct told *told = context;
+	struct rsm *rsm = told->rsm;
 	struct rsm_notice notice = {
 		.trap = lane == HOTSPOT_SLOW ? REPATH_SM_REPATH : REPATH_SM_UNPATH,
 		.flags = REPATH_SM_LANE,
@@ -52,9 +83,22 @@ static bool tell(void *context, enum hotspot_lane lane, uint16_t hot, uint16_t t
 	}
 	if (!rsm_signal_port(rsm, to, &notice))
 		return false;
+	note(told, hot, to);
 	rsm_log(rsm, OSM_LOG_VERBOSE, "hot spot LID %u%s: LID %u to use the %s lane", hot,
 		lane == HOTSPOT_SLOW ? "" : " is over", to, lane == HOTSPOT_SLOW ? "slow" : "fast");
 	return true;
+}
+
+/* The other ends. None of the locks here is held: who has OpenSM's waits for them. */
+static void tell_other_ends(struct told *told)
+{
+	if (!told->n)
+		return;
+	CL_PLOCK_ACQUIRE(&told->rsm->osm->lock);
+	for (uint32_t i = 0; i < told->n; i++)
+		rsm_method_way_back(told->rsm, told->pairs[i][0], told->pairs[i][1]);
+	CL_PLOCK_RELEASE(&told->rsm->osm->lock);
+	free(told->pairs);
 }
 
 /* Data, Mbit/s, of one lane: IBA 1.2.1 vol 1, 14.2.5.6, and the extended speeds of 1.3. */
@@ -131,7 +175,7 @@ static struct hotspot_link *read_links(struct rsm *rsm, unsigned int *n)
 }
 
 /* Returns whether it could be done. */
-static bool rewire(struct rsm *rsm)
+static bool rewire(struct rsm *rsm, struct told *told)
 {
 	struct rsm_congestion *congestion = rsm->congestion;
 	unsigned int n;
@@ -141,7 +185,7 @@ static bool rewire(struct rsm *rsm)
 	if (links) {
 		pthread_mutex_lock(&congestion->mutex);
 		/* Without links there are no hot spots, and who was told that there are is told that they are over. */
-		done = !hotspot_links(congestion->hotspot, links, congestion->loops ? 0 : n, tell, rsm);
+		done = !hotspot_links(congestion->hotspot, links, congestion->loops ? 0 : n, tell, told);
 		pthread_mutex_unlock(&congestion->mutex);
 	}
 	free(links);
@@ -207,6 +251,7 @@ void rsm_congestion_routed(struct rsm *rsm, const char *engine)
 static uint64_t congestion_tick(struct rsm *rsm, uint64_t now)
 {
 	struct rsm_congestion *congestion = rsm->congestion;
+	struct told told = { .rsm = rsm };
 	uint64_t next = RSM_NEVER;
 	bool rewired, over;
 
@@ -226,7 +271,7 @@ static uint64_t congestion_tick(struct rsm *rsm, uint64_t now)
 	if (!rewired && !over)
 		return next;
 	rsm_signal_refresh(rsm, RSM_UNLOCKED);
-	if (rewired && !rewire(rsm)) {
+	if (rewired && !rewire(rsm, &told)) {
 		pthread_mutex_lock(&congestion->mutex);
 		congestion->rewired = true;
 		pthread_mutex_unlock(&congestion->mutex);
@@ -235,9 +280,10 @@ static uint64_t congestion_tick(struct rsm *rsm, uint64_t now)
 	if (over) {
 		pthread_mutex_lock(&congestion->mutex);
 		congestion->last = 0;
-		hotspot_sweep(congestion->hotspot, tell, rsm);
+		hotspot_sweep(congestion->hotspot, tell, &told);
 		pthread_mutex_unlock(&congestion->mutex);
 	}
+	tell_other_ends(&told);
 	rsm_signal_push(rsm);
 	return next;
 }

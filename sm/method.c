@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <stdlib.h>
 #include <string.h>
 
 #include "method.h"
+#include "paths.h"
 #include "plugin.h"
 #include "queue.h"
 #include "rate.h"
@@ -167,6 +169,98 @@ void rsm_method_tell_all(struct rsm *rsm, uint16_t trap)
 	rsm_signal_all(rsm, &all);
 }
 
+/*
+ * A device that only migrates goes over when both ends have loaded an alternate path (IBA 1.2.1 vol 1, 17.2.8): who is at
+ * the other end of a path that is another now is told the way back as well, though nothing is new for him. In the
+ * papers nobody does that.
+ */
+static bool tells_both(const struct rsm *rsm)
+{
+	return rsm->opt.method == RSM_AUTO && rsm->opt.both_ends;
+}
+
+/**
+ * rsm_method_way_back - tell a host of a path that is what it was, for the sake of who is at its other end
+ * @rsm: the plugin; OpenSM's lock is held
+ * @slid: the host
+ * @dlid: who has another path to it
+ */
+void rsm_method_way_back(struct rsm *rsm, uint16_t slid, uint16_t dlid)
+{
+	const struct rsm_prd *prd = rsm_paths_prd(rsm);
+	struct rsm_changed_end end;
+	struct rsm_change path;
+	struct rsm_notice notice;
+
+	if (!tells_both(rsm) || !rsm_prd_path(prd, slid, dlid, &end, &path) || end.own_sl ||
+	    !rsm_prd_is_told(prd, slid, dlid))
+		return;
+	notice = record(rsm, REPATH_SM_REPATH, &end, &path);
+	rsm_signal_port(rsm, end.lid, &notice);
+}
+
+/* By LID: the number of the end that has it in @changes, from 1 on. */
+static uint32_t *ends_by_lid(const struct rsm_changes *changes)
+{
+	uint32_t *found = calloc(UINT16_MAX + 1, sizeof(*found));
+
+	for (uint32_t i = 0; found && i < changes->n_ends; i++)
+		found[changes->ends[i].lid] = i + 1;
+	return found;
+}
+
+static bool is_among(const struct rsm_changed_end *end, uint16_t dlid)
+{
+	for (uint32_t i = 0; i < end->n_kept; i++)
+		if (end->changes[i].dlid == dlid)
+			return true;
+	return false;
+}
+
+/* Whether it is known what it hears: of more changes than are kept it hears by an answer with all of its paths. */
+static bool is_counted(const struct rsm_changed_end *end)
+{
+	return end->n == end->n_kept;
+}
+
+/* Those at the other ends of one host's paths, who hear of no change of their own. */
+static bool tell_others(struct rsm *rsm, uint16_t trap, const struct rsm_changes *changes,
+			const struct rsm_changed_end *end, const uint32_t *ends)
+{
+	bool ahead = false;
+
+	for (uint32_t i = 0; i < end->n_kept; i++) {
+		const struct rsm_change *change = &end->changes[i];
+		const struct rsm_changed_end *its;
+		struct rsm_changed_end other;
+		struct rsm_change back;
+		struct rsm_notice notice;
+
+		if (change->was || change->attr == RSM_NO_PATH ||
+		    !rsm_prd_path(rsm_paths_prd(rsm), change->dlid, end->lid, &other, &back) || other.own_sl)
+			continue;
+		its = ends[other.lid] ? &changes->ends[ends[other.lid] - 1] : NULL;
+		if (its && (!is_counted(its) || is_among(its, end->lid)))
+			continue;
+		notice = record(rsm, trap, &other, &back);
+		if (rsm_signal_port(rsm, other.lid, &notice))
+			ahead |= notice.flags & REPATH_SM_AHEAD;
+	}
+	return ahead;
+}
+
+static bool tell_other_ends(struct rsm *rsm, uint16_t trap, const struct rsm_changes *changes)
+{
+	uint32_t *ends = ends_by_lid(changes);
+	bool ahead = false;
+
+	for (uint32_t i = 0; ends && i < changes->n_ends; i++)
+		if (is_counted(&changes->ends[i]))
+			ahead |= tell_others(rsm, trap, changes, &changes->ends[i], ends);
+	free(ends);
+	return ahead;
+}
+
 /**
  * rsm_method_tell - say it to whom it concerns
  * @rsm: the plugin, whose subscribers were refreshed
@@ -197,5 +291,7 @@ bool rsm_method_tell(struct rsm *rsm, uint16_t trap, const struct rsm_changes *c
 		else
 			rsm_signal_port(rsm, end->lid, &all);
 	}
+	if (tells_both(rsm))
+		ahead |= tell_other_ends(rsm, trap, changes);
 	return ahead;
 }

@@ -14,6 +14,7 @@ bool rsm_method_compares(const struct rsm *rsm);
 bool rsm_method_unpaths(const struct rsm *rsm);
 uint32_t rsm_method_keeps(const struct rsm *rsm);
 void rsm_method_tell_all(struct rsm *rsm, uint16_t trap);
+void rsm_method_way_back(struct rsm *rsm, uint16_t slid, uint16_t dlid);
 bool rsm_method_tell(struct rsm *rsm, uint16_t trap, const struct rsm_changes *changes);
 
 #endif

@@ -41,6 +41,7 @@ static const struct option {
 	{ "report_limit", NUMBER, AT(report_limit), 8, 1, 1000, NULL, NULL },
 	{ "window", NUMBER, AT(window), 64, 1, 512, NULL, NULL },
 	{ "host_rate", NUMBER, AT(host_rate), 1000, 0, 1000000, NULL, NULL },
+	{ "both_ends", CHOICE, AT(both_ends), 1, 0, 0, switched, NULL },
 	{ "coalesce", CHOICE, AT(coalesce), -1, -1, 0, switched, NULL },
 	{ "unpath_wait", NUMBER, AT(unpath_wait), 20, 0, 10000, NULL, NULL },
 	{ "steady", CHOICE, AT(steady), 1, 0, 0, switched, NULL },

@@ -46,6 +46,7 @@ enum rsm_vswitch {
  * @window: reports on their way at most
  * @host_rate: reports to one host a second at most; 0: no limit
  * @coalesce: whether an unsent notice gives way to one that says more
+ * @both_ends: with AUTO, who is at the other end of a changed path is told the way back
  * @unpath_wait: milliseconds that tables wait at most for the answers to UnPath
  * @steady: an engine's random choices are the same each time
  * @auto_records: records that AUTO sends to one host at most
@@ -90,6 +91,7 @@ struct rsm_options {
 	int window;
 	int host_rate;
 	int coalesce;
+	int both_ends;
 	int unpath_wait;
 	int steady;
 	int auto_records;

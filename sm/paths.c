@@ -268,6 +268,12 @@ static void tables_set(struct rsm *rsm)
 	CL_PLOCK_RELEASE(&rsm->osm->lock);
 }
 
+/** rsm_paths_prd - what paths there are, and what hosts were told */
+const struct rsm_prd *rsm_paths_prd(const struct rsm *rsm)
+{
+	return rsm->paths->prd;
+}
+
 /**
  * rsm_paths_take_along - a VM has another port
  * @rsm: the plugin

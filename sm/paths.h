@@ -6,7 +6,9 @@
 #include <iba/ib_types.h>
 
 struct rsm;
+struct rsm_prd;
 
+const struct rsm_prd *rsm_paths_prd(const struct rsm *rsm);
 void rsm_paths_take_along(struct rsm *rsm, uint16_t lid, ib_net64_t guid);
 void rsm_paths_moved(struct rsm *rsm, uint16_t lid, uint16_t other);
 

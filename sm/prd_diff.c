@@ -355,6 +355,49 @@ int rsm_prd_changes(struct rsm_prd *prd, uint32_t keep, struct rsm_changes *chan
 	return prd->n_lids ? rc : 0;
 }
 
+/**
+ * rsm_prd_path - a path as it is now, be it new or not
+ * @prd: the distinguisher
+ * @slid: any LID of the port where it begins
+ * @dlid: where it leads
+ * @end: filled in: the port where it begins
+ * @path: filled in
+ *
+ * Return: false if there is none, or hosts were never told of one, or its ports are on their way.
+ */
+bool rsm_prd_path(const struct rsm_prd *prd, uint16_t slid, uint16_t dlid, struct rsm_changed_end *end,
+		  struct rsm_change *path)
+{
+	const struct prd_owner *from, *to;
+
+	if (!rsm_prd_has(prd, slid) || !rsm_prd_has(prd, dlid))
+		return false;
+	from = &prd->now[slid];
+	to = &prd->now[dlid];
+	if (prd->told[slid].guid != from->guid || prd->told[dlid].guid != to->guid || prd_is_held(prd, slid) ||
+	    prd_is_held(prd, dlid))
+		return false;
+	*end = (struct rsm_changed_end) {
+		.lid = from->lid,
+		.n_lids = from->n_lids,
+		.own_sl = prd->lanes == RSM_LANES_PORT && from->n_lids > 1,
+	};
+	*path = (struct rsm_change) {
+		.dlid = dlid,
+		.attr = rsm_attr_least(from->attr, prd->slots[from->leaf].now[dlid]),
+		.sl = sl_now(prd, from->lid, dlid),
+	};
+	return path->attr != RSM_NO_PATH;
+}
+
+/** rsm_prd_is_told - whether a path is what hosts were last told of it; there is one, by rsm_prd_path() */
+bool rsm_prd_is_told(const struct rsm_prd *prd, uint16_t slid, uint16_t dlid)
+{
+	struct rsm_change change;
+
+	return !differs(prd, prd->now[slid].lid, dlid, &change);
+}
+
 /** rsm_changes_free - what rsm_prd_changes() listed */
 void rsm_changes_free(struct rsm_changes *changes)
 {

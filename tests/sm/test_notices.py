@@ -7,6 +7,7 @@ Fault one (S4-S5) changes no path record of the papers' mesh, fault two (S2-S5) 
 The equations' n is the number of subscribers here, m the number of changed paths that begin at one.
 """
 
+import collections
 import sys
 from signal import SIGHUP
 
@@ -125,6 +126,32 @@ def auto():
         expect(any(not of_one for *_, of_one in told) == (most == 1), "by the number", most, told)
 
 
+def both_ends():
+    """Levels differ by direction with DFSSSP, and many paths change of which the way back does not: who is at the other
+    end hears of that as the SA has it, and of nothing twice. Without the option he does not."""
+    for both in "on", "off":
+        with Managed("torus:5x5,hosts=1", "-R dfsssp -Q", method="auto", unpath="off", coalesce="off",
+                     both_ends=both) as fabric:
+            with Hosts(fabric) as hosts:
+                hosts.fault('Unlink "S1"[2]')
+                alone, records, by_serial = 0, hosts.records(), {}
+                lids = {hosts.lid[name] for name in hosts.listeners}
+                for name in hosts.listeners:
+                    for n in once(hosts, name):
+                        paths, of_all = by_serial.setdefault(n.serial, (collections.Counter(), set()))
+                        if n.mask:
+                            paths[n.slid, n.dlid] += 1
+                            if n.serial == max(by_serial):
+                                expect(records[n.slid, n.dlid][0] == n.sl, "as the SA has it", n)
+                        else:
+                            of_all.add(hosts.lid[name])
+                for paths, of_all in by_serial.values():
+                    expect(set(paths.values()) <= {1}, "once", paths)
+                    alone += sum((b, a) not in paths and b not in of_all for a, b in paths if b in lids)
+                expect(sum(len(paths) for paths, _ in by_serial.values()) > 50, by_serial)
+                expect((alone == 0) == (both == "on"), both, alone, by_serial)
+
+
 def repeated():
     """The same notice comes again, under the same number, until it is answered, or to the limit."""
     with Managed(MESH, "-R lash", method="hybrid", report_timeout=50) as fabric:
@@ -179,6 +206,7 @@ def main():
     order()
     affected()
     auto()
+    both_ends()
     repeated()
     steady()
     dry_run()

@@ -159,6 +159,30 @@ IDLE_APM = OPEN + """
     is b sl 1
 """
 
+# The path of one end only is another: it goes when the other end has been told of its own as it is. So again.
+ONE_WAY_APM = OPEN + """
+    send b 1 64
+    done b send 1 success
+    done a recv 1 success
+    !repath path set vhca1/1 dlid {b} sl 1
+    is a mig rearm
+    send a 3 64
+    done a send 3 success
+    !{check} vhca1 move-reason 'its peer has not armed'
+    is a sl 0
+    !repath path set vhca2/1 dlid {a} sl 0
+    is b mig rearm
+    send a 3 64
+    done a send 3 success
+    is a sl 1
+    is b sl 0
+    !repath path set vhca1/1 dlid {b} sl 2; repath path set vhca2/1 dlid {a} sl 0
+    send a 3 64
+    done a send 3 success
+    is a sl 2
+    is b sl 0
+"""
+
 LOST = OPEN + """
     read a 1 64 badkey
     is a state err
@@ -233,6 +257,7 @@ def test(bed):
     load(fabric, "sqd=0")
     play(APM, mig="rearm")
     play(IDLE_APM)
+    play(ONE_WAY_APM)
     load(fabric, "apm=0")
     play(SQD)
     load(fabric, "apm=0 sqd=0")

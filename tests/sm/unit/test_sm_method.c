@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "method.h"
+#include "paths.h"
 #include "plugin.h"
 #include "repath_sm.h"
 #include "signal.h"
@@ -14,15 +15,51 @@
 static osm_opensm_t osm;
 static struct rsm rsm = { .osm = &osm };
 static struct rsm_notice notices[MOST];
+static uint16_t told[MOST];
 static unsigned int n_notices;
 static bool nobody;
 
 bool rsm_signal_port(struct rsm *r, uint16_t lid, const struct rsm_notice *notice)
 {
 	(void)r;
-	CHECK(lid == LID && n_notices < MOST);
+	CHECK(n_notices < MOST);
+	told[n_notices] = lid;
 	notices[n_notices++] = *notice;
 	return !nobody;
+}
+
+/* Paths back to the port; without there are none. */
+static const struct way_back {
+	uint8_t attr, n_lids;
+	bool own_sl, is_news;
+} *way_back;
+
+const struct rsm_prd *rsm_paths_prd(const struct rsm *r)
+{
+	(void)r;
+	return NULL;
+}
+
+bool rsm_prd_path(const struct rsm_prd *prd, uint16_t slid, uint16_t dlid, struct rsm_changed_end *end,
+		  struct rsm_change *path)
+{
+	(void)prd;
+	if (!way_back)
+		return false;
+	/* LID 21 is a second one of 20's port. */
+	*end = (struct rsm_changed_end) {
+		.lid = slid == 21 ? 20 : slid, .n_lids = way_back->n_lids, .own_sl = way_back->own_sl,
+	};
+	*path = (struct rsm_change) { .dlid = dlid, .attr = way_back->attr, .sl = 5 };
+	return true;
+}
+
+bool rsm_prd_is_told(const struct rsm_prd *prd, uint16_t slid, uint16_t dlid)
+{
+	(void)prd;
+	(void)slid;
+	(void)dlid;
+	return !way_back->is_news;
 }
 
 unsigned int rsm_signal_all(struct rsm *r, const struct rsm_notice *notice)
@@ -164,6 +201,69 @@ static void cheaper(void)
 	}
 }
 
+/* One path of LID 8's to @to has changed, and perhaps the one back: how many notices. */
+static unsigned int one_way(enum rsm_method method, uint16_t trap, uint16_t to, bool and_back)
+{
+	struct rsm_change there = { .dlid = to, .attr = RSM_ATTR(4, 3), .sl = 2 };
+	struct rsm_change back = { .dlid = LID, .attr = RSM_ATTR(4, 3), .sl = 6 };
+	struct rsm_changed_end ends[] = {
+		{ .lid = LID, .n_lids = 1, .n = 1, .n_kept = 1, .changes = &there },
+		{ .lid = 20, .n_lids = way_back ? way_back->n_lids : 1, .n = 1, .n_kept = 1, .changes = &back },
+	};
+	struct rsm_changes changes = { .ends = ends, .n_ends = 1 + and_back, .n = 1 + and_back, .n_paths = 100 };
+
+	rsm.opt.method = method;
+	n_notices = 0;
+	CHECK_EQ(rsm_method_tell(&rsm, trap, &changes), trap == REPATH_SM_UNPATH && method != RSM_AFFECTED);
+	CHECK_EQ(told[0], LID);
+	return n_notices;
+}
+
+/* Who is at the other end hears of the way back as it is, with what is ours only, and once. */
+static void both_ends(void)
+{
+	static const struct way_back plain = { RSM_ATTR(4, 3), 1, false, false },
+				     several = { RSM_ATTR(4, 3), 2, false, false },
+				     own = { RSM_ATTR(4, 3), 2, true, false }, news = { RSM_ATTR(4, 3), 1, false, true };
+
+	way_back = &plain;
+	rsm.opt.both_ends = 1;
+	for (uint16_t trap = REPATH_SM_UNPATH; trap <= REPATH_SM_REPATH; trap++) {
+		CHECK_EQ(one_way(RSM_AUTO, trap, 20, false), 2);
+		CHECK_EQ(told[1], 20);
+		CHECK(notices[1].trap == trap && notices[1].path.slid == cl_hton16(20) &&
+		      notices[1].path.dlid == cl_hton16(LID) && cl_ntoh16(notices[1].path.qos_class_sl) == 5);
+		CHECK_EQ(!!(notices[1].flags & REPATH_SM_AHEAD), trap == REPATH_SM_UNPATH);
+		/* Its own has changed, too. */
+		CHECK_EQ(one_way(RSM_AUTO, trap, 20, true), 2);
+		CHECK(told[1] == 20 && cl_ntoh16(notices[1].path.qos_class_sl) == 6);
+		CHECK_EQ(one_way(RSM_REPATH_ONLY, trap, 20, false), 1);
+		CHECK_EQ(one_way(RSM_AFFECTED, trap, 20, false), 1);
+	}
+	/* The second LID of a port whose paths from any are the same. */
+	way_back = &several;
+	CHECK_EQ(one_way(RSM_AUTO, REPATH_SM_REPATH, 21, false), 2);
+	CHECK(told[1] == 20 && !(notices[1].mask & REPATH_SM_MASK_SLID));
+	way_back = &own;
+	CHECK_EQ(one_way(RSM_AUTO, REPATH_SM_REPATH, 20, false), 1);
+	way_back = NULL;
+	CHECK_EQ(one_way(RSM_AUTO, REPATH_SM_REPATH, 20, false), 1);
+	/* Of another reason: if it is about to be another, that is told in its time. */
+	way_back = &news;
+	n_notices = 0;
+	rsm.opt.method = RSM_AUTO;
+	rsm_method_way_back(&rsm, 20, LID);
+	CHECK_EQ(n_notices, 0);
+	way_back = &plain;
+	rsm_method_way_back(&rsm, 20, LID);
+	CHECK(n_notices == 1 && told[0] == 20 && notices[0].trap == REPATH_SM_REPATH && !(notices[0].flags & REPATH_SM_AHEAD));
+	rsm.opt.both_ends = 0;
+	rsm_method_way_back(&rsm, 20, LID);
+	CHECK_EQ(n_notices, 1);
+	CHECK_EQ(one_way(RSM_AUTO, REPATH_SM_REPATH, 20, false), 1);
+	way_back = NULL;
+}
+
 int main(void)
 {
 	const enum rsm_method methods[] = { RSM_AUTO, RSM_REPATH_ONLY };
@@ -200,6 +300,7 @@ int main(void)
 	CHECK(!tell(RSM_AFFECTED, REPATH_SM_UNPATH, 1, false) && n_notices == 1 && !notices[0].mask);
 	CHECK(!tell_other_lids(RSM_AFFECTED, REPATH_SM_REPATH) && n_notices == 1 && !notices[0].mask);
 	cheaper();
+	both_ends();
 	puts("ok");
 	return 0;
 }

@@ -34,6 +34,7 @@ static struct rsm_net_end away; /* has gone, and may come back; guid 0: nobody *
 static unsigned int away_for; /* how often hosts were told since */
 static bool told_away[LIDS];
 static unsigned int n_back; /* paths to and from who has come back that are others */
+static unsigned long n_asked; /* paths that were asked for one by one */
 static unsigned int n_others, n_taken; /* paths to ports with another LID, and of those whose LID another has */
 
 /* The linker has the distinguisher ask these: see the Makefile. */
@@ -330,6 +331,22 @@ static void fail(const char *what, int fabric, int round, int from, int to)
 	exit(1);
 }
 
+/* One path by itself: as it is, and whether it is what hosts were told. */
+static unsigned int ask(const struct rsm_prd *prd, uint16_t from, uint16_t to, bool is_news, int fabric, int round)
+{
+	const struct record *is = &now[from][to];
+	struct rsm_changed_end end;
+	struct rsm_change path;
+
+	if (from == to || !rsm_prd_path(prd, from, to, &end, &path))
+		return 0;
+	if (end.lid != from || path.dlid != to || path.attr != is->attr || path.sl != is->sl)
+		fail("asked for", fabric, round, from, to);
+	if (rsm_prd_is_told(prd, from, to) == is_news)
+		fail("known or not", fabric, round, from, to);
+	return 1;
+}
+
 static unsigned int check(struct rsm_prd *prd, int fabric, int round)
 {
 	static uint16_t others[LIDS][LIDS];
@@ -370,6 +387,10 @@ static unsigned int check(struct rsm_prd *prd, int fabric, int round)
 			n++;
 		}
 	}
+	for (uint32_t i = 0; i < net.n_ends; i++)
+		for (uint32_t j = 0; j < net.n_ends; j++)
+			n_asked += ask(prd, net.ends[i].lid, net.ends[j].lid,
+				       found[net.ends[i].lid][net.ends[j].lid], fabric, round);
 	if (changes.n != n)
 		fail("wrong sum", fabric, round, 0, 0);
 	rsm_changes_free(&changes);
@@ -870,5 +891,5 @@ int main(void)
 	comes_back();
 	printf("%llu changes, and %llu by VMs that move, all found; %u paths lead to another LID, and %u more whose LID another port has; %u are of who was away\n",
 	       changed, moved, n_others, n_taken, n_back);
-	return changed < 10000 || moved < 10000 || n_others < 1000 || n_taken < 1000 || n_back < 1000;
+	return n_asked < 100000 || changed < 10000 || moved < 10000 || n_others < 1000 || n_taken < 1000 || n_back < 1000;
 }
