@@ -48,8 +48,8 @@ class Experiment:
         self.spot = "H5" if self.small else "H9"
         senders = ("H1", "H3", "H6") if self.small else ("H1", "H5", "H10")
         self.hot = [(sender, self.spot) for sender in senders]
-        options |= {"slow_sl": slow_sl, "hotspot_mbit": round(LINK * 1000 / SLOW), "hotspot_calm": 3,
-                    "method": "hybrid"}
+        options |= {"slow_sl": slow_sl, "hotspot_mbit": round(LINK * 1000 / SLOW), "hotspot_calm": 3}
+        options.setdefault("method", "hybrid")
         self.fabric = Managed(SMALL if self.small else LARGE, f"-R {engine} -Q", conf=SWEEPS,
                               sm_host="H4" if self.small else "H12", vfabric=("-r",), **options)
 

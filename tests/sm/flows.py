@@ -18,7 +18,8 @@ import time
 
 from bed import TOP, Failed
 
-UNPATH, REPATH, LANE = 68, 69, 1
+UNPATH, REPATH = 68, 69
+ROUTE, LANE = 0, 1
 HOST = f"{TOP}/build/tests/sm/host"
 PATIENCE = 30
 
@@ -27,6 +28,7 @@ class Flows:
     def __init__(self, fabric, slow, bus, sending=100):
         self.fabric, self.slow, self.bus, self.sending = fabric, slow, bus, sending
         self.listeners, self.done, self.told, self.heard, self.fast = {}, {}, [], set(), {}
+        self.ways_back = set()      # (who heard of a path, to whom, its service level)
 
     def __enter__(self):
         dump = self.fabric.command("Dump")
@@ -71,6 +73,8 @@ class Flows:
             for line in lines[self.done[name]:]:
                 trap, flags, _, _, number, epoch, _, dlid, sl, *_ = (int(w, 0)
                                                                      for w in line.split())
+                if flags & 15 == ROUTE and trap == REPATH and dlid in self.name_of:
+                    self.ways_back.add((name, self.name_of[dlid], sl))
                 # Reports whose answers are late come twice.
                 if flags & 15 != LANE or (name, epoch, number) in self.heard:
                     continue

@@ -45,7 +45,7 @@ def separate(x):
 
 
 def first():
-    with Experiment("I") as x:
+    with Experiment("I", method="auto") as x:
         one, two = separate(x)
         expect(one[x.victim] < 1.1 * one[x.hot[0]], "the victim has its neighbour's share", one)
         expect(two[x.victim] > 0.9 * BUS, "and all that it wants beside the slow lane", two)
@@ -54,6 +54,9 @@ def first():
                    two)
         hot = x.hot_now()
         expect(hot["now"] == 1 and hot["begun"] == 1 and hot["contributors"] >= 3, hot)
+        back = {(to, name, 0) for _, _, name, to, _ in x.flows.told}
+        expect(x.flows.run(PATIENCE, lambda: x.flows.ways_back >= back), "their hot spot hears of the way back as it is",
+               x.flows.ways_back, back)
         x.stop()
         expect(x.flows.run(PATIENCE, lambda: x.hot_now()["now"] == 0 and all_told(x)),
                "lanes return", x.flows.told, x.hot_now())
