@@ -34,6 +34,8 @@ static void test_values(void)
 {
 	CHECK(!read_text(""));
 	CHECK(opt.method == RSM_AUTO && opt.window == 64 && opt.unpath == -1);
+	/* Paper IV: a hot spot waits for 100000 ticks a second, and a contributor has half of its link. */
+	CHECK(opt.hotspot_wait == 100000 && opt.hotspot_used == 50 && !opt.slow_sl);
 	CHECK(!strcmp(opt.status_socket, "/run/osm-repath.sock"));
 	CHECK(!read_text("# nothing\n\n\twindow 7 # seven\r\nmethod hybrid\nstatus_socket\nunpath auto"));
 	CHECK(opt.method == RSM_HYBRID && opt.window == 7 && opt.unpath == -1);
