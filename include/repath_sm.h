@@ -46,6 +46,8 @@
  *	(a flow to a hot spot goes to the slow lane); UnPath: it ends, back to the path record's
  * @REPATH_SM_MOVED: RePath only: the port with the record's DGID is now at the record's DLID: a VM that
  *	has moved, or a port that has got another LID
+ * @REPATH_SM_WAY_BACK: RePath only: the path is what it was, and who is at its other end has another way: queue
+ *	pairs whose device only migrates make an alternate path ready, which both ends need
  *
  * A receiver that does not know a kind answers the report and does nothing.
  */
@@ -53,6 +55,7 @@ enum repath_sm_kind {
 	REPATH_SM_ROUTE,
 	REPATH_SM_LANE,
 	REPATH_SM_MOVED,
+	REPATH_SM_WAY_BACK,
 };
 
 #define REPATH_SM_WAIT_FOR_REPATH	0x80	/* UnPath: a RePath will follow, wait for it */

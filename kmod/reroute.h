@@ -38,6 +38,7 @@ struct repath_qp;
  * @mtu: enum ib_mtu; valid if @has says so
  * @rate: enum ib_rate; valid if @has says so
  * @has: REPATH_PATH_*
+ * @for_peer: it is what it was, but who is at its other end has another way
  */
 struct repath_new_path {
 	u32 dlid;
@@ -53,6 +54,7 @@ struct repath_new_path {
 	u8 rate;
 	u8 has;
 	bool by_lid;
+	bool for_peer;
 };
 
 /* Why a path is not to be used any more. */

@@ -211,9 +211,13 @@ static bool is_refused(int err)
 	return err && err != -EBUSY && err != -EAGAIN;
 }
 
-static bool only_migrates(const struct repath_reroute *r)
+/* For its peer's sake also as long as nobody knows: that it has another way may be the first that this host hears. */
+static bool only_migrates(const struct repath_reroute *r, const struct repath_move *move)
 {
-	return r->can[REPATH_WAY_SQD] == REPATH_CAN_NOT && r->can[REPATH_WAY_APM] != REPATH_CAN_NOT;
+	u8 drains = r->can[REPATH_WAY_SQD];
+
+	return r->can[REPATH_WAY_APM] != REPATH_CAN_NOT &&
+	       (drains == REPATH_CAN_NOT || (move->to.for_peer && drains != REPATH_CAN_YES));
 }
 
 /* Is the alternate path, which is ours, the one in use? */
@@ -235,8 +239,8 @@ static bool wants_same(const struct repath_reroute *r, struct repath_move *move,
 	    !repath_move_may_load(move, qp))
 		return false;
 	if (asked->path_mig_state != IB_MIG_MIGRATED)
-		return (READ_ONCE(move->loaded) || only_migrates(r)) && !is_same_way(asked);
-	return only_migrates(r) ||
+		return (READ_ONCE(move->loaded) || only_migrates(r, move)) && !is_same_way(asked);
+	return only_migrates(r, move) ||
 	       (move->way == REPATH_WAY_APM && r->can[REPATH_WAY_SQD] != REPATH_CAN_YES);
 }
 
@@ -308,7 +312,7 @@ enum repath_move_next repath_move_stay(struct repath_reroute *r, struct repath_m
 	struct ib_qp_attr attr;
 	bool loaded = READ_ONCE(move->loaded);
 
-	if ((only_migrates(r) || loaded) && ask(qp, &attr)) {
+	if ((only_migrates(r, move) || loaded) && ask(qp, &attr)) {
 		/* It has followed its peer, before the path was told, or while it was drained. */
 		if (loaded && attr.path_mig_state == IB_MIG_MIGRATED && move->go && move->leaves) {
 			move->way = REPATH_WAY_APM;

@@ -108,6 +108,28 @@ static void heard_route_repath(struct repath_sa_port *sp, const struct repath_no
 	}
 }
 
+/*
+ * Nothing is new of the path but for who is at its other end. So it is not learnt, and if it is known otherwise this
+ * one was lost, and repeated too late.
+ */
+static void heard_way_back(struct repath_sa_port *sp, const struct repath_notice *notice)
+{
+	struct repath_new_path path;
+	struct repath_learnt known;
+
+	if (!notice->dlid || !(notice->mask & REPATH_SM_MASK_SL))
+		return;
+	repath_sa_new_path(notice, &path);
+	path.has = REPATH_PATH_SL;
+	path.for_peer = true;
+	if (repath_learnt_find(&sp->paths, notice->slid ?: sp->lid, notice->dlid, &known)) {
+		if (known.unpath || (known.sl != path.sl && !repath_sa_is_exception(sp, known.slid, known.dlid)))
+			return;
+		path.sl = known.sl;
+	}
+	repath_sa_hand_over(sp, &path);
+}
+
 static void heard_route_unpath(struct repath_sa_port *sp, const struct repath_notice *notice)
 {
 	unsigned long at = jiffies + msecs_to_jiffies(unpath_ms);
@@ -198,6 +220,8 @@ bool repath_sa_heard(struct repath_sa_port *sp, const struct repath_notice *noti
 		heard_route_unpath(sp, notice);
 	else if (notice->kind == REPATH_SM_LANE)
 		heard_lane(sp, notice);
+	else if (notice->kind == REPATH_SM_WAY_BACK && notice->repath)
+		heard_way_back(sp, notice);
 	else if (notice->kind == REPATH_SM_MOVED)
 		repath_sa_heard_moved(sp, notice, age == REPATH_NOTICE_LATE);
 	return true;

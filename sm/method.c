@@ -179,6 +179,14 @@ static bool tells_both(const struct rsm *rsm)
 	return rsm->opt.method == RSM_AUTO && rsm->opt.both_ends;
 }
 
+static void tell_way_back(struct rsm *rsm, const struct rsm_changed_end *end, const struct rsm_change *path)
+{
+	struct rsm_notice notice = record(rsm, REPATH_SM_REPATH, end, path);
+
+	notice.flags = REPATH_SM_WAY_BACK;
+	rsm_signal_port(rsm, end->lid, &notice);
+}
+
 /**
  * rsm_method_way_back - tell a host of a path that is what it was, for the sake of who is at its other end
  * @rsm: the plugin; OpenSM's lock is held
@@ -190,24 +198,23 @@ void rsm_method_way_back(struct rsm *rsm, uint16_t slid, uint16_t dlid)
 	const struct rsm_prd *prd = rsm_paths_prd(rsm);
 	struct rsm_changed_end end;
 	struct rsm_change path;
-	struct rsm_notice notice;
 
-	if (!tells_both(rsm) || !rsm_prd_path(prd, slid, dlid, &end, &path) || end.own_sl ||
-	    !rsm_prd_is_told(prd, slid, dlid))
-		return;
-	notice = record(rsm, REPATH_SM_REPATH, &end, &path);
-	rsm_signal_port(rsm, end.lid, &notice);
+	if (tells_both(rsm) && rsm_prd_path(prd, slid, dlid, &end, &path) && !end.own_sl &&
+	    rsm_prd_is_told(prd, slid, dlid))
+		tell_way_back(rsm, &end, &path);
 }
 
-/* By LID: the number of the end that has it in @changes, from 1 on. */
-static uint32_t *ends_by_lid(const struct rsm_changes *changes)
-{
-	uint32_t *found = calloc(UINT16_MAX + 1, sizeof(*found));
-
-	for (uint32_t i = 0; found && i < changes->n_ends; i++)
-		found[changes->ends[i].lid] = i + 1;
-	return found;
-}
+/**
+ * struct ways_back - who hears of a routing
+ * @changes: of it
+ * @ends: by LID: the number of the end that has it there, from 1 on
+ * @told: by LID: how many ways back that end has heard of
+ */
+struct ways_back {
+	const struct rsm_changes *changes;
+	uint32_t *ends;
+	uint16_t *told;
+};
 
 static bool is_among(const struct rsm_changed_end *end, uint16_t dlid)
 {
@@ -217,48 +224,51 @@ static bool is_among(const struct rsm_changed_end *end, uint16_t dlid)
 	return false;
 }
 
-/* Whether it is known what it hears: of more changes than are kept it hears by an answer with all of its paths. */
-static bool is_counted(const struct rsm_changed_end *end)
+/* Whether it hears of its own path, be it by an answer with all, of which it is not known what was in it. */
+static bool hears_itself(const struct ways_back *w, uint16_t slid, uint16_t dlid)
 {
-	return end->n == end->n_kept;
+	const struct rsm_changed_end *end = w->ends[slid] ? &w->changes->ends[w->ends[slid] - 1] : NULL;
+
+	return end && (end->n != end->n_kept || is_among(end, dlid));
 }
 
-/* Those at the other ends of one host's paths, who hear of no change of their own. */
-static bool tell_others(struct rsm *rsm, uint16_t trap, const struct rsm_changes *changes,
-			const struct rsm_changed_end *end, const uint32_t *ends)
+/* From each LID of the port that has another path there are connections. */
+static void tell_others(struct rsm *rsm, struct ways_back *w, const struct rsm_changed_end *end,
+			const struct rsm_change *change)
 {
-	bool ahead = false;
-
-	for (uint32_t i = 0; i < end->n_kept; i++) {
-		const struct rsm_change *change = &end->changes[i];
-		const struct rsm_changed_end *its;
+	for (unsigned int i = 0; i < end->n_lids; i++) {
 		struct rsm_changed_end other;
 		struct rsm_change back;
-		struct rsm_notice notice;
 
-		if (change->was || change->attr == RSM_NO_PATH ||
-		    !rsm_prd_path(rsm_paths_prd(rsm), change->dlid, end->lid, &other, &back) || other.own_sl)
+		if (!rsm_prd_path(rsm_paths_prd(rsm), change->dlid, end->lid + i, &other, &back) || other.own_sl ||
+		    change->dlid != other.lid || hears_itself(w, other.lid, end->lid + i) ||
+		    w->told[other.lid] >= rsm->opt.auto_records)
 			continue;
-		its = ends[other.lid] ? &changes->ends[ends[other.lid] - 1] : NULL;
-		if (its && (!is_counted(its) || is_among(its, end->lid)))
-			continue;
-		notice = record(rsm, trap, &other, &back);
-		if (rsm_signal_port(rsm, other.lid, &notice))
-			ahead |= notice.flags & REPATH_SM_AHEAD;
+		w->told[other.lid]++;
+		tell_way_back(rsm, &other, &back);
 	}
-	return ahead;
 }
 
-static bool tell_other_ends(struct rsm *rsm, uint16_t trap, const struct rsm_changes *changes)
+/* Those at the other ends of paths, who hear of no change of their own; each of so many as it is told records. */
+static void tell_other_ends(struct rsm *rsm, const struct rsm_changes *changes)
 {
-	uint32_t *ends = ends_by_lid(changes);
-	bool ahead = false;
+	struct ways_back w = {
+		.changes = changes,
+		.ends = calloc(UINT16_MAX + 1, sizeof(*w.ends)),
+		.told = calloc(UINT16_MAX + 1, sizeof(*w.told)),
+	};
 
-	for (uint32_t i = 0; ends && i < changes->n_ends; i++)
-		if (is_counted(&changes->ends[i]))
-			ahead |= tell_others(rsm, trap, changes, &changes->ends[i], ends);
-	free(ends);
-	return ahead;
+	for (uint32_t i = 0; w.ends && i < changes->n_ends; i++)
+		w.ends[changes->ends[i].lid] = i + 1;
+	for (uint32_t i = 0; w.ends && w.told && i < changes->n_ends; i++) {
+		const struct rsm_changed_end *end = &changes->ends[i];
+
+		for (uint32_t j = 0; end->n == end->n_kept && j < end->n_kept; j++)
+			if (!end->changes[j].was && end->changes[j].attr != RSM_NO_PATH)
+				tell_others(rsm, &w, end, &end->changes[j]);
+	}
+	free(w.ends);
+	free(w.told);
 }
 
 /**
@@ -291,7 +301,7 @@ bool rsm_method_tell(struct rsm *rsm, uint16_t trap, const struct rsm_changes *c
 		else
 			rsm_signal_port(rsm, end->lid, &all);
 	}
-	if (tells_both(rsm))
-		ahead |= tell_other_ends(rsm, trap, changes);
+	if (tells_both(rsm) && trap == REPATH_SM_REPATH)
+		tell_other_ends(rsm, changes);
 	return ahead;
 }

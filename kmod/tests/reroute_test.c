@@ -163,19 +163,32 @@ static void t_device_is_not_believed(struct kunit *test)
 	expect(test, hw, REPATH_MOVE_NO_WAY, REPATH_BY_NONE, OLD_SL, IB_QPS_RTS);
 }
 
-/* Where nothing but migration is left, an end that is there is told again for its peer's sake. */
+/* Where nothing but migration may be left, an end that is there makes itself ready for its peer's sake. */
 static void t_ready_for_peer(struct kunit *test)
 {
+	const struct repath_new_path for_peer = {
+		.dlid = DLID, .sl = OLD_SL, .has = REPATH_PATH_SL, .for_peer = true,
+	};
 	struct hw_qp *hw = add_qp(test, 21, DLID, current);
 
-	the_device(test)->reroute->can[REPATH_WAY_SQD] = REPATH_CAN_NOT;
+	/* By itself nothing is to be done, nor where the device is known to drain. */
 	reroute_to(test, OLD_SL);
+	settle(test, false);
+	the_device(test)->reroute->can[REPATH_WAY_SQD] = REPATH_CAN_YES;
+	repath_reroute_repath(the_device(test), 1, &for_peer);
+	settle(test, false);
+	KUNIT_EXPECT_EQ(test, hw->modified, 0);
+	/* Nobody knows yet. */
+	the_device(test)->reroute->can[REPATH_WAY_SQD] = REPATH_CAN_UNKNOWN;
+	repath_reroute_repath(the_device(test), 1, &for_peer);
 	settle(test, false);
 	KUNIT_EXPECT_EQ(test, (int)hw->mig, (int)IB_MIG_REARM);
 	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->alt), OLD_SL);
 	KUNIT_EXPECT_EQ(test, hw->modified, 1);
 	/* It is loaded, and may be armed: that is enough. */
+	the_device(test)->reroute->can[REPATH_WAY_SQD] = REPATH_CAN_NOT;
 	reroute_to(test, OLD_SL);
+	repath_reroute_repath(the_device(test), 1, &for_peer);
 	settle(test, false);
 	KUNIT_EXPECT_EQ(test, hw->modified, 1);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 27 */
+/* kunit-cases: 28 */
 /* kunit-objs: ../sa.o ../sa_ask.o ../sa_subscribe.o ../sa_paths.o ../sa_heard.o ../sa_moved.o ../sa_relay.o ../notice.o ../learnt.o ../stat.o ../trace.o */
 /* A port and its subnet manager: who is believed, what is asked, and what is done about it. */
 #include "sa_case.h"
@@ -296,6 +296,56 @@ static void t_lane(struct kunit *test)
 	lane.number = 6;
 	hear(&lane);
 	KUNIT_EXPECT_TRUE(test, repath_sa_is_exception(port_of(), OWN_LID, 20));
+}
+
+/* Of a path that is what it was, for the sake of who is at its other end: its queue pairs hear of it, and nobody else. */
+static void t_way_back(struct kunit *test)
+{
+	struct repath_notice back = {
+		.repath = true, .kind = REPATH_SM_WAY_BACK, .mask = PATH, .slid = OWN_LID, .dlid = 20, .sl = 2, .number = 1,
+	};
+	struct repath_notice lane = {
+		.repath = true, .kind = REPATH_SM_LANE, .mask = PATH, .slid = OWN_LID, .dlid = 20, .sl = 6, .number = 2,
+	};
+	struct repath_learnt found;
+	struct repath_sm_path path;
+
+	fake.has_qp = true;
+	subscribe(test);
+	fill_path(&path, 21, 2);
+	tell_path(test, &path);
+	fake.ngiven = 0;
+	port_of()->changed = port_of()->moved = false;
+	hear(&back);
+	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
+	KUNIT_EXPECT_TRUE(test, fake.given.for_peer);
+	KUNIT_EXPECT_EQ(test, fake.given.sl, 2);
+	KUNIT_EXPECT_EQ(test, fake.given.has, (u8)REPATH_PATH_SL);
+	KUNIT_EXPECT_FALSE(test, repath_learnt_find(&port_of()->paths, OWN_LID, 20, &found));
+	KUNIT_EXPECT_FALSE(test, port_of()->changed || port_of()->moved);
+
+	/* Where an exception holds they stay in its lane. */
+	hear(&lane);
+	back.number = 3;
+	hear(&back);
+	KUNIT_EXPECT_EQ(test, fake.ngiven, 3);
+	KUNIT_EXPECT_EQ(test, fake.given.sl, 6);
+	KUNIT_EXPECT_TRUE(test, fake.given.for_peer && repath_sa_is_exception(port_of(), OWN_LID, 20));
+
+	/* What is known otherwise by now was said too late. */
+	lane.number = 4;
+	lane.repath = false;
+	hear(&lane);
+	fill_path(&path, 20, 5);
+	tell_path(test, &path);
+	fake.ngiven = 0;
+	back.number = 5;
+	hear(&back);
+	KUNIT_EXPECT_EQ(test, fake.ngiven, 0);
+	back.number = 6;
+	back.sl = 5;
+	hear(&back);
+	KUNIT_EXPECT_EQ(test, fake.ngiven, 1);
 }
 
 /* An exception is known only to who made it: who has begun anew will never end it. */
@@ -719,6 +769,7 @@ static struct kunit_case sa_cases[] = {
 	KUNIT_CASE(t_back),
 	KUNIT_CASE(t_lane),
 	KUNIT_CASE(t_lane_without_manager),
+	KUNIT_CASE(t_way_back),
 	KUNIT_CASE(t_breaks),
 	KUNIT_CASE(t_does_not_break),
 	KUNIT_CASE(t_breaks_unknown),

@@ -19,7 +19,7 @@ import time
 from bed import TOP, Failed
 
 UNPATH, REPATH = 68, 69
-ROUTE, LANE = 0, 1
+LANE, WAY_BACK = 1, 3
 HOST = f"{TOP}/build/tests/sm/host"
 PATIENCE = 30
 
@@ -73,7 +73,7 @@ class Flows:
             for line in lines[self.done[name]:]:
                 trap, flags, _, _, number, epoch, _, dlid, sl, *_ = (int(w, 0)
                                                                      for w in line.split())
-                if flags & 15 == ROUTE and trap == REPATH and dlid in self.name_of:
+                if flags & 15 == WAY_BACK:
                     self.ways_back.add((name, self.name_of[dlid], sl))
                 # Reports whose answers are late come twice.
                 if flags & 15 != LANE or (name, epoch, number) in self.heard:

@@ -14,7 +14,7 @@ PATIENCE = 60
 
 Heard = collections.namedtuple("Heard", "trap flags mask serial number epoch slid dlid sl mtu rate "
                                "life guid old")
-WAIT, AHEAD, MOVED = 0x80, 0x40, 2
+WAIT, AHEAD, MOVED, WAY_BACK = 0x80, 0x40, 2, 3
 
 
 class Hosts:

@@ -11,7 +11,7 @@ import collections
 import sys
 from signal import SIGHUP
 
-from hosts import AHEAD, WAIT, Hosts
+from hosts import AHEAD, WAIT, WAY_BACK, Hosts
 from managed import NETS, Managed, expect
 
 MESH = f"{NETS}/mesh3x2.net"
@@ -136,15 +136,16 @@ def both_ends():
                 hosts.fault('Unlink "S1"[2]')
                 alone, records, by_serial = 0, hosts.records(), {}
                 lids = {hosts.lid[name] for name in hosts.listeners}
-                for name in hosts.listeners:
-                    for n in once(hosts, name):
-                        paths, of_all = by_serial.setdefault(n.serial, (collections.Counter(), set()))
-                        if n.mask:
-                            paths[n.slid, n.dlid] += 1
-                            if n.serial == max(by_serial):
-                                expect(records[n.slid, n.dlid][0] == n.sl, "as the SA has it", n)
-                        else:
-                            of_all.add(hosts.lid[name])
+                heard = [(name, n) for name in hosts.listeners for n in once(hosts, name)]
+                last = max(n.serial for _, n in heard)
+                for name, n in heard:
+                    paths, of_all = by_serial.setdefault(n.serial, (collections.Counter(), set()))
+                    if n.mask:
+                        paths[n.slid, n.dlid] += 1
+                        expect(n.serial < last or records[n.slid, n.dlid][0] == n.sl, "as the SA has it", n)
+                    else:
+                        of_all.add(hosts.lid[name])
+                    expect(not n.flags or (n.flags == WAY_BACK and both == "on"), n)
                 for paths, of_all in by_serial.values():
                     expect(set(paths.values()) <= {1}, "once", paths)
                     alone += sum((b, a) not in paths and b not in of_all for a, b in paths if b in lids)

@@ -219,6 +219,24 @@ static unsigned int one_way(enum rsm_method method, uint16_t trap, uint16_t to, 
 	return n_notices;
 }
 
+/* All have another path to one, who hears of no more ways back than auto_records; and of a port with two LIDs of both. */
+static void many(void)
+{
+	struct rsm_change there = { .dlid = 20, .attr = RSM_ATTR(4, 3), .sl = 2 };
+	struct rsm_changed_end ends[5];
+	struct rsm_changes changes = { .ends = ends, .n_ends = 5, .n = 5, .n_paths = 100 };
+
+	for (int i = 0; i < 5; i++)
+		ends[i] = (struct rsm_changed_end) { .lid = 100 + 2 * i, .n_lids = 2, .n = 1, .n_kept = 1, .changes = &there };
+	rsm.opt.method = RSM_AUTO;
+	rsm.opt.auto_records = 3;
+	n_notices = 0;
+	rsm_method_tell(&rsm, REPATH_SM_REPATH, &changes);
+	CHECK_EQ(n_notices, 5 + 3);
+	for (int i = 0; i < 3; i++)
+		CHECK(told[5 + i] == 20 && notices[5 + i].path.dlid == cl_hton16(100 + i));
+}
+
 /* Who is at the other end hears of the way back as it is, with what is ours only, and once. */
 static void both_ends(void)
 {
@@ -228,22 +246,24 @@ static void both_ends(void)
 
 	way_back = &plain;
 	rsm.opt.both_ends = 1;
-	for (uint16_t trap = REPATH_SM_UNPATH; trap <= REPATH_SM_REPATH; trap++) {
-		CHECK_EQ(one_way(RSM_AUTO, trap, 20, false), 2);
-		CHECK_EQ(told[1], 20);
-		CHECK(notices[1].trap == trap && notices[1].path.slid == cl_hton16(20) &&
-		      notices[1].path.dlid == cl_hton16(LID) && cl_ntoh16(notices[1].path.qos_class_sl) == 5);
-		CHECK_EQ(!!(notices[1].flags & REPATH_SM_AHEAD), trap == REPATH_SM_UNPATH);
-		/* Its own has changed, too. */
-		CHECK_EQ(one_way(RSM_AUTO, trap, 20, true), 2);
-		CHECK(told[1] == 20 && cl_ntoh16(notices[1].path.qos_class_sl) == 6);
-		CHECK_EQ(one_way(RSM_REPATH_ONLY, trap, 20, false), 1);
-		CHECK_EQ(one_way(RSM_AFFECTED, trap, 20, false), 1);
-	}
-	/* The second LID of a port whose paths from any are the same. */
+	rsm.opt.auto_records = 2;
+	CHECK_EQ(one_way(RSM_AUTO, REPATH_SM_UNPATH, 20, false), 1);
+	CHECK_EQ(one_way(RSM_AUTO, REPATH_SM_REPATH, 20, false), 2);
+	CHECK_EQ(told[1], 20);
+	CHECK(notices[1].trap == REPATH_SM_REPATH && notices[1].flags == REPATH_SM_WAY_BACK);
+	CHECK(notices[1].path.slid == cl_hton16(20) && notices[1].path.dlid == cl_hton16(LID) &&
+	      cl_ntoh16(notices[1].path.qos_class_sl) == 5);
+	/* Its own has changed, too. */
+	CHECK_EQ(one_way(RSM_AUTO, REPATH_SM_REPATH, 20, true), 2);
+	CHECK(told[1] == 20 && cl_ntoh16(notices[1].path.qos_class_sl) == 6 && notices[1].flags == REPATH_SM_ROUTE);
+	CHECK_EQ(one_way(RSM_REPATH_ONLY, REPATH_SM_REPATH, 20, false), 1);
+	CHECK_EQ(one_way(RSM_AFFECTED, REPATH_SM_REPATH, 20, false), 1);
+	/* Of the second LID of a port with several nothing is said: paths from any of them are the same. */
 	way_back = &several;
-	CHECK_EQ(one_way(RSM_AUTO, REPATH_SM_REPATH, 21, false), 2);
+	CHECK_EQ(one_way(RSM_AUTO, REPATH_SM_REPATH, 21, false), 1);
+	CHECK_EQ(one_way(RSM_AUTO, REPATH_SM_REPATH, 20, false), 2);
 	CHECK(told[1] == 20 && !(notices[1].mask & REPATH_SM_MASK_SLID));
+	many();
 	way_back = &own;
 	CHECK_EQ(one_way(RSM_AUTO, REPATH_SM_REPATH, 20, false), 1);
 	way_back = NULL;
@@ -256,7 +276,7 @@ static void both_ends(void)
 	CHECK_EQ(n_notices, 0);
 	way_back = &plain;
 	rsm_method_way_back(&rsm, 20, LID);
-	CHECK(n_notices == 1 && told[0] == 20 && notices[0].trap == REPATH_SM_REPATH && !(notices[0].flags & REPATH_SM_AHEAD));
+	CHECK(n_notices == 1 && told[0] == 20 && notices[0].trap == REPATH_SM_REPATH && notices[0].flags == REPATH_SM_WAY_BACK);
 	rsm.opt.both_ends = 0;
 	rsm_method_way_back(&rsm, 20, LID);
 	CHECK_EQ(n_notices, 1);
