@@ -163,8 +163,27 @@ static bool is_settled(const struct repath_qp *rqp, const struct repath_move *mo
 	if (to.has & REPATH_PATH_RATE && ib_rate_to_mbps(path->rate) <= ib_rate_to_mbps(to.rate))
 		to.has &= ~REPATH_PATH_RATE;
 	return repath_path_is_enough(rqp->dev->ibdev, &to, path) ||
-	       (move && move->go && move->wanted_ns >= job->since_ns &&
+	       (move && move->go && !move->to.for_peer && move->wanted_ns >= job->since_ns &&
 		(!list_empty(&move->node) || move->addressed == READ_ONCE(move->foreign_av)));
+}
+
+/*
+ * What is on its way, or could not be moved, is as it is whatever becomes of its peer. Nothing is moved by what is not
+ * new: who is not on the path is looked for in other ways.
+ */
+static bool may_get_ready(const struct repath_qp *rqp, const struct repath_move *move, const struct repath_path *path,
+			  const struct job *job)
+{
+	return (!move || (list_empty(&move->node) && move->state != REPATH_MOVE_FAILED &&
+			  move->state != REPATH_MOVE_NO_WAY && move->state != REPATH_MOVE_LOST)) &&
+	       repath_path_is_enough(rqp->dev->ibdev, &job->path, path);
+}
+
+/* Would anything be done at a queue pair of the device? */
+static bool may_migrate_only(const struct repath_reroute *r)
+{
+	return r->can[REPATH_WAY_SQD] != REPATH_CAN_YES && r->can[REPATH_WAY_APM] != REPATH_CAN_NOT &&
+	       repath_move_is_serialised(r->dev->ibdev);
 }
 
 static int expand(struct repath_qp *rqp, void *arg)
@@ -180,6 +199,8 @@ static int expand(struct repath_qp *rqp, void *arg)
 	    path.dlid != ex->job->path.dlid || !is_concerned(rqp, &path, ex->job))
 		goto out;
 	if (ex->job->kind == JOB_LATE && is_settled(rqp, move, &path, ex->job))
+		goto out;
+	if (ex->job->path.for_peer && !may_get_ready(rqp, move, &path, ex->job))
 		goto out;
 	move = move ?: move_new(ex->r, rqp);
 	if (IS_ERR(move))
@@ -222,6 +243,9 @@ static int run_job(struct repath_reroute *r, const struct job *job)
 	int err;
 
 	memcpy(&gid, job->path.dgid, sizeof(gid));
+	if (job->path.for_peer)
+		return may_migrate_only(r) ?
+			repath_qp_walk_on_path(r->dev, job->port, job->path.dlid, &gid, expand, &ex) : 0;
 	/* What is only announced, or to stop, does not keep them from there. */
 	if (job->kind == JOB_REPATH)
 		list_for_each_entry(move, &r->moves, node)

@@ -48,12 +48,15 @@ MODULE_PARM_DESC(reroute_again_ms,
 /* Rounds through all ways, each twice as long; then it is said that it has not moved. */
 #define ROUNDS 6
 
-/*
+/**
+ * repath_move_is_serialised - may we modify queue pairs of a device?
+ * @ibdev: device
+ *
  * Modifications of others' queue pairs, the kernel's own too, are ours to mix in only where the driver takes a
  * lock. rxe looks at the state and sets it later, and clears the address that answers are being sent by before it writes
  * it, under none (6.1): an owner's RESET in between would be undone. There the shims have to do it.
  */
-static bool is_serialised(const struct ib_device *ibdev)
+bool repath_move_is_serialised(const struct ib_device *ibdev)
 {
 	switch (ibdev->ops.driver_id) {
 	case RDMA_DRIVER_MLX4:
@@ -223,7 +226,7 @@ static enum repath_move_next give_up(struct repath_reroute *r, struct repath_mov
 static const char *why_not_in_place(const struct repath_move *move, const struct ib_qp *qp,
 				    u8 state, const struct repath_path *path)
 {
-	if (!is_serialised(qp->device))
+	if (!repath_move_is_serialised(qp->device))
 		return "the device's driver takes no lock when it modifies a queue pair";
 	if (move->to.has & REPATH_PATH_MTU && move->to.mtu < path->mtu)
 		return "the new path carries smaller packets";
@@ -244,6 +247,12 @@ static bool leads_there(const struct repath_move *move, const struct repath_path
 	if (repath_path_is_roce(&move->to))
 		return !memcmp(&path->dgid, move->to.dgid, sizeof(path->dgid));
 	return path->dlid == move->to.dlid || path->dlid == move->to.new_dlid || path->dlid == move->via;
+}
+
+/* What was loaded for the peer's sake alone does not speak against draining, if the device may do that. */
+static bool is_loaded_to_go(const struct repath_reroute *r, const struct repath_move *move)
+{
+	return READ_ONCE(move->loaded) && !(move->loaded_for_peer && r->can[REPATH_WAY_SQD] == REPATH_CAN_UNKNOWN);
 }
 
 static enum repath_move_next start(struct repath_reroute *r, struct repath_move *move,
@@ -278,7 +287,7 @@ static enum repath_move_next start(struct repath_reroute *r, struct repath_move 
 	if (move->rounds < ROUNDS)
 		set_state(move, move->hold ? REPATH_MOVE_WAITING : REPATH_MOVE_MOVING, why ?: move->why);
 	if (may_apm && may_try(r, move, REPATH_WAY_APM) && state == IB_QPS_RTS && !move->hold &&
-	    (!move->go || READ_ONCE(move->loaded) || !may_try(r, move, REPATH_WAY_SQD)))
+	    (!move->go || is_loaded_to_go(r, move) || !may_try(r, move, REPATH_WAY_SQD)))
 		return repath_move_load(r, move, qp, path);
 	if (may_try(r, move, REPATH_WAY_SQD) && (move->go || move->hold))
 		return repath_move_begin_sqd(r, move, qp);

@@ -74,6 +74,7 @@ enum repath_move_step {
  * @in_sqd: the work item has taken it to SQD, and nobody else has set a state since
  * @owner_sqd: somebody else has taken it there since the work item began to, and it is not out again
  * @loaded: the alternate path is the work item's
+ * @loaded_for_peer: and was loaded for nothing but the peer's sake
  * @owners: the alternate path that somebody else has loaded last; port 0: none since RESET
  * @answer: the shim's: 0, an errno, or -1: none yet
  * @state: enum repath_move_state, for readers
@@ -113,6 +114,7 @@ struct repath_move {
 	bool in_sqd;
 	bool owner_sqd;
 	bool loaded;
+	bool loaded_for_peer;
 	struct repath_owners_alt {
 		struct rdma_ah_attr ah;
 		u16 pkey_index;
@@ -199,6 +201,7 @@ enum repath_move_next repath_move_begin_sqd(struct repath_reroute *r, struct rep
 					    struct ib_qp *qp);
 enum repath_move_next repath_move_drain(struct repath_reroute *r, struct repath_move *move,
 					struct ib_qp *qp, const struct repath_path *path);
+bool repath_move_is_serialised(const struct ib_device *ibdev);
 bool repath_move_leave_sqd(struct repath_move *move, struct ib_qp *qp);
 bool repath_move_may_load(struct repath_move *move, const struct ib_qp *qp);
 enum repath_move_next repath_move_load(struct repath_reroute *r, struct repath_move *move,

@@ -312,6 +312,8 @@ enum repath_move_next repath_move_stay(struct repath_reroute *r, struct repath_m
 	struct ib_qp_attr attr;
 	bool loaded = READ_ONCE(move->loaded);
 
+	if (r->paused && move->to.for_peer)
+		return REPATH_NEXT_WAIT;
 	if ((only_migrates(r, move) || loaded) && ask(qp, &attr)) {
 		/* It has followed its peer, before the path was told, or while it was drained. */
 		if (loaded && attr.path_mig_state == IB_MIG_MIGRATED && move->go && move->leaves) {
@@ -320,6 +322,7 @@ enum repath_move_next repath_move_stay(struct repath_reroute *r, struct repath_m
 		}
 		if (!rearm(r, move, qp, &attr))
 			return REPATH_NEXT_WAIT;
+		move->loaded_for_peer |= move->to.for_peer && !loaded && READ_ONCE(move->loaded);
 	}
 	return repath_move_end(r, move, move->since_ns ? REPATH_MOVE_MOVED : REPATH_MOVE_NONE, NULL);
 }
@@ -473,6 +476,7 @@ enum repath_move_next repath_move_load(struct repath_reroute *r, struct repath_m
 	int err;
 
 	move->way = REPATH_WAY_APM;
+	move->loaded_for_peer = false;
 	if (!ask(qp, &asked))
 		return repath_move_end(r, move, REPATH_MOVE_FAILED, "the device does not answer");
 	if (asked.qp_state == IB_QPS_ERR)

@@ -109,8 +109,8 @@ static void heard_route_repath(struct repath_sa_port *sp, const struct repath_no
 }
 
 /*
- * Nothing is new of the path but for who is at its other end. So it is not learnt, and if it is known otherwise this
- * one was lost, and repeated too late.
+ * Nothing is new of the path but for who is at its other end. So it is not learnt; if it is known otherwise one of the
+ * two was lost, and the SA is asked.
  */
 static void heard_way_back(struct repath_sa_port *sp, const struct repath_notice *notice)
 {
@@ -123,8 +123,12 @@ static void heard_way_back(struct repath_sa_port *sp, const struct repath_notice
 	path.has = REPATH_PATH_SL;
 	path.for_peer = true;
 	if (repath_learnt_find(&sp->paths, notice->slid ?: sp->lid, notice->dlid, &known)) {
-		if (known.unpath || (known.sl != path.sl && !repath_sa_is_exception(sp, known.slid, known.dlid)))
+		if (known.unpath)
 			return;
+		if (known.sl != path.sl && !repath_sa_is_exception(sp, known.slid, known.dlid)) {
+			repath_sa_want_path(sp, notice->dlid);
+			return;
+		}
 		path.sl = known.sl;
 	}
 	repath_sa_hand_over(sp, &path);

@@ -49,9 +49,16 @@ static bool same_path(const struct rsm_notice *a, const struct rsm_notice *b)
 	return a->mask && b->mask && a->path.dlid == b->path.dlid && a->path.slid == b->path.slid;
 }
 
+static bool is_way_back(const struct rsm_notice *notice)
+{
+	return (notice->flags & REPATH_SM_KIND) == REPATH_SM_WAY_BACK;
+}
+
 /* Whether nobody needs the old one who has heard the new one. Lanes and moves stand for themselves. */
 static bool says_more(const struct rsm_notice *now, const struct rsm_notice *then)
 {
+	if (is_way_back(then))
+		return (is_way_back(now) || (is_route(now) && now->trap == REPATH_SM_REPATH)) && same_path(now, then);
 	if (!is_route(now) || !is_route(then))
 		return false;
 	if (now->trap == REPATH_SM_UNPATH && then->trap == REPATH_SM_REPATH)
@@ -129,6 +136,9 @@ bool rsm_queue_add(struct rsm_host *host, const struct rsm_notice *notice, bool 
 	}
 	if (coalesce)
 		coalesce_with(host, notice, counts);
+	/* It is for others' sake, and does not push out what is for this one's. */
+	if (is_way_back(notice) && host->n_queued >= RSM_QUEUE_MOST)
+		return false;
 	if (host->n_queued < RSM_QUEUE_MOST || !is_route(notice))
 		return append(host, notice);
 	all.mask = 0;
@@ -193,7 +203,7 @@ bool rsm_queue_answered(struct rsm_host *host, uint32_t number)
 /* Said too late now: the RePath that it wanted the host to wait for was said, or the next notice. */
 static bool outdated(const struct rsm_host *host, const struct rsm_queued *lost)
 {
-	if (!is_route(&lost->notice))
+	if (!is_route(&lost->notice) && !is_way_back(&lost->notice))
 		return false;
 	if (lost->notice.flags & REPATH_SM_WAIT_FOR_REPATH &&
 	    (int32_t)(host->repathed - lost->notice.serial) >= 0)

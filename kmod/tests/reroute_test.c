@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 29 */
+/* kunit-cases: 30 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
 /* Queue pairs are moved to new paths: by what the device can do, whatever their owners do. */
 #include "reroute_case.h"
@@ -191,6 +191,35 @@ static void t_ready_for_peer(struct kunit *test)
 	repath_reroute_repath(the_device(test), 1, &for_peer);
 	settle(test, false);
 	KUNIT_EXPECT_EQ(test, hw->modified, 1);
+}
+
+/* It moves nothing that is elsewhere, nor speaks against draining later, nor takes away what was said of a queue pair. */
+static void t_for_peer_only(struct kunit *test)
+{
+	const struct repath_new_path for_peer = {
+		.dlid = DLID, .sl = OLD_SL, .has = REPATH_PATH_SL, .for_peer = true,
+	}, elsewhere = { .dlid = DLID, .sl = NEW_SL, .has = REPATH_PATH_SL, .for_peer = true };
+	struct hw_qp *hw = add_qp(test, 21, DLID, current);
+	struct repath_move *move;
+
+	repath_reroute_repath(the_device(test), 1, &elsewhere);
+	settle(test, false);
+	KUNIT_EXPECT_EQ(test, hw->modified, 0);
+	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_sl(&hw->ah), OLD_SL);
+	repath_reroute_repath(the_device(test), 1, &for_peer);
+	settle(test, false);
+	KUNIT_EXPECT_EQ(test, (int)hw->mig, (int)IB_MIG_REARM);
+	reroute_to(test, NEW_SL);
+	settle(test, false);
+	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
+
+	move = xa_load(&the_device(test)->reroute->table, hw->qp.qp_num);
+	KUNIT_ASSERT_NOT_NULL(test, move);
+	move->state = REPATH_MOVE_NO_WAY;
+	the_device(test)->reroute->can[REPATH_WAY_SQD] = REPATH_CAN_NOT;
+	repath_reroute_repath(the_device(test), 1, &elsewhere);
+	settle(test, false);
+	KUNIT_EXPECT_EQ(test, (int)move->state, (int)REPATH_MOVE_NO_WAY);
 }
 
 /* Until the new path is told, or not for ever. */
@@ -712,6 +741,7 @@ static struct kunit_case reroute_cases[] = {
 	KUNIT_CASE(t_by_neither),
 	KUNIT_CASE(t_device_is_not_believed),
 	KUNIT_CASE(t_ready_for_peer),
+	KUNIT_CASE(t_for_peer_only),
 	KUNIT_CASE(t_held),
 	KUNIT_CASE(t_in_error_before),
 	KUNIT_CASE(t_owner_is_obeyed),

@@ -192,6 +192,44 @@ static void test_collapse(void)
 	rsm_host_free(host);
 }
 
+/* Of the way back once, and not beside what is new of it; where there is no room it is the one to go. */
+static void test_ways_back(void)
+{
+	struct rsm_host *host = rsm_host_new();
+	struct rsm_notice back = notice(REPATH_SM_REPATH, 1, 7);
+	struct rsm_queued *lost;
+
+	memset(&counts, 0, sizeof(counts));
+	back.flags = REPATH_SM_WAY_BACK;
+	add(host, back, true);
+	add(host, notice(REPATH_SM_REPATH, 1, 8), true);
+	add(host, back, true);
+	CHECK(host->n_queued == 2 && host->queue->notice.path.dlid == 8 && counts.coalesced == 1);
+	/* It does not take the place of a record, nor of a question for all, nor do these say what it says. */
+	add(host, notice(REPATH_SM_UNPATH, 2, 7), true);
+	add(host, back, true);
+	CHECK(host->n_queued == 3);
+	add(host, notice(REPATH_SM_REPATH, 2, 0), true);
+	CHECK(host->n_queued == 2 && host->queue->notice.flags == REPATH_SM_WAY_BACK);
+	add(host, notice(REPATH_SM_REPATH, 2, 7), true);
+	CHECK(host->n_queued == 2);
+	rsm_host_free(host);
+
+	host = rsm_host_new();
+	lost = add(host, back, true);
+	on_its_way(lost);
+	add(host, notice(REPATH_SM_REPATH, 2, 7), true);
+	CHECK(rsm_queue_lost(host, lost->number, 3) == RSM_OUTDATED);
+	rsm_host_free(host);
+
+	host = rsm_host_new();
+	for (int dlid = 1; dlid <= RSM_QUEUE_MOST; dlid++)
+		add(host, notice(REPATH_SM_REPATH, 1, dlid + 100), false);
+	CHECK(!rsm_queue_add(host, &back, true, &counts));
+	CHECK(host->n_queued == RSM_QUEUE_MOST && !counts.collapsed);
+	rsm_host_free(host);
+}
+
 static void test_rate(void)
 {
 	struct rsm_ready ready = { 0 };
@@ -233,6 +271,7 @@ int main(void)
 	test_lost();
 	test_doubted();
 	test_collapse();
+	test_ways_back();
 	test_rate();
 	return 0;
 }
