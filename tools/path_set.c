@@ -4,6 +4,7 @@
 #include "command.h"
 #include "names.h"
 #include "path_set.h"
+#include "show.h"
 
 static uint8_t take_mtu(struct args *a)
 {
