@@ -179,13 +179,6 @@ static bool may_get_ready(const struct repath_qp *rqp, const struct repath_move 
 	       repath_path_is_enough(rqp->dev->ibdev, &job->path, path);
 }
 
-/* Would anything be done at a queue pair of the device? */
-static bool may_migrate_only(const struct repath_reroute *r)
-{
-	return r->can[REPATH_WAY_SQD] != REPATH_CAN_YES && r->can[REPATH_WAY_APM] != REPATH_CAN_NOT &&
-	       repath_move_is_serialised(r->dev->ibdev);
-}
-
 static int expand(struct repath_qp *rqp, void *arg)
 {
 	struct expansion *ex = arg;
@@ -238,20 +231,21 @@ static void redirect(struct repath_reroute *r, struct repath_move *move, const s
 static int run_job(struct repath_reroute *r, const struct job *job)
 {
 	struct expansion ex = { .r = r, .job = job };
+	bool news = job->kind == JOB_REPATH && !job->path.for_peer;
 	struct repath_move *move;
 	union ib_gid gid;
 	int err;
 
+	/* Nothing would be done at a queue pair of the device. */
+	if (job->path.for_peer && !(repath_may_only_migrate(r) && repath_move_is_serialised(r->dev->ibdev)))
+		return 0;
 	memcpy(&gid, job->path.dgid, sizeof(gid));
-	if (job->path.for_peer)
-		return may_migrate_only(r) ?
-			repath_qp_walk_on_path(r->dev, job->port, job->path.dlid, &gid, expand, &ex) : 0;
 	/* What is only announced, or to stop, does not keep them from there. */
-	if (job->kind == JOB_REPATH)
+	if (news)
 		list_for_each_entry(move, &r->moves, node)
 			redirect(r, move, job);
 	err = repath_qp_walk_on_path(r->dev, job->port, job->path.dlid, &gid, expand, &ex);
-	if (!err && job->kind == JOB_REPATH)
+	if (!err && news)
 		repath_shim_tell_path(r->dev, job->port, &job->path);
 	return err;
 }
@@ -375,10 +369,11 @@ static void reroute_work(struct work_struct *work)
 	r->paused = repath_op_of_device(r->dev);
 	/* Who is told next does not wait for those that drain. */
 	for (i = 0; i < PASSES && !list_empty(&r->moves) && !READ_ONCE(r->ending); i++) {
-		if (i && !list_empty_careful(&r->jobs))
-			break;
-		if (i)
+		if (i) {
+			if (!list_empty_careful(&r->jobs))
+				break;
 			usleep_range(PASS_MIN_US, PASS_MAX_US);
+		}
 		if (timed_pass(r))
 			r->nap = 1;
 		else if (r->nap > 1)

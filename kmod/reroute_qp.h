@@ -169,6 +169,12 @@ struct repath_reroute {
 	u8 can[REPATH_WAYS];
 };
 
+/* repath_may_only_migrate - as far as has been tried, a device does not drain, and may migrate */
+static inline bool repath_may_only_migrate(const struct repath_reroute *r)
+{
+	return r->can[REPATH_WAY_SQD] != REPATH_CAN_YES && r->can[REPATH_WAY_APM] != REPATH_CAN_NOT;
+}
+
 /* What a step came to. */
 enum repath_move_next {
 	REPATH_NEXT_AGAIN,	/* at once */

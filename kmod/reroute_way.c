@@ -214,10 +214,7 @@ static bool is_refused(int err)
 /* For its peer's sake also as long as nobody knows: that it has another way may be the first that this host hears. */
 static bool only_migrates(const struct repath_reroute *r, const struct repath_move *move)
 {
-	u8 drains = r->can[REPATH_WAY_SQD];
-
-	return r->can[REPATH_WAY_APM] != REPATH_CAN_NOT &&
-	       (drains == REPATH_CAN_NOT || (move->to.for_peer && drains != REPATH_CAN_YES));
+	return repath_may_only_migrate(r) && (move->to.for_peer || r->can[REPATH_WAY_SQD] == REPATH_CAN_NOT);
 }
 
 /* Is the alternate path, which is ours, the one in use? */

@@ -124,12 +124,35 @@ static uint8_t sl_told(const struct rsm_prd *prd, uint32_t from, uint32_t lid)
 	}
 }
 
+static struct rsm_changed_end end_now(const struct rsm_prd *prd, uint32_t from)
+{
+	const struct prd_owner *now = &prd->now[from];
+
+	return (struct rsm_changed_end) {
+		.lid = now->lid,
+		.n_lids = now->n_lids,
+		.own_sl = prd->lanes == RSM_LANES_PORT && now->n_lids > 1,
+	};
+}
+
+/* @from: a port's first LID */
+static struct rsm_change path_now(const struct rsm_prd *prd, uint32_t from, uint32_t lid)
+{
+	const struct prd_owner *now = &prd->now[from];
+
+	return (struct rsm_change) {
+		.dlid = lid,
+		.attr = rsm_attr_least(now->attr, prd->slots[now->leaf].now[lid]),
+		.sl = sl_now(prd, from, lid),
+	};
+}
+
 /* Fills in @change if the path differs from what the host at @from was told of it. */
 static bool differs(const struct rsm_prd *prd, uint32_t from, uint32_t lid,
 		    struct rsm_change *change)
 {
 	const struct prd_owner *now = &prd->now[from], *told = &prd->told[from];
-	uint8_t attr, attr_told;
+	uint8_t attr_told;
 
 	/* A LID that is new, or another port's, is nobody's path yet; and the way to itself is none. */
 	if (!prd->told[lid].guid || prd->told[lid].guid != prd->now[lid].guid ||
@@ -137,14 +160,13 @@ static bool differs(const struct rsm_prd *prd, uint32_t from, uint32_t lid,
 		return false;
 	if (prd_is_held(prd, lid))
 		return false;
-	attr = rsm_attr_least(now->attr, prd->slots[now->leaf].now[lid]);
-	*change = (struct rsm_change) { .dlid = lid, .attr = attr, .sl = sl_now(prd, from, lid) };
+	*change = path_now(prd, from, lid);
 	if ((prd->marks[from] | prd->marks[lid]) & PRD_ANYHOW)
 		return true;
 	attr_told = rsm_attr_least(told->attr, prd->slots[told->leaf].told[lid]);
-	if (attr != attr_told)
+	if (change->attr != attr_told)
 		return true;
-	return attr != RSM_NO_PATH && change->sl != sl_told(prd, from, lid);
+	return change->attr != RSM_NO_PATH && change->sl != sl_told(prd, from, lid);
 }
 
 /*
@@ -155,14 +177,13 @@ static bool leads_to_other(const struct rsm_prd *prd, uint32_t from, const struc
 			   struct rsm_change *change)
 {
 	const struct prd_owner *now = &prd->now[from], *to = &prd->now[other->lid];
-	uint8_t attr = rsm_attr_least(now->attr, prd->slots[now->leaf].now[other->lid]);
 
-	*change = (struct rsm_change) {
-		.dlid = other->lid, .attr = attr, .sl = sl_now(prd, from, other->lid),
-		.was = other->was, .taken = prd->now[other->was].guid,
-		.several = to->n_lids > 1, .guid = to->guid,
-	};
-	return to->guid != now->guid && attr != RSM_NO_PATH;
+	*change = path_now(prd, from, other->lid);
+	change->was = other->was;
+	change->taken = prd->now[other->was].guid;
+	change->several = to->n_lids > 1;
+	change->guid = to->guid;
+	return to->guid != now->guid && change->attr != RSM_NO_PATH;
 }
 
 static void note(struct diff *diff, struct rsm_changed_end *end, const struct rsm_change *change)
@@ -177,11 +198,7 @@ static void compare_end(struct diff *diff, uint32_t from, struct rsm_changed_end
 	const struct prd_owner *now = &prd->now[from], *told = &prd->told[from];
 	struct rsm_change change;
 
-	*end = (struct rsm_changed_end) {
-		.lid = from,
-		.n_lids = now->n_lids,
-		.own_sl = prd->lanes == RSM_LANES_PORT && now->n_lids > 1,
-	};
+	*end = end_now(prd, from);
 	if (told->guid != now->guid || prd_is_held(prd, from))
 		return;
 	for (uint32_t i = 0; i < diff->n_others; i++)
@@ -377,16 +394,8 @@ bool rsm_prd_path(const struct rsm_prd *prd, uint16_t slid, uint16_t dlid, struc
 	if (prd->told[slid].guid != from->guid || prd->told[dlid].guid != to->guid || prd_is_held(prd, slid) ||
 	    prd_is_held(prd, dlid))
 		return false;
-	*end = (struct rsm_changed_end) {
-		.lid = from->lid,
-		.n_lids = from->n_lids,
-		.own_sl = prd->lanes == RSM_LANES_PORT && from->n_lids > 1,
-	};
-	*path = (struct rsm_change) {
-		.dlid = dlid,
-		.attr = rsm_attr_least(from->attr, prd->slots[from->leaf].now[dlid]),
-		.sl = sl_now(prd, from->lid, dlid),
-	};
+	*end = end_now(prd, slid);
+	*path = path_now(prd, from->lid, dlid);
 	return path->attr != RSM_NO_PATH;
 }
 

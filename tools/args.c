@@ -54,10 +54,14 @@ void take_end(const struct args *a)
 		usage_error(a, "\"%s\" is not understood", a->argv[0]);
 }
 
+bool is_help_option(const char *word)
+{
+	return !strcmp(word, "-h") || !strcmp(word, "--help");
+}
+
 bool asks_help(const struct args *a)
 {
-	return a->argc && (!strcmp(a->argv[0], "help") || !strcmp(a->argv[0], "-h") ||
-			   !strcmp(a->argv[0], "--help"));
+	return a->argc && (!strcmp(a->argv[0], "help") || is_help_option(a->argv[0]));
 }
 
 uint32_t take_u32(struct args *a, const char *what, uint32_t min, uint32_t max)

@@ -41,6 +41,8 @@ void take_show(struct args *a);
 /* Exits with the usage if words are left. */
 void take_end(const struct args *a);
 bool asks_help(const struct args *a);
+/* -h or --help */
+bool is_help_option(const char *word);
 
 uint32_t take_u32(struct args *a, const char *what, uint32_t min, uint32_t max);
 /* Seconds with a fraction, as milliseconds. */

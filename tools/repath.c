@@ -92,7 +92,7 @@ static bool does(const struct command *c)
 static bool wants_usage(const struct command *c, const struct args *a)
 {
 	for (int i = 1; c->run != cmd_run && c->run != cmd_fabric && i < a->argc; i++)
-		if (!strcmp(a->argv[i], "-h") || !strcmp(a->argv[i], "--help"))
+		if (is_help_option(a->argv[i]))
 			return true;
 	return asks_help(a);
 }

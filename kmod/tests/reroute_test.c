@@ -163,12 +163,13 @@ static void t_device_is_not_believed(struct kunit *test)
 	expect(test, hw, REPATH_MOVE_NO_WAY, REPATH_BY_NONE, OLD_SL, IB_QPS_RTS);
 }
 
+static const struct repath_new_path for_peer = {
+	.dlid = DLID, .sl = OLD_SL, .has = REPATH_PATH_SL, .for_peer = true,
+};
+
 /* Where nothing but migration may be left, an end that is there makes itself ready for its peer's sake. */
 static void t_ready_for_peer(struct kunit *test)
 {
-	const struct repath_new_path for_peer = {
-		.dlid = DLID, .sl = OLD_SL, .has = REPATH_PATH_SL, .for_peer = true,
-	};
 	struct hw_qp *hw = add_qp(test, 21, DLID, current);
 
 	/* By itself nothing is to be done, nor where the device is known to drain. */
@@ -196,9 +197,7 @@ static void t_ready_for_peer(struct kunit *test)
 /* It moves nothing that is elsewhere, nor speaks against draining later, nor takes away what was said of a queue pair. */
 static void t_for_peer_only(struct kunit *test)
 {
-	const struct repath_new_path for_peer = {
-		.dlid = DLID, .sl = OLD_SL, .has = REPATH_PATH_SL, .for_peer = true,
-	}, elsewhere = { .dlid = DLID, .sl = NEW_SL, .has = REPATH_PATH_SL, .for_peer = true };
+	const struct repath_new_path elsewhere = { .dlid = DLID, .sl = NEW_SL, .has = REPATH_PATH_SL, .for_peer = true };
 	struct hw_qp *hw = add_qp(test, 21, DLID, current);
 	struct repath_move *move;
 

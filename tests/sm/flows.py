@@ -16,11 +16,11 @@ import re
 import subprocess
 import time
 
-from bed import TOP, Failed
+from bed import Failed
+from hosts import HOST, WAY_BACK
 
 UNPATH, REPATH = 68, 69
-LANE, WAY_BACK = 1, 3
-HOST = f"{TOP}/build/tests/sm/host"
+LANE = 1
 PATIENCE = 30
 
 

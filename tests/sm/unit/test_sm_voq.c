@@ -93,6 +93,19 @@ static uint8_t two_layers(void *context, uint16_t slid, uint16_t dlid)
 	return (from + to) % 2;
 }
 
+/* A network with up-down tables, and queues as @spec has them. */
+static void make_queues(const char *net, struct rsm_voq_spec *spec, struct made *made, struct rsm_voq *voq)
+{
+	char why[128];
+
+	made_route(net, NULL, 0, made);
+	spec->topo = &made->topo;
+	spec->lft = made->routes.lft;
+	spec->n_lft = made->routes.n_lft;
+	spec->context = made;
+	CHECK_EQ(rsm_voq_make(spec, voq, why, sizeof(why)), 0);
+}
+
 /* Returns the hops where a packet is in the lane of its port, out of @hops. */
 static uint64_t network(const char *net, unsigned int layers, unsigned int sls, unsigned int vls,
 			bool even, bool hosts, uint64_t *hops)
@@ -102,15 +115,9 @@ static uint64_t network(const char *net, unsigned int layers, unsigned int sls, 
 	struct seen seen = { 0 };
 	struct rsm_voq voq;
 	struct made made;
-	char why[128];
 
-	made_route(net, NULL, 0, &made);
-	spec.topo = &made.topo;
-	spec.lft = made.routes.lft;
-	spec.n_lft = made.routes.n_lft;
 	spec.layer = layers > 1 ? two_layers : NULL;
-	spec.context = &made;
-	CHECK_EQ(rsm_voq_make(&spec, &voq, why, sizeof(why)), 0);
+	make_queues(net, &spec, &made, &voq);
 	CHECK(voq.considered <= voq.crossings && voq.used_sls <= sls);
 	for (uint32_t from = 0; from < made.topo.n_ends; from++)
 		for (uint32_t to = 0; to < made.topo.n_ends; to++)
@@ -158,14 +165,10 @@ static void test_full(unsigned int switches, unsigned int seeds, uint16_t least,
 		struct rsm_voq_spec spec = { .layers = 1, .sls = 511, .vls = 8 };
 		struct rsm_voq voq;
 		struct made made;
-		char net[64], why[128];
+		char net[64];
 
 		snprintf(net, sizeof(net), "random:%u,degree=4,hosts=4,seed=%u", switches, seed);
-		made_route(net, NULL, 0, &made);
-		spec.topo = &made.topo;
-		spec.lft = made.routes.lft;
-		spec.n_lft = made.routes.n_lft;
-		CHECK_EQ(rsm_voq_make(&spec, &voq, why, sizeof(why)), 0);
+		make_queues(net, &spec, &made, &voq);
 		CHECK_EQ(voq.considered, voq.crossings);
 		seen_least = voq.used_sls < seen_least ? voq.used_sls : seen_least;
 		seen_most = voq.used_sls > seen_most ? voq.used_sls : seen_most;
@@ -209,11 +212,7 @@ static void test_inner(void)
 	struct made made;
 	char why[128];
 
-	made_route("random:16,degree=4,hosts=4,seed=1", NULL, 0, &made);
-	spec.topo = &made.topo;
-	spec.lft = made.routes.lft;
-	spec.n_lft = made.routes.n_lft;
-	CHECK_EQ(rsm_voq_make(&spec, &voq, why, sizeof(why)), 0);
+	make_queues("random:16,degree=4,hosts=4,seed=1", &spec, &made, &voq);
 	CHECK_EQ(voq.considered, voq.crossings);
 	for (uint32_t from = 0; from < made.topo.n_ends; from++)
 		for (uint32_t to = 0; to < made.topo.n_ends; to++)
@@ -328,14 +327,8 @@ static void test_engines_lanes(void)
 	unsigned int seen[3] = { 0 };
 	struct made made;
 	struct rsm_voq voq;
-	char why[128];
 
-	made_route("random:8,degree=4,hosts=4,seed=1", NULL, 0, &made);
-	spec.topo = &made.topo;
-	spec.lft = made.routes.lft;
-	spec.n_lft = made.routes.n_lft;
-	spec.context = &made;
-	CHECK_EQ(rsm_voq_make(&spec, &voq, why, sizeof(why)), 0);
+	make_queues("random:8,degree=4,hosts=4,seed=1", &spec, &made, &voq);
 	for (uint8_t lane = 0; lane < 3; lane++)
 		for (uint16_t sl = 0; sl < 16; sl++) {
 			uint8_t lanes[2] = { lane, (lane + 1) % 3 };
