@@ -107,11 +107,31 @@ static int visit_all(struct rsm_voq *voq, visitor visit, void *what)
 	return rc;
 }
 
-/* How many hosts of each switch have a path to each LID, by layers. */
+/* How many hosts of a switch have a path to each LID, where there is one layer: all but who has the LID. */
+static void count_hosts(struct rsm_voq *voq, uint32_t sw)
+{
+	const struct rsm_topo *topo = voq->spec.topo;
+	uint16_t hosts = 0;
+
+	for (uint32_t i = 0; i < topo->n_ends; i++)
+		hosts += topo->ends[i].leaf == (int32_t)sw;
+	for (uint32_t to = 0; to < topo->n_ends; to++)
+		for (unsigned int i = 0; i < topo->ends[to].n_lids; i++)
+			voq->paths[place_of(voq, sw, 0, topo->ends[to].lid + i)] =
+				hosts - (topo->ends[to].leaf == (int32_t)sw);
+}
+
+/* The same of all switches, by layers. */
 static void count_paths(struct rsm_voq *voq)
 {
 	const struct rsm_topo *topo = voq->spec.topo;
 
+	if (!voq->spec.layer) {
+		for (uint32_t sw = 0; sw < topo->n_switches; sw++)
+			if (voq->leaf[sw])
+				count_hosts(voq, sw);
+		return;
+	}
 	for (uint32_t from = 0; from < topo->n_ends; from++)
 		for (uint32_t to = 0; to < topo->n_ends; to++)
 			for (unsigned int i = 0; from != to && i < topo->ends[to].n_lids; i++) {
