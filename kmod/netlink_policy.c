@@ -32,6 +32,7 @@ const struct nla_policy repath_qp_get_policy[REPATH_POLICY_SIZE] = {
 	[REPATH_A_QPN]		= POLICY_U32(qpn_range),
 	[REPATH_A_DLID]		= POLICY_U32(id_range),
 	[REPATH_A_DGID]		= NLA_POLICY_EXACT_LEN(sizeof(union ib_gid)),
+	[REPATH_A_QP_TYPE]	= { .type = NLA_U8 },
 	[REPATH_A_QP_STATE]	= NLA_POLICY_MAX(NLA_U8, IB_QPS_ERR),
 };
 

@@ -52,6 +52,10 @@ int repath_qp_filter_parse(struct repath_qp_filter *filter, const struct net *ne
 		filter->qpn = nla_get_u32(attrs[REPATH_A_QPN]);
 		filter->has_qpn = true;
 	}
+	if (attrs[REPATH_A_QP_TYPE]) {
+		filter->type = nla_get_u8(attrs[REPATH_A_QP_TYPE]);
+		filter->has_type = true;
+	}
 	if (attrs[REPATH_A_QP_STATE]) {
 		filter->state = nla_get_u8(attrs[REPATH_A_QP_STATE]);
 		filter->has_state = true;
@@ -89,7 +93,8 @@ static bool match_others(const struct repath_qp_filter *filter, struct repath_qp
 
 	if (filter->nobody || (filter->dev && filter->dev != rqp->dev) ||
 	    (filter->tgid && filter->tgid != repath_qp_pid(rqp)) ||
-	    (filter->has_qpn && filter->qpn != rqp->qpn))
+	    (filter->has_qpn && filter->qpn != rqp->qpn) ||
+	    (filter->has_type && filter->type != rqp->type))
 		return false;
 
 	repath_qp_snapshot(rqp, NULL, &path);

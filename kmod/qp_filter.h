@@ -20,9 +20,11 @@
  * @dlid: 0: any
  * @dgid: valid if @has_dgid
  * @qpn: valid if @has_qpn
+ * @type: valid if @has_type
  * @state: valid if @has_state
  * @has_dgid: see @dgid
  * @has_qpn: see @qpn
+ * @has_type: see @type
  * @has_state: see @state
  */
 struct repath_qp_filter {
@@ -34,9 +36,11 @@ struct repath_qp_filter {
 	u32 dlid;
 	union ib_gid dgid;
 	u32 qpn;
+	u8 type;
 	u8 state;
 	bool has_dgid;
 	bool has_qpn;
+	bool has_type;
 	bool has_state;
 };
 

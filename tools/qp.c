@@ -94,14 +94,15 @@ struct json_object *qp_object(struct nlattr *nest)
 	return o;
 }
 
-static void put_state(struct nl_msg *msg, struct args *a)
+/* A type or a state. */
+static void put_name(struct nl_msg *msg, int attr, enum name_table table, const char *what, struct args *a)
 {
-	const char *word = take_word(a, "a state");
-	int state = number_of(NAMES_QP_STATE, word);
+	const char *word = take_word(a, what);
+	int number = number_of(table, word);
 
-	if (state < 0)
-		usage_error(a, "\"%s\" is not a state of a queue pair", word);
-	nla_put_u8(msg, REPATH_A_QP_STATE, state);
+	if (number < 0)
+		usage_error(a, "\"%s\" is not %s of a queue pair", word, what);
+	nla_put_u8(msg, attr, number);
 }
 
 int cmd_qp(struct door *door, struct args *a)
@@ -122,8 +123,10 @@ int cmd_qp(struct door *door, struct args *a)
 			nla_put_u32(msg, REPATH_A_DLID, take_u32(a, "LID", 1, UINT32_MAX));
 		else if (take(a, "dgid"))
 			put_gid(msg, REPATH_A_DGID, a);
+		else if (take(a, "type"))
+			put_name(msg, REPATH_A_QP_TYPE, NAMES_QP_TYPE, "a type", a);
 		else if (take(a, "state"))
-			put_state(msg, a);
+			put_name(msg, REPATH_A_QP_STATE, NAMES_QP_STATE, "a state", a);
 		else
 			take_end(a);
 	}

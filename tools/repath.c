@@ -15,7 +15,7 @@ static const struct command {
 	const char *about;
 } commands[] = {
 	{ "qp", cmd_qp,
-	  "repath qp [show] [dev D] [port N] [pid P] [qpn Q] [dlid L] [dgid G] [state S]",
+	  "repath qp [show] [dev D] [port N] [pid P] [qpn Q] [dlid L] [dgid G] [type T] [state S]",
 	  "queue pairs: whose they are, where they go" },
 	{ "process", cmd_process, "repath process [show] [dev D] [pid P]",
 	  "processes that use RDMA devices, with the shim or without" },

@@ -15,7 +15,7 @@
  *
  * READING (dump, or do where a key is given)
  *   VERSION_GET                  -> VERSION, ABI_VERSION
- *   QP_GET     [DEV_NAME PORT PID QPN DLID DGID QP_STATE]
+ *   QP_GET     [DEV_NAME PORT PID QPN DLID DGID QP_TYPE QP_STATE]
  *                                -> QP { DEV_INDEX DEV_NAME PORT QPN QP_TYPE QP_STATE PID COMM
  *                                        KERNEL? SHIM? CREATED_NS? ASKED? DEST_QPN DLID SLID
  *                                        DGID? SGID_INDEX? SL TCLASS? RATE PATH_MTU PKEY_INDEX PKEY?

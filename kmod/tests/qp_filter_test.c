@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 6 */
+/* kunit-cases: 7 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../qp_filter.o */
 /* Which queue pairs a reader sees. */
 #include <net/net_namespace.h>
@@ -127,6 +127,18 @@ static void t_device_port_state(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, matching(test, &filter), 0);
 }
 
+static void t_type(struct kunit *test)
+{
+	struct filter_ctx *ctx = test->priv;
+	struct repath_qp_filter filter = { .dev = ctx->one, .has_type = true, .type = IB_QPT_GSI };
+
+	KUNIT_EXPECT_EQ(test, matching(test, &filter), 1);
+	filter.type = IB_QPT_RC;
+	KUNIT_EXPECT_EQ(test, matching(test, &filter), 3);
+	filter.type = IB_QPT_UC;
+	KUNIT_EXPECT_EQ(test, matching(test, &filter), 0);
+}
+
 static void t_qpn(struct kunit *test)
 {
 	struct filter_ctx *ctx = test->priv;
@@ -244,6 +256,7 @@ static void t_parse(struct kunit *test)
 static struct kunit_case filter_cases[] = {
 	KUNIT_CASE(t_all),
 	KUNIT_CASE(t_device_port_state),
+	KUNIT_CASE(t_type),
 	KUNIT_CASE(t_qpn),
 	KUNIT_CASE(t_path),
 	KUNIT_CASE(t_process),

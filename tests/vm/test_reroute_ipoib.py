@@ -5,12 +5,12 @@ kernel's own RC queue pairs are moved. Its packets are seen on the lane of the p
 more on the other. Then the queue pairs are moved there and back again and again, while they carry traffic, which goes
 on."""
 
-import json
 import time
 
 from test_repath_mesh import lanes
 from test_notice_heard import wait_subscribed
 from test_vhca_deadlock import NET
+from tracking import repath
 
 PROCESSORS = 1
 # The fabric is as busy as a guest: alone.
@@ -23,8 +23,7 @@ DEVS = "vhca2", "vhca4"
 
 def connected(guest, dev):
     """The kernel's RC queue pairs of a device that send."""
-    return [qp for qp in json.loads(guest.run(f"repath -j qp dev {dev}"))
-            if qp["type"] == "RC" and qp["state"] == "RTS" and "pid" not in qp]
+    return [qp for qp in repath(guest, f"qp dev {dev} type RC state RTS") if "pid" not in qp]
 
 
 def replies(ping):
@@ -58,9 +57,12 @@ def wait_lane(fabric, ping, lane, other, patience=60):
             raise TimeoutError((lane, got))
 
 
-def wait_service_level(guest, sl):
-    for dev in DEVS:
-        guest.wait_until(f"! repath qp dev {dev} type RC | grep -v ' sl {sl} '", timeout=60)
+def wait_service_level(guest, sl, patience=60):
+    end = time.monotonic() + patience
+    while others := [qp for dev in DEVS for qp in connected(guest, dev) if qp["sl"] != sl]:
+        if time.monotonic() > end:
+            raise TimeoutError((sl, others))
+        time.sleep(0.2)
 
 
 def start_ping(guest, options=""):
