@@ -13,7 +13,7 @@
 #   make check-long         tests between guests that are left out of check, as they take minutes or measure
 #   make demo               perftest survives a live migration
 #   make demo-repath        queue pairs follow OpenSM to other lanes when links go down
-#   make bench              measurements
+#   make bench B=NAME       measurements (B: names, as tests/bench/run -l lists them; default all)
 #   make install            DESTDIR= and PREFIX= as usual
 #
 #   KERNEL=6.1.0-56-amd64   the kernel to build for and to boot (default: the newest with headers; of make and
@@ -129,8 +129,8 @@ demo-repath: setup
 	@scripts/demo-repath
 bench: setup
 	@scripts/setup hpcc
-	+@$(BUILD) guest-files
-	@tests/bench/run
+	+@$(BUILD) bench-files
+	@tests/bench/run $(B)
 
 .PHONY: install install-module install-shim install-tools install-units clean
 install: install-module install-shim install-tools install-sm install-units

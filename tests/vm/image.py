@@ -202,13 +202,13 @@ def built_files(kernel):
     return files
 
 
-def expect_built(kernel):
-    """Exits with what to do if something is missing that goes into every guest."""
+def expect_built(kernel, others=(), target="guest-files"):
+    """Exits with what to do if something is missing that goes into every guest, or of @others in build/."""
     wanted = [os.path.join(kernel.release, name) for name in ("ib_repath.ko", "ib_vhca.ko")]
     wanted += ["libibrepath.so", "libosmrepath.so", "repath", "apps", os.path.join("vfabric", "vfabric")]
-    missing = [name for name in wanted if not os.path.exists(os.path.join(TOP, "build", name))]
+    missing = [name for name in [*wanted, *others] if not os.path.exists(os.path.join(TOP, "build", name))]
     if missing:
-        sys.exit(f"{sys.argv[0]}: build/{missing[0]} is not there: `make guest-files` first")
+        sys.exit(f"{sys.argv[0]}: build/{missing[0]} is not there: `make {target}` first")
 
 
 def overlay(kernel, extra):
