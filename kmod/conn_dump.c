@@ -9,12 +9,15 @@
 static int fill(struct sk_buff *skb, const struct repath_conn *conn, u32 pid)
 {
 	struct nlattr *nest = nla_nest_start(skb, REPATH_A_CONN);
+	char name[IB_DEVICE_NAME_MAX];
 
 	if (!nest)
 		return -EMSGSIZE;
+	repath_device_name(conn->dev, name);
 	if (nla_put_u32(skb, REPATH_A_CONN_ID, conn->id) ||
 	    nla_put_u8(skb, REPATH_A_CONN_STATE, conn->state) ||
 	    nla_put_u32(skb, REPATH_A_DEV_INDEX, conn->dev->index) ||
+	    nla_put_string(skb, REPATH_A_DEV_NAME, name) ||
 	    nla_put_u32(skb, REPATH_A_PORT, conn->addr.port) ||
 	    nla_put_u32(skb, REPATH_A_QPN, conn->qpn) ||
 	    (conn->remote && nla_put_u32(skb, REPATH_A_PEER_ID, conn->remote->id)) ||
@@ -61,6 +64,8 @@ static bool wanted(const struct repath_conn *conn, struct netlink_callback *cb)
 	if (!pid || !rdma_dev_access_netns(conn->dev->ibdev, sock_net(cb->skb->sk)))
 		return false;
 	if (attrs && attrs[REPATH_A_PID] && nla_get_u32(attrs[REPATH_A_PID]) != pid)
+		return false;
+	if (attrs && attrs[REPATH_A_CONN_STATE] && nla_get_u8(attrs[REPATH_A_CONN_STATE]) != conn->state)
 		return false;
 	if (!attrs || !attrs[REPATH_A_DEV_NAME])
 		return true;

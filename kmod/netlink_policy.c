@@ -50,6 +50,7 @@ const struct nla_policy repath_op_get_policy[REPATH_POLICY_SIZE] = {
 };
 
 const struct nla_policy repath_conn_get_policy[REPATH_POLICY_SIZE] = {
+	[REPATH_A_CONN_STATE]	= { .type = NLA_U8 },
 	[REPATH_A_DEV_NAME]	= POLICY_DEV_NAME,
 	[REPATH_A_PID]		= POLICY_U32(pid_range),
 };

@@ -182,7 +182,11 @@ static int parse_line(char *line, void *arg)
 			continue;
 		if (!value && options[i].kind == TEXT)
 			value = "";
-		if (!value || strtok_r(NULL, " \t\r", &save) || set(r->opt, &options[i], value)) {
+		if (value && strtok_r(NULL, " \t\r", &save)) {
+			snprintf(r->wrong, sizeof(r->wrong), "more than one value for %s", name);
+			return -EINVAL;
+		}
+		if (!value || set(r->opt, &options[i], value)) {
 			snprintf(r->wrong, sizeof(r->wrong), "no value for %s: %s", name, value ? value : "");
 			say_range(&options[i], r->wrong, sizeof(r->wrong));
 			return -EINVAL;

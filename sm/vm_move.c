@@ -138,6 +138,12 @@ static unsigned int blocks_of(const struct rsm_vm_move *move, const osm_switch_t
 	return first == second ? one || other : one + other;
 }
 
+/* Where the VM is reached some other way before. */
+static bool is_closed(const struct rsm_vm_move *move, const osm_switch_t *sw, uint32_t index)
+{
+	return sw->new_lft[move->lid] != move->plan.lid[index];
+}
+
 static void count(struct rsm *rsm, struct rsm_vm_move *move)
 {
 	move->counts = (struct rsm_vm_counts) { 0 };
@@ -153,6 +159,7 @@ static void count(struct rsm *rsm, struct rsm_vm_move *move)
 		}
 		move->counts.switches++;
 		move->counts.blocks += blocks;
+		move->counts.closing += move->closing && is_closed(move, sw, i);
 	}
 }
 
@@ -225,12 +232,10 @@ static void close_paths(struct rsm *rsm, struct rsm_vm_move *move)
 	for (uint32_t i = 0; i < move->plan.n; i++) {
 		osm_switch_t *sw = switch_at(rsm, i);
 
-		if (!sw || !move->plan.changed[i] || rsm_is_vswitch(rsm, sw) ||
-		    sw->new_lft[move->lid] == move->plan.lid[i])
+		if (!sw || !move->plan.changed[i] || rsm_is_vswitch(rsm, sw) || !is_closed(move, sw, i))
 			continue;
 		sw->new_lft[move->lid] = RSM_NO_PORT;
 		send_blocks(rsm, sw, move->lid / RSM_LIDS_A_BLOCK, -1);
-		move->counts.closing++;
 	}
 }
 

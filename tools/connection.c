@@ -17,7 +17,7 @@ struct json_object *connection_object(struct nlattr *nest)
 		out_text(o, "state",
 			 name_of(NAMES_CONN_STATE, nla_get_u8(tb[REPATH_A_CONN_STATE])));
 	out_flag(o, "moving", tb[REPATH_A_MOVING]);
-	show_number(o, "dev-index", tb[REPATH_A_DEV_INDEX]);
+	show_text(o, "dev", tb[REPATH_A_DEV_NAME]);
 	show_number(o, "port", tb[REPATH_A_PORT]);
 	show_number(o, "qpn", tb[REPATH_A_QPN]);
 	show_number(o, "pid", tb[REPATH_A_PID]);
@@ -68,8 +68,9 @@ static int connection_moved(struct door *door, struct args *a)
 		}
 	}
 	if (!from || !to)
-		usage_error(a, from ? "\"to\" or \"lid\" is missing: where the peers are" :
-				      "\"dgid\" or \"dlid\" is missing: where the peers were");
+		usage_error(a, by_lid ? "\"lid\" is missing: where the peers are" :
+			    from ? "\"to\" or \"lid\" is missing: where the peers are" :
+				   "\"dgid\" or \"dlid\" is missing: where the peers were");
 	err = connections_moved(door, msg, o);
 	if (err)
 		fprintf(stderr, "repath: %s: %s\n", dev, door_error(door));
@@ -92,6 +93,8 @@ int cmd_connection(struct door *door, struct args *a)
 			nla_put_string(msg, REPATH_A_DEV_NAME, take_dev(a));
 		else if (take(a, "pid"))
 			nla_put_u32(msg, REPATH_A_PID, take_u32(a, "PID", 1, 1 << 22));
+		else if (take(a, "state"))
+			nla_put_u8(msg, REPATH_A_CONN_STATE, take_name(a, NAMES_CONN_STATE, "a state of a connection"));
 		else
 			take_end(a);
 	}

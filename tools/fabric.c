@@ -117,8 +117,6 @@ static void take_words(struct words *w, struct args *a, bool show)
 			w->html = take_word(a, "FILE");
 		else if (show && take(a, "since"))
 			w->since = take_word(a, "STATE");
-		else if (take(a, "json"))
-			out_json = true;
 		else
 			take_end(a);
 	}
@@ -277,13 +275,22 @@ static int help(const char *text)
 	return 0;
 }
 
+/* Also in the middle of the words. */
+static bool wants_help(const struct args *a)
+{
+	for (int i = 0; i < a->argc; i++)
+		if (is_help_option(a->argv[i]))
+			return true;
+	return asks_help(a);
+}
+
 int cmd_fabric(struct door *door, struct args *a)
 {
 	(void)door;
 	if (take(a, "check"))
-		return asks_help(a) ? help(check_help) : check(a);
+		return wants_help(a) ? help(check_help) : check(a);
 	if (take(a, "show"))
-		return asks_help(a) ? help(show_help) : show(a);
+		return wants_help(a) ? help(show_help) : show(a);
 	if (a->argc)
 		take_end(a);
 	usage_error(a, "check or show is missing");

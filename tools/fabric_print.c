@@ -16,7 +16,7 @@ static void print_text(const struct check *c)
 	for (unsigned int h = 0; h < CHECK_HOPS; h++)
 		if (c->hops[h])
 			printf(" %u: %lu", h, c->hops[h]);
-	printf("\npaths by link between switches: least %lu, mean %.1f, most %lu; %u in use, %u not\n",
+	printf("\npaths by link between switches: least in use %lu, mean %.1f, most %lu; %u in use, %u not\n",
 	       c->least, c->mean, c->most, c->used, c->unused);
 	printf("lanes in use:");
 	for (unsigned int vl = 0; vl < FABRIC_LANES; vl++)

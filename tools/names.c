@@ -227,3 +227,17 @@ int number_of(enum name_table table, const char *name)
 			return i;
 	return -1;
 }
+
+uint8_t take_name(struct args *a, enum name_table table, const char *what)
+{
+	const char *word = take_word(a, what);
+	int number = number_of(table, word);
+	char all[256] = "";
+
+	if (number >= 0)
+		return number;
+	for (unsigned int i = 0, n = 0; i < tables[table].n && n < sizeof(all); i++)
+		if (tables[table].names[i])
+			n += snprintf(all + n, sizeof(all) - n, "%s%s", n ? ", " : "", tables[table].names[i]);
+	usage_error(a, "\"%s\" is not %s: %s", word, what, all);
+}

@@ -3,6 +3,9 @@
 #ifndef REPATH_TOOL_NAMES_H
 #define REPATH_TOOL_NAMES_H
 
+#include <stdint.h>
+#include "args.h"
+
 enum name_table {
 	NAMES_QP_TYPE,
 	NAMES_QP_STATE,
@@ -26,5 +29,8 @@ const char *name_of(enum name_table table, unsigned int number);
 
 /* The number of a name, in any case; -1: no such name. */
 int number_of(enum name_table table, const char *name);
+
+/* The next word, @what of a kind ("a state"), as its number; ends the command with all that there are. */
+uint8_t take_name(struct args *a, enum name_table table, const char *what);
 
 #endif /* REPATH_TOOL_NAMES_H */

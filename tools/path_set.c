@@ -18,16 +18,6 @@ static uint8_t take_mtu(struct args *a)
 	return mtu;
 }
 
-static uint8_t take_rate(struct args *a)
-{
-	const char *word = take_word(a, "a rate");
-	int rate = number_of(NAMES_RATE, word);
-
-	if (rate < 0)
-		usage_error(a, "\"%s\" is not a rate in Gbit/s", word);
-	return rate;
-}
-
 int path_do(struct door *door, struct nl_msg *msg, const char *dev)
 {
 	int err = door_do(door, msg, NULL, NULL);
@@ -67,7 +57,7 @@ int path_set(struct door *door, struct args *a, enum repath_path_when when)
 		} else if (take(a, "mtu")) {
 			nla_put_u8(msg, REPATH_A_PATH_MTU, take_mtu(a));
 		} else if (take(a, "gbps")) {
-			nla_put_u8(msg, REPATH_A_RATE, take_rate(a));
+			nla_put_u8(msg, REPATH_A_RATE, take_name(a, NAMES_RATE, "a rate in Gbit/s"));
 		} else if (take(a, "pkey")) {
 			nla_put_u32(msg, REPATH_A_PKEY, take_u32(a, "P_Key", 1, 0xffff));
 		} else {
@@ -75,7 +65,8 @@ int path_set(struct door *door, struct args *a, enum repath_path_when when)
 		}
 	}
 	if (!has_dest)
-		usage_error(a, "\"dlid\" is missing, or \"dgid\" on RoCE: where the queue pairs send to");
+		usage_error(a, "\"dlid\" is missing%s: where the queue pairs send to",
+			    when == REPATH_PATH_NOW ? ", or \"dgid\" on RoCE" : "");
 	return path_do(door, msg, dev);
 }
 
@@ -90,7 +81,8 @@ int path_switch(struct door *door, struct args *a, enum repath_cmd cmd, enum rep
 	else if (take(a, "off"))
 		nla_put_u8(msg, attr, 0);
 	else
-		usage_error(a, "\"on\" or \"off\" is missing");
+		usage_error(a, a->argc ? "\"%s\" is neither \"on\" nor \"off\"" : "\"on\" or \"off\" is missing",
+			    a->argc ? a->argv[0] : "");
 	take_end(a);
 	return path_do(door, msg, dev);
 }

@@ -94,17 +94,6 @@ struct json_object *qp_object(struct nlattr *nest)
 	return o;
 }
 
-/* A type or a state. */
-static void put_name(struct nl_msg *msg, int attr, enum name_table table, const char *what, struct args *a)
-{
-	const char *word = take_word(a, what);
-	int number = number_of(table, word);
-
-	if (number < 0)
-		usage_error(a, "\"%s\" is not %s of a queue pair", word, what);
-	nla_put_u8(msg, attr, number);
-}
-
 int cmd_qp(struct door *door, struct args *a)
 {
 	struct nl_msg *msg = door_request(REPATH_CMD_QP_GET);
@@ -124,9 +113,9 @@ int cmd_qp(struct door *door, struct args *a)
 		else if (take(a, "dgid"))
 			put_gid(msg, REPATH_A_DGID, a);
 		else if (take(a, "type"))
-			put_name(msg, REPATH_A_QP_TYPE, NAMES_QP_TYPE, "a type", a);
+			nla_put_u8(msg, REPATH_A_QP_TYPE, take_name(a, NAMES_QP_TYPE, "a type of queue pair"));
 		else if (take(a, "state"))
-			put_name(msg, REPATH_A_QP_STATE, NAMES_QP_STATE, "a state", a);
+			nla_put_u8(msg, REPATH_A_QP_STATE, take_name(a, NAMES_QP_STATE, "a state of a queue pair"));
 		else
 			take_end(a);
 	}

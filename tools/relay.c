@@ -6,6 +6,7 @@
 #include <string.h>
 #include "agent.h"
 #include "command.h"
+#include "names.h"
 #include "out.h"
 #include "relay_guest.h"
 
@@ -95,6 +96,49 @@ static void take_guest(struct args *a, struct relay *r)
 	relay_guest_init(&r->guests[r->n++], socket, strdup(dev), port, say);
 }
 
+struct own_port {
+	uint32_t number;
+	bool found;
+	uint8_t state;
+};
+
+static void take_port(uint8_t cmd, struct nlattr **top, void *arg)
+{
+	struct nlattr *tb[REPATH_A_MAX + 1];
+	struct own_port *port = arg;
+
+	(void)cmd;
+	if (!top[REPATH_A_SM])
+		return;
+	door_nest(top[REPATH_A_SM], tb);
+	if (!tb[REPATH_A_PORT] || nla_get_u32(tb[REPATH_A_PORT]) != port->number || !tb[REPATH_A_SM_STATE])
+		return;
+	port->found = true;
+	port->state = nla_get_u8(tb[REPATH_A_SM_STATE]);
+}
+
+/* Guests end what they have heard themselves once they are told to listen here. Exits where nothing will ever be heard. */
+static void expect_port(struct door *door, const struct relay *r)
+{
+	struct nl_msg *msg = door_request(REPATH_CMD_SM_GET);
+	struct own_port port = { .number = r->port };
+	int err;
+
+	nla_put_string(msg, REPATH_A_DEV_NAME, r->dev);
+	err = door_dump(door, msg, take_port, &port);
+	if (err) {
+		fprintf(stderr, "repath: relay: %s/%u: %s\n", r->dev, r->port, door_error(door));
+		exit(door_exit_status(err));
+	}
+	if (!port.found) {
+		fprintf(stderr, "repath: relay: %s/%u: no such InfiniBand port; repath path sm lists them\n", r->dev, r->port);
+		exit(EXIT_FAILED);
+	}
+	if (port.state != REPATH_SM_SUBSCRIBED)
+		fprintf(stderr, "repath: relay: %s/%u is \"%s\": the guests hear nothing until it is subscribed; see repath path sm\n",
+			r->dev, r->port, name_of(NAMES_SM_STATE, port.state));
+}
+
 int cmd_relay(struct door *door, struct args *a)
 {
 	struct relay r = { .n = 0 };
@@ -107,7 +151,10 @@ int cmd_relay(struct door *door, struct args *a)
 	if (!r.n)
 		usage_error(a, "\"to\" is missing");
 
-	for (err = door_listen(door, REPATH_MCGRP_NOTICE); !err;) {
+	err = door_listen(door, REPATH_MCGRP_NOTICE);
+	if (!err)
+		expect_port(door, &r);
+	while (!err) {
 		err = serve_once(&r, door);
 		if (err != -ENODEV)
 			continue;

@@ -21,7 +21,7 @@ static const struct command {
 	  "processes that use RDMA devices, with the shim or without" },
 	{ "device", cmd_device, "repath device [show] [[dev] D]",
 	  "devices and what holds them" },
-	{ "connection", cmd_connection, "repath connection [show] [dev D] [pid P] | moved DEV dgid G [to G] [lid L] | dlid L lid L",
+	{ "connection", cmd_connection, "repath connection [show] [dev D] [pid P] [state S] | moved DEV dgid G [to G] [lid L] | dlid L lid L",
 	  "connections, what is known of their other end, and where it is when both have moved" },
 	{ "path", cmd_path,
 	  "repath path [show] [dev D] [port N] [dlid L] | sm [dev D] | ask DEV [port N] [dlid L]"

@@ -67,23 +67,40 @@ static struct json_object *read_object(int fd)
 	return o;
 }
 
-/* The plugin, and then each of its parts on a line of its own. */
-static void print_status(struct json_object *o)
+/* The plugin, and then each of its parts on a line of its own, and what these have of parts. */
+static void print_status(struct json_object *o, unsigned int indent)
 {
 	out_line(o);
 	json_object_object_foreach(o, name, part) {
 		if (!json_object_is_type(part, json_type_object))
 			continue;
-		printf("  %s ", name);
-		out_line(part);
+		printf("%*s%s ", indent, "", name);
+		print_status(part, indent + 2);
 	}
 }
 
-static int no_plugin(const char *path)
+/* @option: that it has the socket by */
+static int no_plugin(const char *path, const char *option)
 {
-	fprintf(stderr, "repath: %s: %s; does OpenSM run here with libosmrepath.so%s?\n", path,
-		strerror(errno), strcmp(path, VM_SOCKET) ? "" : " and its option vswitch");
+	if (errno == EACCES)
+		fprintf(stderr, "repath: %s: %s; root may\n", path, strerror(errno));
+	else
+		fprintf(stderr, "repath: %s: %s; does OpenSM run here with libosmrepath.so%s?\n", path,
+			strerror(errno), option);
 	return EXIT_NO_DOOR;
+}
+
+/* Why read_object() has none. */
+static const char *no_object(const char *what_else)
+{
+	static char late[32];
+
+	if (errno == EPROTO)
+		return what_else;
+	if (errno != EAGAIN)
+		return strerror(errno);
+	snprintf(late, sizeof(late), "no answer in %d s", ANSWER_SECONDS);
+	return late;
 }
 
 /* A number, perhaps with a slash and another: nothing in it may end the line or the word. */
@@ -114,7 +131,7 @@ static size_t take_vm(struct args *a, char *line, size_t size, const char **path
 	while (i < sizeof(verbs) / sizeof(verbs[0]) && !take(a, verbs[i].name))
 		i++;
 	if (i == sizeof(verbs) / sizeof(verbs[0]))
-		usage_error(a, "what is to be done with which VM?");
+		usage_error(a, "\"%s\" is none of plan, begin, move, end, cancel, start, stop, list", take_word(a, "plan, begin, move, end, cancel, start, stop or list"));
 	if (verbs[i].has_vm)
 		vm = take_number(a, "VM");
 	if (verbs[i].has_place)
@@ -136,26 +153,32 @@ static size_t take_vm(struct args *a, char *line, size_t size, const char **path
 	return n;
 }
 
+static bool is_question(const char *line)
+{
+	return !strncmp(line, "list", 4) || !strncmp(line, "plan", 4);
+}
+
 /* A line is said, and its answer shown, but that of a list: that is left in @list. */
 static int say(int fd, const char *path, const char *line, size_t n, struct json_object **list)
 {
-	struct json_object *o = NULL, *why;
-	int status = EXIT_FAILED;
+	struct json_object *o, *why;
 	const char *error;
+	int status;
 
-	if (send(fd, line, n, MSG_NOSIGNAL) == (ssize_t)n) {
-		status = EXIT_UNFINISHED;
-		o = read_object(fd);
+	if (send(fd, line, n, MSG_NOSIGNAL) != (ssize_t)n) {
+		fprintf(stderr, "repath: %s: not said: %s\n", path, strerror(errno));
+		return EXIT_FAILED;
 	}
-	if (!o)
-		fprintf(stderr, "repath: %s: %s: %s\n", path,
-			status == EXIT_FAILED ? "not said" : "said, and no answer has come",
-			strerror(errno));
-	if (!o)
-		return status;
+	o = read_object(fd);
+	if (!o) {
+		fprintf(stderr, "repath: %s: %.*s: said, and %s%s\n", path, (int)n - 1, line,
+			no_object("it has closed the connection"), is_question(line) ? "" :
+			"; repath sm vm list shows where the VM is, and it may be said again");
+		return is_question(line) ? EXIT_FAILED : EXIT_UNFINISHED;
+	}
 	error = json_object_object_get_ex(o, "error", &why) ? json_object_get_string(why) : NULL;
 	if (error)
-		fprintf(stderr, "repath: %s\n", error);
+		fprintf(stderr, "repath: %.*s: %s\n", (int)n - 1, line, error);
 	else if (list)
 		*list = json_object_get(o);
 	else
@@ -225,7 +248,7 @@ static int vm(struct args *a)
 	n = take_vm(a, line, sizeof(line), &path);
 	fd = connect_to(path);
 	if (fd < 0)
-		return no_plugin(path);
+		return no_plugin(path, " and its option vswitch");
 	status = strncmp(line, "list", 4) ? say(fd, path, line, n, NULL) : list_vms(fd, path, line, n);
 	close(fd);
 	return status;
@@ -249,19 +272,18 @@ int cmd_sm(struct door *door, struct args *a)
 	}
 	fd = connect_to(path);
 	if (fd < 0)
-		return no_plugin(path);
+		return no_plugin(path, "");
 	o = read_object(fd);
 	if (!o)
 		fprintf(stderr, "repath: %s: %s\n", path,
-			errno == EPROTO ? "this is not the status of libosmrepath.so" :
-					  strerror(errno));
+			no_object("this is not the status of libosmrepath.so"));
 	close(fd);
 	if (!o)
 		return EXIT_FAILED;
 	if (out_json)
 		out_object(o);
 	else
-		print_status(o);
+		print_status(o, 2);
 	json_object_put(o);
 	return 0;
 }

@@ -27,7 +27,8 @@
  *   DEVICE_GET [DEV_NAME]        -> DEVICE { DEV_INDEX DEV_NAME NODE_GUID PORTS LINK_LAYER
  *                                        QP_COUNT CTX_COUNT PROC_COUNT OP_ID? REROUTE }
  *   OP_GET     [OP_ID]           -> OP (below)
- *   CONN_GET   [PID DEV_NAME]    -> CONN { CONN_ID CONN_STATE DEV_INDEX PORT QPN PEER_ID
+ *   CONN_GET   [PID DEV_NAME CONN_STATE]
+ *                                -> CONN { CONN_ID CONN_STATE DEV_INDEX DEV_NAME PORT QPN PEER_ID
  *                                        DEST_QPN DGID DLID MOVING? PID }
  *   STATS_GET  [DEV_NAME]        -> STATS { DEV_INDEX? DEV_NAME? COUNTS { u64 by enum repath_stat } }
  *                                        one for the module, without DEV_*, to readers in the initial

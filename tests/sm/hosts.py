@@ -37,9 +37,13 @@ class Hosts:
     def __enter__(self):
         return self
 
-    def __exit__(self, *unused):
+    def __exit__(self, kind, *unused):
+        ended = [name for name, process in self.listeners.items() if process.poll() is not None]
+        said = {name: self.text(name)[-500:] for name in ended}
         for name in list(self.listeners):
             self.leave(name)
+        if said and not kind:
+            raise Failed(f"have heard nothing since they ended: {said}")
 
     def leave(self, name):
         """A host hears no more."""

@@ -38,6 +38,7 @@ def all_told(servers, since, guid, to):
     def new():
         return {name: heard[len(since[name]):] for name, heard in servers.told().items()}
     servers.wait(lambda: all(new().values()), "told of the move")
+    servers.settle()
     records = servers.records()
     for name, heard in new().items():
         expect(len(heard) == 1, name, "was told once", heard)
@@ -45,7 +46,7 @@ def all_told(servers, since, guid, to):
                heard[0].dlid == servers.lid[to], name, "was told where it is now", heard)
         record = records.get((servers.lid[name], servers.lid[to]))
         expect(heard[0].mask & (DGID | DLID | SL | MTU | RATE) == DGID | DLID | SL | MTU | RATE and
-               record in (None, (heard[0].sl, heard[0].mtu, heard[0].rate)), name, heard, record)
+               (name == to or record == (heard[0].sl, heard[0].mtu, heard[0].rate)), name, heard, record)
 
 
 def move(servers, guid, index, a, b):
@@ -73,6 +74,8 @@ def static(servers):
     servers.seen(absent=1)
     servers.guid("set", "H2", 1, STATIC)
     all_told(servers, since, STATIC, "H2")
+    now = servers.fabric.status()["moves"]
+    expect(now["moves"] == 3 and now["boots"] == 1 and now["reboots"] == 1, "and no other one", now)
 
 
 def many(servers):
@@ -98,6 +101,7 @@ def dynamic(servers):
     new = servers.guid("set", "H3", 7)
     expect(old and new and old != new, "each slot has its own GUID", old, new)
     servers.seen(present=present + 1, absent=1)
+    servers.settle()
     expect(servers.told() == since, "no notice", servers.told())
 
 

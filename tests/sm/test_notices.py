@@ -87,7 +87,7 @@ def order():
                               n.dlid == notice.dlid]
                     if before:
                         seen += 1
-                        expect(before[0].flags == WAIT | AHEAD, before)
+                        expect(len(before) == 1 and before[0].flags == WAIT | AHEAD, before)
                         expect(before[0].number < notice.number and before[0].sl == notice.sl,
                                "UnPath is first", before, notice)
             expect(seen > 10, "UnPath was heard:", seen)
@@ -102,12 +102,23 @@ def affected():
             hosts.fault(FAULT_ONE)
             hosts.fault(FAULT_ONE.replace("Unlink", "ReLink"))
             expect(fabric.status()["signal"]["repath"] == 0, "nobody is affected")
-            hosts.fault(FAULT_TWO)
+    with Managed("random:8,degree=3,hosts=1,seed=2", "-R dfsssp", method="affected", unpath="off",
+                 coalesce="off") as fabric:
+        with Hosts(fabric) as hosts:
+            before = hosts.records()
+            hosts.fault('Unlink "S1"[2]')
             signal, paths = settled(fabric)
+            now = hosts.records()
+            concerned = {name for name, lid in hosts.lid.items()
+                         if any(before[path] != now.get(path) for path in before if path[0] == lid)}
             expect(0 < signal["repath"] <= paths["changed"] * len(hosts.listeners), signal)
             for name in hosts.listeners:
-                serials = [n.serial for n in once(hosts, name)]
+                heard = once(hosts, name)
+                serials = [n.serial for n in heard]
+                expect(bool(heard) == (name in concerned), "told, and concerned:", name, heard, concerned)
                 expect(len(serials) == len(set(serials)), "once for each routing", serials)
+                expect(all(n.mask == 0 for n in heard), "about everything", heard)
+            expect(concerned and concerned < set(hosts.listeners), "some, not all", concerned)
 
 
 def auto():

@@ -22,6 +22,7 @@ def loads():
         said = subprocess.run([f"{TOP}/build/repath", "sm", "socket", fabric.socket], capture_output=True, text=True,
                               check=True).stdout
         expect(said.startswith("method hybrid dry_run epoch ") and " hot_spots off receipts off vms off\n" in said, said)
+        fabric.sm_may_end = True
         fabric.sm.terminate()
         expect(fabric.sm.wait(20) == 0, "OpenSM ends well")
 

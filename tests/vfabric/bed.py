@@ -7,7 +7,7 @@
 
 Everything lives in a temporary directory and ends with the block. Sockets are unix sockets whose
 names no other run has. repath fabric check judges all that OpenSM sets: each time that it was waited for, and
-at the end.
+at the end. OpenSM has to run until then, and to end well.
 """
 
 import glob
@@ -26,6 +26,7 @@ TOP = os.environ.get("VFABRIC_TOP", os.getcwd())
 TOP = TOP if os.path.isdir(f"{TOP}/tests/vfabric") else os.path.abspath(f"{__file__}/../../..")
 NETS = f"{TOP}/tests/vfabric/nets"
 PATIENCE = 150
+ENDING = 30     # seconds
 LARGE = 100     # hosts, from which on the subnet manager is not asked for the SL of each path
 HUGE = 1000     # from which on a check takes half a minute: LONG=1 has it
 
@@ -55,6 +56,7 @@ class Fabric:
         self.sm_host, self.binary = sm_host, binary
         self.sm = None
         self.judged_at = -1     # OpenSM's log was so long
+        self.sm_may_end = False     # before the end, or as it likes
 
     def __enter__(self):
         self.dir = tempfile.mkdtemp(prefix="vfabric-")
@@ -81,7 +83,8 @@ class Fabric:
 
     def __exit__(self, kind, *unused):
         try:
-            if not kind and self.sm and self.sm.poll() is None:
+            if not kind and self.sm and not self.sm_may_end:
+                expect(self.sm.poll() is None, "OpenSM has ended:", self.sm.returncode, self.sm_log()[-2000:])
                 self.judge()
         except BaseException:
             self.end(True)
@@ -92,16 +95,19 @@ class Fabric:
         for process in filter(None, (self.sm, self.server)):
             process.terminate()
             try:
-                process.wait(10)
+                process.wait(ENDING)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
         log = self.server_log()
+        ill = not failed and self.sm and not self.sm_may_end and self.sm.returncode
+        last = self.sm_log()[-2000:] if ill else ""
         self.control.close()
         self.log.close()
         shutil.rmtree(self.dir)
         # What is wrong with its end, or what it has left, shows then only.
         expect(failed or not self.server.returncode, "vfabric ends well:", self.server.returncode, log)
+        expect(not ill, "OpenSM ends well:", ill, last)
 
     def server_log(self):
         self.log.seek(0)

@@ -144,7 +144,10 @@ static int cmd_fault(struct fabric *f, const char *rest, FILE *out)
 		}
 		rest += used;
 	}
-	return 0;
+	rest += strspn(rest, " \t\r\n");
+	if (*rest)
+		fprintf(out, "# not understood: %s\n", rest);
+	return *rest ? -1 : 0;
 }
 
 static int cmd_performance(struct fabric *f, const char *rest, FILE *out)

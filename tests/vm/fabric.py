@@ -57,6 +57,7 @@ TOOLS = """opensm ibnetdiscover smpquery perfquery saquery iblinkinfo sminfo ibp
 PROVIDER = "libibverbs/libipathverbs-rdmav34.so"
 MODULES = ("rdmavt", "ib_ipoib")
 GUID = 0x0002c90200000000
+CRASHED = (132, 134, 135, 136, 139)     # statuses: SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV
 
 
 VFABRIC = os.path.join(image.TOP, "build/vfabric/vfabric")
@@ -293,7 +294,10 @@ class Fabric:
         return self.place[host].run(f"cat /run/opensm-{host}/log")
 
     def judge(self, patience=30):
-        """Fail if something is wrong in what OpenSM has set: nobody must be unreached, or can wait for ever."""
+        """Fail if an OpenSM has crashed, or something is wrong in what it has set: nobody must be unreached, or can wait
+        for ever."""
+        crashed = [(job.host, job.status) for job in self.sm_jobs if not job.running and job.status in CRASHED]
+        assert not crashed, crashed
         running = [job.host for job in self.sm_jobs
                    if job.host in self.hosts and self.place[job.host].alive and job.running and
                    not self.place[job.host].status(

@@ -38,7 +38,7 @@ def test(bed):
     assert "modprobe" in refuses(agent, "suspend", dev="rxe0")
     assert "not a command" in refuses(agent, "reboot")
     assert "dev" in refuses(agent, "device-gone", dev="rxe0; touch /tmp/owned")
-    assert "dev" in refuses(agent, "wait-device", dev="../../tmp")
+    assert '"dev" is not as it should be' in refuses(agent, "wait-device", dev="../../tmp")
     assert "dev" in refuses(agent, "relay", port=1)
     for notice in ("00", "0" * 399 + "x", "0" * 402):
         assert "notice" in refuses(agent, "relay", dev="rxe0", notice=notice)

@@ -9,7 +9,7 @@ import time
 from move import LOG, LONG, SHIM, moving
 from test_move_both_guests import at_once
 from traffic import PROBING, Pair, check_all_dead
-from trouble import Case, kernel_says, start, wait_state
+from trouble import Case, kernel_said, kernel_says, start, wait_state
 
 PROCESSORS = 1
 QPS = 2
@@ -23,14 +23,15 @@ def make(a, b, port):
     return pair
 
 
-def told_dead(job, guest, kernel=True):
-    """@kernel: its log has it as well. Not of who was loaded anew and has heard of nobody, which only the shim is told."""
+def told_dead(job, guest, since=None):
+    """@since: kernel_said() of before; its log has it as well. Not of who was loaded anew and has heard of nobody, which
+    only the shim is told."""
     job.wait(120, check=False)
     print(f"  {job}: {check_all_dead(job, QPS)}", flush=True)
     log = guest.run(f"cat {LOG}")
     assert "peer's end is gone" in log, f"{guest}: {log}"
-    if kernel:
-        kernel_says(guest, r"\(rcheck\): the peer of QP 0x\w+(, which is suspended, is gone| has not come back in)")
+    if since is not None:
+        kernel_says(guest, r"\(rcheck\): the peer of QP 0x\w+(, which is suspended, is gone| has not come back in)", since)
 
 
 def unloaded_peer(mover, a, b):
@@ -44,12 +45,13 @@ def unloaded_peer(mover, a, b):
     a.load_repath(f"peer_lease_s={LEASE}")
     mover.resume(b, op)
     for job, guest in ((pair.server, a), (pair.client, b)):
-        told_dead(job, guest, kernel=False)
+        told_dead(job, guest)
 
 
 def both_new(mover, a, b):
     """Both are away at once, and neither comes back to where it was."""
     pair = make(a, b, 18601)
+    said = {guest: kernel_said(guest) for guest in (a, b)}
     ops = at_once(*(lambda g=g: mover.suspend(g, timeout=60) for g in (a, b)))
     for guest in (a, b):
         mover.release(guest)
@@ -58,17 +60,18 @@ def both_new(mover, a, b):
     for guest, op in zip((a, b), ops):
         guest.run(f"repath resume {op['op']} on {mover.device(guest)} nowait")
     for job, guest in ((pair.server, a), (pair.client, b)):
-        told_dead(job, guest)
+        told_dead(job, guest, said[guest])
 
 
 def vanished(mover, a, b):
     """A host ends with its processes suspended."""
     pair = make(a, b, 18602)
     mover.suspend(b)
+    said = kernel_said(a)
     b.kill()
     time.sleep(2)
     assert pair.server.running, "told at once, before the lease is over"
-    told_dead(pair.server, a)
+    told_dead(pair.server, a, said)
 
 
 def told_vanished(b, case, op, ends, *kernel, shim):

@@ -15,7 +15,8 @@ def test(bed):
         mover.note_inflight(op)
         mover.release(b)
         mover.new_device(b)
-        repath(b, f"resume {op['op']} on rxe0 timeout 10")
+        status, _, text = repath(b, f"resume {op['op']} on rxe0 timeout 10")
+        assert status == 0, text
         failed = [job.wait(60, check=False) for job in pair.jobs]
         assert any(job.status == 1 for job in pair.jobs), f"it survived without remapping: {failed}"
         print("  " + next(line for text in failed for line in text.splitlines() if "FAIL" in line))

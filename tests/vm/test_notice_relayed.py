@@ -128,6 +128,13 @@ def nothing_upward(fabric, job, agent, vm, other, lids):
     wait_moved(vm, dev, lids[1], 0, 2)
 
 
+def refused(pf):
+    """No port, or no InfiniBand port of that number: no guest is told to listen there."""
+    for port, why in ("vhca9/1", "vhca9"), ("vhca1/2", "no such InfiniBand port; repath path sm lists them"):
+        said = pf.run(f"timeout 5 repath relay {port} to /run/vm1.agent vhca1v1/1 2>&1; echo $?", check=False)
+        assert why in said and said.split()[-1] == "1", said
+
+
 def test(bed):
     fabric = bed.fabric("mesh:3x2,shared=2", opensm="-R lash -Q", repath="method auto", memory=320,
                         guests={"pf": ["H1", "H5"], "vm1": ["H1v1"], "vm2": ["H1v2", "H5v1"]})
@@ -137,6 +144,7 @@ def test(bed):
         guest.load_repath()
     agents = [vm.start("exec repath agent") for vm, _ in vms]
     wait_subscribed(pf, ("vhca1", "vhca5"))
+    refused(pf)
     job = relay(pf, "vhca1", *((give_agent(pf, vm), dev) for vm, dev in vms))
     one_subscription(pf, vms)
     lids = fabric.lid("H1"), fabric.lid("H5")

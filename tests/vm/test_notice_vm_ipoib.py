@@ -5,6 +5,7 @@ back, and without it does not, until that is given."""
 import re
 import time
 
+from test_notice_heard import count
 from vm_moves import VfMover, servers, start_relays
 
 TIMEOUT = 400
@@ -71,8 +72,10 @@ def test(bed):
         ipoib(vm, number)
     ping = vm2.start(PING)
     wait_reply(fabric, ping)
+    told = count(vm2, "vhca3v1", "path-kernel-told")
     move(fabric, mover, relays, "vhca2")
     wait_reply(fabric, ping, replies(ping)[-1])
+    assert count(vm2, "vhca3v1", "path-kernel-told") > told, told
     print(f"  with the signal away for {gap(replies(ping)):.1f} s", flush=True)
     ping.kill(9)
 
@@ -82,7 +85,9 @@ def test(bed):
     wait_reply(fabric, ping)
     move(fabric, mover, relays, "vhca1")
     there = float(vm2.run("date +%s")) + 1
+    told = count(vm2, "vhca3v1", "path-kernel-told")
     time.sleep(8)
+    assert count(vm2, "vhca3v1", "path-kernel-told") == told, told
     assert not [t for t in replies(ping) if t > there], ping.output()[-500:]
     vm2.run("repath path listen vhca3v1 on")
     relays.start(vm2, "vhca3", "vhca3v1")

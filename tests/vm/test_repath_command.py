@@ -55,6 +55,12 @@ def looking(a, pids):
     assert device["processes"] == len(processes), (device, processes)
     assert device["qps"] == len(tracking.repath(a, "qp dev rxe0")), device
 
+    found = tracking.repath(a, "connection dev rxe0")
+    assert found and {one["dev"] for one in found} == {"rxe0"}, found
+    for state in {"new", "ready", "no-shim", "no-answer", "gone", "no-peer"}:
+        same = [one["conn"] for one in tracking.repath(a, f"connection state {state}")]
+        assert same == [one["conn"] for one in found if one["state"] == state], (state, same, found)
+
     module, of_rxe0 = tracking.repath(a, "stats")
     assert module["module"] and of_rxe0["dev"] == "rxe0", (module, of_rxe0)
     assert "qp-new" in of_rxe0["counts"] and "tx-ok" in module["counts"], (module, of_rxe0)

@@ -212,6 +212,12 @@ def stats(guest, dev):
     return next(one["counts"] for one in found if one.get("dev") == dev)
 
 
+def none_failed(guest):
+    for dev in "vhca1", "vhca2":
+        counts = stats(guest, dev)
+        assert not counts["move-failed"] and not counts["move-no-way"], (dev, counts)
+
+
 def load(fabric, parameters="", opensm="", hosts=("H1", "H2")):
     """The driver anew, with HCAs at these hosts, and OpenSM."""
     for host in list(fabric.hosts):
@@ -246,8 +252,7 @@ def test(bed):
         play(script)
     for script in (SQD, APM, ASKED):
         play(script, program="repath run -q qpscript")
-    counts = stats(guest, "vhca1")
-    assert not counts["move-failed"] and not counts["move-no-way"], counts
+    none_failed(guest)
 
     # Switched off: refused, by name.
     guest.run("repath path reroute vhca1 off")
@@ -256,10 +261,12 @@ def test(bed):
 
     load(fabric, "sqd=0")
     play(APM, mig="rearm")
+    none_failed(guest)
     play(IDLE_APM)
     play(ONE_WAY_APM)
     load(fabric, "apm=0")
     play(SQD)
+    none_failed(guest)
     load(fabric, "apm=0 sqd=0")
     play(NEITHER)
     guest.run("rmmod ib_repath")

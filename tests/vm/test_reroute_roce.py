@@ -73,7 +73,7 @@ def test(bed):
             if time.monotonic() > end:
                 raise TimeoutError(job.output())
             time.sleep(0.1)
-        return job.output() if "FAIL" in job.output() else ""
+        return "" if job.status == 0 else job.output() or f"status {job.status}"
 
     failed = play(SQD)
     assert not failed, failed

@@ -54,7 +54,7 @@ def shape(text):
     text = re.sub(r"0x[0-9a-f]+|[0-9.]+", "#", text)
     lines = [re.sub(r"[ \t#-]+", " ", line).strip() for line in text.splitlines()]
     return [line for line in lines if line and not re.search(
-        r"local address|remote address|GID|CPU freq|Conflicting|Correlation|Mbit|usec",
+        r"local address|remote address|GID|CPU freq|Conflicting|Correlation",
         line)]
 
 

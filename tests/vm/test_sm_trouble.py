@@ -99,7 +99,8 @@ def half_said(fabric, host):
 
 
 def wait_mended(fabric, dlid):
-    fabric.guest.wait_until(f"! repath path dev vhca2 dlid {dlid} | grep -q unpath", timeout=90)
+    fabric.guest.wait_until(f"repath path dev vhca2 dlid {dlid} > /run/path && grep -q . /run/path && "
+                            "! grep -q unpath /run/path", timeout=90)
 
 
 def unanswered(fabric, job):

@@ -76,9 +76,7 @@ def monitored(a):
     outside.kill()
 
 
-# What a reader in another network namespace is shown of an exclusive device: nothing, or that there is none.
-SHOWING = ("device", "qp", "process", "qp pid {pid}", "process pid {pid}", "connection",
-           "connection dev rxe0", "path", "path sm", "stats", "status", "adopt")
+# Of a device of another network namespace a reader is told that there is none.
 NAMED = ("device rxe0", "qp dev rxe0", "process dev rxe0", "path dev rxe0", "path sm dev rxe0",
          "stats dev rxe0",
          *(command for command in CHANGING if "rxe0" in command and not command.startswith("resume")))
@@ -89,6 +87,13 @@ until grep -q "^7 " /proc/$!/syscall; do usleep 20000; done
 touch /tmp/listens; wait"""
 
 
+def unseen(a, *commands):
+    """There is something here, and nothing from another network namespace."""
+    for what in commands:
+        assert json.loads(a.run(f"repath -j {what}")), what
+        assert json.loads(a.run(f"unshare -n repath -j {what}")) == [], what
+
+
 def elsewhere(a, numbers):
     """From another network namespace no command shows the device, or what is on it, or changes that."""
     a.run(f"kill {numbers['pid']}")
@@ -96,12 +101,14 @@ def elsewhere(a, numbers):
     inside = a.start("exec repath -j monitor")
     outside = a.start(f"exec unshare -n sh -c '{LISTEN}'")
     a.wait_until("[ -e /tmp/listens ]")
-    a.start(f"exec env {SHIM} holdqp -q 2 -c").wait_for("qpns")
+    holder = a.start(f"exec env {SHIM} holdqp -q 2 -c")
+    holder.wait_for(r"\}\n")
+    pid = json.loads(holder.output())["pid"]
+    unseen(a, "device", "qp", "process", f"qp pid {pid}", f"process pid {pid}", "connection", "connection dev rxe0",
+           "stats", "adopt")
     status, op, text = repath(a, "suspend rxe0")
     assert status == 0, text
-    for what in SHOWING:
-        what = what.format(pid=numbers["pid"])
-        assert json.loads(a.run(f"unshare -n repath -j {what}")) == [], what
+    unseen(a, "status")
     for what in NAMED:
         refused(a, f"unshare -n repath {what}", "no RDMA device of this name", FAILED)
     for what in ("status {op}", "resume {op}", "resume {op} on rxe0", "abort {op}"):

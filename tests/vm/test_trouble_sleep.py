@@ -7,7 +7,7 @@ import os
 
 from move import LOG, LONG, SHIM, moving, repath
 from traffic import PROBING, Pair, check_all_dead
-from trouble import kernel_says
+from trouble import kernel_said, kernel_says
 
 PROCESSORS = 1
 TIMEOUT = 900
@@ -75,9 +75,10 @@ def running(_mover, a, b):
 def suspended(mover, a, b, pair):
     """One end, then the other, sleeps while the connections are suspended; the peer is looked for when it wakes."""
     op = mover.suspend(b)
+    said = kernel_said(b)
     with b.asleep():
         pass
-    kernel_says(b, SLEPT)
+    kernel_says(b, SLEPT, since=said)
     with a.asleep():
         b.run(f"repath resume {op['op']} on rxe0 timeout 60 nowait")
         b.wait_until(f"repath -j status {op['op']} | grep -q recreate")
@@ -92,13 +93,14 @@ def peer_given_up(mover, a, b):
     pair = mortal(a, b, 18610)
     op = mover.suspend(b)["op"]
     lease(b, 2)
+    said = kernel_said(a)
     with a.asleep():
         b.run(f"repath resume {op} on rxe0 timeout 60 nowait")
         told_dead(pair.client, b, "the peer's end is gone")
         kernel_says(b, r"the peer of QP 0x\w+ has not come back in 2 s")
         wait_state(b, op, "resumed")
         lease(b, 3600)
-    kernel_says(a, SLEPT + ", 2 of them on a move")
+    kernel_says(a, SLEPT + ", 2 of them on a move", since=said)
     told_dead(pair.server, a, "the peer's end is gone")
 
 

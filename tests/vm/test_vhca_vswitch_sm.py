@@ -54,6 +54,7 @@ class Orchestrator:
         self.lid = self.fabric.lid(host)
         self.known = self.fabric.repath_status()["vms"]
         self.sent = self.smps()
+        self.fabric.command("Journal 10000")
         self.moves = f"{self.vf:#x} {self.place(to)[1]}"
         self.begun = self.say(f"begin {self.moves}")
         assert self.begun["state"] == "begun" and self.begun["switches"] >= 1, self.begun
@@ -79,13 +80,27 @@ class Orchestrator:
         self.tables = self.smps().get(TABLE, 0) - before.get(TABLE, 0)
         assert self.tables == self.ended["smps"] + self.ended["vswitch_smps"], (self.tables, self.ended)
 
+    def entries(self):
+        """What each switch's entry for the VM has been since it began, without repetitions."""
+        found = {}
+        for name, block in re.findall(rf'^\d+ block "(.+)" {self.lid // 64} (\w+)$', self.fabric.command("Journal"), re.M):
+            entry = int(block[2 * (self.lid % 64):][:2], 16)
+            if found.setdefault(name, [entry])[-1] != entry:
+                found[name].append(entry)
+        return found
+
     def arrived(self):
-        """OpenSM has seen it there: sweeps have written no table, and routed nothing."""
+        """OpenSM has seen it there. Sweeps have routed nothing, and what they have written, as ports of vSwitches came and
+        went, has for the VM what was there before the move or what that has set."""
         now = self.fabric.repath_status()["vms"]
         sent = {key: n - self.sent.get(key, 0) for key, n in self.smps().items()}
         print(f"  {self.ended}\n  on the wire, with all sweeps: {sent}", flush=True)
         assert now["computed"] == self.known["computed"] and now["reused"] > self.known["reused"], now
         assert now["expected"] == 0, now
+        entries = self.entries()
+        assert max(map(len, entries.values())) == 2, entries
+        changed = sum(len(entry) == 2 for entry in entries.values())
+        assert changed == self.ended["switches"] + self.ended["vswitch_smps"] == self.tables, (entries, self.ended)
 
 
 def count_modified(guest):

@@ -60,7 +60,13 @@ def hold(guest, options):
 
 def wait_qps(guest, count, timeout=30):
     """Wait until that many queue pairs of processes are tracked."""
-    guest.wait_until(f'[ "$(repath -j qp | grep -o \'"pid"\' | wc -l)" = {count} ]', timeout)
+    guest.wait_until(f'repath -j qp >/run/qps.now && [ "$(grep -o \'"pid"\' /run/qps.now | wc -l)" = {count} ]', timeout)
+
+
+def missed_probes(guest):
+    """Calls that the module's hooks have not seen so far; its watch counts them once a second."""
+    guest.run("sleep 1.5")
+    return int(guest.run("cat /sys/module/ib_repath/parameters/missed_probes"))
 
 
 def events(text, kind, action):

@@ -190,9 +190,14 @@ def rxe_elsewhere(guest):
     guest.wait_until("grep -q ACTIVE /sys/class/infiniband/rxe5/ports/1/state")
 
 
-def kernel_says(guest, pattern):
-    """The kernel's log says why."""
-    log = guest.run("dmesg | grep repath: || true")
+def kernel_said(guest):
+    """How many lines of the kernel's log are ours so far."""
+    return len(guest.run("dmesg | grep repath: || true").splitlines())
+
+
+def kernel_says(guest, pattern, since=0):
+    """The kernel's log says why; @since: kernel_said() of before."""
+    log = "\n".join(guest.run("dmesg | grep repath: || true").splitlines()[since:])
     assert re.search(pattern, log), f"{guest}: no {pattern!r} in its log:\n{log}"
 
 

@@ -42,12 +42,12 @@ bool check_failed(const struct check *c)
 static void count_nodes(struct check *c)
 {
 	const struct fabric *f = c->f;
-	unsigned int ends = 0;
+	unsigned int ends = 0, no_table = 0, no_lid = 0;
 
 	for (unsigned int i = 0; i < f->nodes; i++) {
 		const struct fabric_node *n = f->node[i];
 
-		if (fabric_is_switch(n) && !n->table)
+		if (fabric_is_switch(n) && !n->table && no_table++ < TOLD)
 			check_tell(c, "no-table", true, 1,
 				   "add the file with the forwarding tables, or read it again",
 				   "nothing is known of the forwarding table of switch %s", n->name);
@@ -56,12 +56,16 @@ static void count_nodes(struct check *c)
 
 			ends += port->peer != NULL;
 			c->hosts += port->peer && port->lid && !fabric_is_switch(n);
-			if (port->peer && !port->lid && !fabric_is_switch(n))
+			if (port->peer && !port->lid && !fabric_is_switch(n) && no_lid++ < TOLD)
 				check_tell(c, "no-lid", true, 1,
 					   "see in OpenSM's log why the port got none",
 					   "port %u of host %s has a cable and no LID", p, n->name);
 		}
 	}
+	if (no_table > TOLD)
+		check_tell(c, "no-table", true, no_table - TOLD, "as above", "nor of those of %u more switches", no_table - TOLD);
+	if (no_lid > TOLD)
+		check_tell(c, "no-lid", true, no_lid - TOLD, "as above", "nor have %u more ports of hosts one", no_lid - TOLD);
 	c->cables = ends / 2;
 }
 

@@ -5,6 +5,7 @@
 
 #include "flow.h"
 
+#define TOLD		10	/* of one kind, the rest is counted */
 #define CHECK_HOPS	64
 #define CHECK_BINS	10
 

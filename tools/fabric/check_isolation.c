@@ -5,8 +5,6 @@
 #include "check.h"
 #include "partition.h"
 
-#define TOLD	10
-
 struct isolation {
 	struct check *c;
 	const struct partitions *all;

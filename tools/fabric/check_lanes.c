@@ -5,8 +5,6 @@
 #include <string.h>
 #include "check.h"
 
-#define TOLD	10
-
 static const char *name_of(const struct fabric *f, unsigned int lid)
 {
 	return f->lid[lid] ? f->lid[lid]->node->name : "nobody";

@@ -5,8 +5,6 @@
 #include <string.h>
 #include "check.h"
 
-#define TOLD	10		/* of one kind, the rest is counted */
-
 /* Where packets end that do not arrive, for how many, and one of them. */
 struct dead_end {
 	uint64_t paths;
@@ -206,6 +204,8 @@ static void tell_dead_ends(struct reach *r)
 			check_tell(r->c, "unreachable", true, d->paths,
 				   end == WALK_NO_CABLE ?
 				   "see if a cable is out; the subnet manager has not routed around it" :
+				   end == WALK_NO_ENTRY && !f->sw[i]->table ?
+				   "nothing is known of its table, see above" :
 				   "have the subnet manager route again, and see its log for what the"
 				   " routing engine could not do",
 				   "%lu path%s at switch %s, %s: as from %s (LID %u) to %s (LID %u)",

@@ -183,8 +183,9 @@ static bool find_all(struct found *found, size_t *n, const char *const *paths, s
 {
 	for (size_t i = 0; i < given; i++) {
 		struct stat st;
+		bool there = !stat(paths[i], &st);
 
-		if (!stat(paths[i], &st) && S_ISDIR(st.st_mode)) {
+		if (there && S_ISDIR(st.st_mode)) {
 			size_t before = *n;
 
 			if (!find_dumps(found, n, paths[i], message))
@@ -197,6 +198,12 @@ static bool find_all(struct found *found, size_t *n, const char *const *paths, s
 		}
 		if (*n == FILES) {
 			snprintf(message, READ_MESSAGE, "%s: too many files", paths[i]);
+			return false;
+		}
+		/* The order is that of their kinds: each is looked into before any is read. */
+		if (there && !S_ISREG(st.st_mode)) {
+			snprintf(message, READ_MESSAGE, "%s: no file, and a pipe can not be read twice; write it to a file first",
+				 paths[i]);
 			return false;
 		}
 		if (!find_file(&found[*n], paths[i], message))
@@ -215,16 +222,18 @@ bool read_fabric(struct fabric *f, const char *const *paths, size_t given,
 
 	snprintf(message, READ_MESSAGE, "no file is named");
 	done = given && find_all(found, &n, paths, given, message);
-	for (unsigned int kind = 0; done && kind < READ_UNKNOWN; kind++)
+	for (unsigned int kind = 0; done && kind < READ_UNKNOWN; kind++) {
+		/* What all others are about comes first. */
+		if (kind == READ_NET + 1 && !f->nodes) {
+			snprintf(message, READ_MESSAGE, "%s: no cables are told of; name opensm-subnet.lst"
+				 " or what ibnetdiscover prints as well", paths[0]);
+			done = false;
+		}
 		for (size_t i = 0; done && i < n; i++)
 			if (found[i].kind == kind)
 				done = read_file(f, found[i].path, kind, message);
+	}
 	for (size_t i = 0; i < n; i++)
 		free(found[i].path);
-	if (done && !f->nodes) {
-		snprintf(message, READ_MESSAGE, "%s: no cables are told of; name opensm-subnet.lst"
-			 " or what ibnetdiscover prints as well", paths[0]);
-		done = false;
-	}
 	return done;
 }

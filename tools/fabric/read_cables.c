@@ -153,23 +153,26 @@ static bool net_host_port(struct fabric *f, struct lines *l, struct fabric_port 
 	return true;
 }
 
+/* "4xQDR" at the end of a line. */
 static unsigned int net_speed(const char *line)
 {
+	/* Mbit/s a lane, as they are called. */
 	static const struct {
 		const char *name;
-		unsigned int gbps;
+		unsigned int mbps;
 	} speeds[] = {
-		{ "4xSDR", 10 }, { "4xDDR", 20 }, { "4xQDR", 40 }, { "4xFDR10", 40 },
-		{ "4xFDR", 56 }, { "4xEDR", 100 }, { "4xHDR", 200 }, { "4xNDR", 400 },
-		{ "1xSDR", 2 }, { "1xDDR", 5 }, { "1xQDR", 10 }, { "12xQDR", 120 },
+		{ "SDR", 2500 }, { "DDR", 5000 }, { "QDR", 10000 }, { "FDR10", 10000 }, { "FDR", 14000 }, { "EDR", 25000 },
+		{ "HDR", 50000 }, { "NDR", 100000 }, { "XDR", 200000 },
 	};
+	const char *word = strrchr(line, ' ');
+	uint64_t width;
 
-	for (size_t i = 0; i < sizeof(speeds) / sizeof(speeds[0]); i++) {
-		size_t n = strlen(line), m = strlen(speeds[i].name);
-
-		if (n > m && !strcmp(line + n - m, speeds[i].name))
-			return speeds[i].gbps;
-	}
+	word = word ? word + 1 : line;
+	if (!take_number(&word, 10, 12, &width) || *word++ != 'x')
+		return 0;
+	for (size_t i = 0; i < sizeof(speeds) / sizeof(speeds[0]); i++)
+		if (!strcmp(word, speeds[i].name))
+			return width * speeds[i].mbps / 1000;
 	return 0;
 }
 
