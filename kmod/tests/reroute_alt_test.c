@@ -107,6 +107,7 @@ static void t_goes_over_before_look(struct kunit *test)
 	hw_device.after = goes_over;
 	reroute_to(test, 3);
 	settle(test, true);
+	KUNIT_EXPECT_NULL(test, hw_device.after);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, 3, IB_QPS_RTS);
 	KUNIT_EXPECT_EQ(test, (int)the_device(test)->reroute->can[REPATH_WAY_SQD], (int)REPATH_CAN_YES);
 }
@@ -161,6 +162,7 @@ static void t_lower_rate(struct kunit *test)
 	repath_reroute_repath(the_device(test), 1, &path);
 	settle(test, true);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, (int)rdma_ah_get_static_rate(&hw->ah), (int)IB_RATE_10_GBPS);
 	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_MOVE_AGAIN), 0ull);
 }
 

@@ -38,7 +38,8 @@ struct hw_qp {
 	struct rdma_ah_attr alt;
 	u8 mig;
 	bool draining;
-	int modified;
+	int tried;		/* modifications, by whomever */
+	int modified;		/* of these were taken */
 };
 
 /* What the device can not, and what happens in the middle of a modification. */
@@ -134,6 +135,7 @@ static int hw_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct
 	enum ib_qp_state next;
 
 	udelay(hw_device.verb_us);
+	hw->tried++;
 	if (!hw_answers())
 		return -EIO;
 	if (hw_device.before)

@@ -359,11 +359,13 @@ static void t_owner_drains_as_well(struct kunit *test)
 	hw_device.before = owner_goes_on;
 	reroute_to(test, NEW_SL);
 	settle(test, false);
+	KUNIT_EXPECT_NULL(test, hw_device.before);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
 	hw = add_qp(test, 24, DLID, current);
 	hw_device.after = owner_goes_on;
 	reroute_to(test, NEW_SL);
 	settle(test, false);
+	KUNIT_EXPECT_NULL(test, hw_device.after);
 	expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
 }
 

@@ -6,6 +6,7 @@ change lanes, the victim is free, and the lanes return when the hot spot is over
 import json
 import re
 import sys
+import time
 
 from experiments import BUS, SWEEPS, Experiment
 from managed import Managed, expect, until
@@ -153,8 +154,9 @@ def one_lane_loops():
 
 def nothing_to_see():
     """Without the performance manager there are no readings, which is said."""
-    with Managed("mesh:3x2", "-R lash", slow_sl=1) as fabric:
+    with Managed("mesh:3x2", "-R lash", slow_sl=1, conf="perfmgr_sweep_time_s 1") as fabric:
         expect(any("perfmgr is not" in line for line in fabric.plugin_log()), fabric.plugin_log())
+        time.sleep(3)
         expect(fabric.status()["hot_spots"]["sweeps"] == 0, fabric.status())
 
 

@@ -33,8 +33,7 @@ BAD_PKEY = """
     recv b 1
     send a 1 64
     done a send 1 transport_retry_counter_exceeded
-    !sleep 0.1
-    fails done b recv 1 success 1
+    fails done b recv 1 success 100
 """
 
 

@@ -315,7 +315,7 @@ static void test_no_path(void)
 /* What is written is what was read. */
 static void test_state(void)
 {
-	static const char text[] = RING_NODES OWN_LIDS ROUND "sl 3 1-1:1\n"
+	static const char text[] = RING_NODES OWN_LIDS ROUND "sl 3 1-1:1\nload a1 1 500 70\nunanswered 3\n"
 		"lanes a1 2 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n";
 	char message[READ_MESSAGE], *first, *second;
 	struct fabric *again;
@@ -335,6 +335,8 @@ static void test_state(void)
 	CHECK(strstr(first, "cable a1 1 a2 2 40 0\n"));
 	CHECK(strstr(first, "lanes a1 2 1 1 1 1 1"));
 	CHECK(strstr(first, "sl 3 1-1:1 2-13:0\n"));
+	CHECK(strstr(first, "load a1 1 500 70\n") && strstr(first, "unanswered 3\n"));
+	CHECK(strstr(first, "\nlid a1 0 ") && strstr(first, "\ntable a1 "));
 	free(first);
 	free(second);
 	fabric_free(again);

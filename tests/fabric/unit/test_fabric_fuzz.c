@@ -127,7 +127,7 @@ static size_t damaged(const char *from)
 	size_t n = strlen(from);
 
 	memcpy(text, from, n);
-	for (unsigned int i = dice(6); i--;) {
+	for (unsigned int i = 1 + dice(5); i--;) {
 		switch (dice(4)) {
 		case 0:
 			n = mix(n);
@@ -186,6 +186,7 @@ static void fuzz_partitions(void)
 {
 	char base[] = "/tmp/fabric-XXXXXX", message[READ_MESSAGE];
 	const char *names[] = { base };
+	unsigned int understood = 0;
 
 	written(base, saved, strlen(saved));
 	for (unsigned int i = 0; i < ROUNDS; i++) {
@@ -198,10 +199,12 @@ static void fuzz_partitions(void)
 		CHECK(p || *message);
 		if (p)
 			CHECK(read_and_judge(names, 1, p));
+		understood += p != NULL;
 		partitions_free(p);
 		unlink(hurt);
 	}
 	unlink(base);
+	CHECK(understood > ROUNDS / 50 && understood < ROUNDS);
 }
 
 /* As they are, all are understood and tell the same subnet. */
