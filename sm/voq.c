@@ -392,12 +392,14 @@ static int make_room(struct rsm_voq *voq, char *why, size_t size)
  */
 int rsm_voq_make(const struct rsm_voq_spec *spec, struct rsm_voq *voq, char *why, size_t size)
 {
+	unsigned int lanes = spec->lanes ?: spec->layers;
 	struct used used = { 0 };
 	int rc;
 
 	*voq = (struct rsm_voq) { .spec = *spec };
-	if (!spec->sls || !spec->vls || !spec->layers ||
-	    spec->sls * spec->layers > RSM_VOQ_SLS || spec->vls * (spec->lanes ?: spec->layers) > 15) {
+	voq->spec.step = spec->step ?: lanes;
+	if (!spec->sls || !spec->vls || !spec->layers || spec->sls * spec->layers > RSM_VOQ_SLS ||
+	    voq->spec.step < lanes || (spec->vls - 1) * voq->spec.step + lanes > 15) {
 		snprintf(why, size, "%u layers of %u SLs and %u VLs", spec->layers, spec->sls,
 			 spec->vls);
 		return -EINVAL;
@@ -429,7 +431,7 @@ uint16_t rsm_voq_sl(const struct rsm_voq *voq, uint32_t end, uint16_t dlid)
 /** rsm_voq_port_vl - VL at a switch's inputs of packets in a lane of the engine's that leave by a port of it */
 uint8_t rsm_voq_port_vl(const struct rsm_voq *voq, uint32_t sw, uint8_t out, unsigned int lane)
 {
-	return lane * voq->spec.vls + voq->port_index[sw][out] % voq->spec.vls;
+	return lane + voq->port_index[sw][out] % voq->spec.vls * voq->spec.step;
 }
 
 /* The engine's, of a service level. One that there is none of is in the first layer. */
@@ -445,7 +447,7 @@ static unsigned int lane_of(const struct rsm_voq *voq, uint16_t sl, const uint8_
 /* Whichever of the lane's: nobody has the service level there. */
 static uint8_t any_vl(const struct rsm_voq *voq, uint16_t sl, const uint8_t *lanes)
 {
-	return lane_of(voq, sl, lanes) * voq->spec.vls + sl % voq->spec.sls % voq->spec.vls;
+	return lane_of(voq, sl, lanes) + sl % voq->spec.sls % voq->spec.vls * voq->spec.step;
 }
 
 /* An entry of a table that chooses the VL at a switch. */

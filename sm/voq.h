@@ -29,6 +29,8 @@
  * @lanes: that the engine has for its layers; 0: each layer has one of its own
  * @sls: service levels of each layer
  * @vls: that become of each of the engine's lanes
+ * @step: from a VL of a lane's to its next one; 0: as many as there are lanes. A power of two keeps lanes apart where
+ *	OpenSM masks VLs, as it does while a link has fewer than others, if it has one for each lane
  * @even: SLs get about as many paths each: more of them are needed for as many queues
  * @hosts: the inputs that hosts send to have queues, too: by the hosts' tables
  * @inner: only crossings that come from a switch and go to one have queues (for measurements)
@@ -41,7 +43,7 @@ struct rsm_voq_spec {
 	uint8_t (*layer)(void *context, uint16_t slid, uint16_t dlid);
 	void *context;
 	unsigned int lanes;
-	unsigned int sls, vls;
+	unsigned int sls, vls, step;
 	bool even;
 	bool hosts;
 	bool inner;

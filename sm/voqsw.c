@@ -29,7 +29,7 @@ static void describe(const struct rsm_voqsw *v, char *text, size_t size)
 
 static int make(struct rsm_voqsw *v, const struct rsm_options *opt, char *why, size_t size)
 {
-	unsigned int vls = most_vls(v->topo, opt);
+	unsigned int vls = most_vls(v->topo, opt), step = 1, lanes;
 	struct rsm_voq_spec spec = {
 		.topo = v->topo, .lft = v->base.lft, .n_lft = v->n_lids,
 		.layers = v->base.sl ? v->base.layers : 1, .layer = v->base.sl, .context = v->base.context,
@@ -37,7 +37,12 @@ static int make(struct rsm_voqsw *v, const struct rsm_options *opt, char *why, s
 	};
 
 	spec.sls = opt->voqsw_sls / spec.layers;
-	spec.vls = vls / (spec.lanes ?: spec.layers);
+	lanes = spec.lanes ?: spec.layers;
+	spec.vls = vls / lanes;
+	while (step < lanes)
+		step *= 2;
+	/* If that is no queue less. */
+	spec.step = vls / step == spec.vls ? step : lanes;
 	if (!spec.sls || !spec.vls) {
 		char what[80];
 
