@@ -59,6 +59,14 @@ bool is_help_option(const char *word)
 	return !strcmp(word, "-h") || !strcmp(word, "--help");
 }
 
+bool has_help_option(const struct args *a)
+{
+	for (int i = 0; i < a->argc; i++)
+		if (is_help_option(a->argv[i]))
+			return true;
+	return false;
+}
+
 bool asks_help(const struct args *a)
 {
 	return a->argc && (!strcmp(a->argv[0], "help") || is_help_option(a->argv[0]));

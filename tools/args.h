@@ -43,6 +43,7 @@ void take_end(const struct args *a);
 bool asks_help(const struct args *a);
 /* -h or --help */
 bool is_help_option(const char *word);
+bool has_help_option(const struct args *a);
 
 uint32_t take_u32(struct args *a, const char *what, uint32_t min, uint32_t max);
 /* Seconds with a fraction, as milliseconds. */

@@ -91,6 +91,18 @@ static struct nla_policy policy[REPATH_A_MAX + 1] = {
 	[REPATH_A_MISSING_CTXS]	= { .type = NLA_U32 },
 	[REPATH_A_STATS]	= { .type = NLA_NESTED },
 	[REPATH_A_COUNTS]	= { .type = NLA_NESTED },
+	[REPATH_A_COUNT]	= { .type = NLA_U32 },
+	[REPATH_A_MOVE]		= { .type = NLA_NESTED },
+	[REPATH_A_MOVE_STATE]	= { .type = NLA_U8 },
+	[REPATH_A_MOVED_BY]	= { .type = NLA_U8 },
+	[REPATH_A_SINCE_NS]	= { .type = NLA_U64 },
+	[REPATH_A_REROUTE]	= { .type = NLA_U8 },
+	[REPATH_A_PATH]		= { .type = NLA_NESTED },
+	[REPATH_A_SM]		= { .type = NLA_NESTED },
+	[REPATH_A_LEARNT_NS]	= { .type = NLA_U64 },
+	[REPATH_A_PATH_SOURCE]	= { .type = NLA_U8 },
+	[REPATH_A_SM_STATE]	= { .type = NLA_U8 },
+	[REPATH_A_SM_LID]	= { .type = NLA_U32 },
 };
 
 const char *door_error(const struct door *door)

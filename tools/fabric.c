@@ -275,13 +275,9 @@ static int help(const char *text)
 	return 0;
 }
 
-/* Also in the middle of the words. */
 static bool wants_help(const struct args *a)
 {
-	for (int i = 0; i < a->argc; i++)
-		if (is_help_option(a->argv[i]))
-			return true;
-	return asks_help(a);
+	return has_help_option(a) || asks_help(a);
 }
 
 int cmd_fabric(struct door *door, struct args *a)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "agent.h"
 #include "command.h"
 #include "names.h"
@@ -117,15 +118,31 @@ static void take_port(uint8_t cmd, struct nlattr **top, void *arg)
 	port->state = nla_get_u8(tb[REPATH_A_SM_STATE]);
 }
 
-/* Guests end what they have heard themselves once they are told to listen here. Exits where nothing will ever be heard. */
-static void expect_port(struct door *door, const struct relay *r)
+static int look_at_port(struct door *door, const struct relay *r, struct own_port *port)
 {
 	struct nl_msg *msg = door_request(REPATH_CMD_SM_GET);
-	struct own_port port = { .number = r->port };
+
+	*port = (struct own_port){ .number = r->port };
+	nla_put_string(msg, REPATH_A_DEV_NAME, r->dev);
+	return door_dump(door, msg, take_port, port);
+}
+
+/*
+ * Guests end what they have subscribed to themselves once they are told to listen here: not before there is the port. Its
+ * driver may come later than this. Exits where nothing will ever be heard.
+ */
+static void wait_for_port(struct door *door, const struct relay *r)
+{
+	struct own_port port;
+	bool told = false;
 	int err;
 
-	nla_put_string(msg, REPATH_A_DEV_NAME, r->dev);
-	err = door_dump(door, msg, take_port, &port);
+	while ((err = look_at_port(door, r, &port)) == -ENODEV) {
+		if (!told)
+			fprintf(stderr, "repath: relay: %s/%u: %s; it is waited for\n", r->dev, r->port, door_error(door));
+		told = true;
+		sleep(1);
+	}
 	if (err) {
 		fprintf(stderr, "repath: relay: %s/%u: %s\n", r->dev, r->port, door_error(door));
 		exit(door_exit_status(err));
@@ -153,7 +170,7 @@ int cmd_relay(struct door *door, struct args *a)
 
 	err = door_listen(door, REPATH_MCGRP_NOTICE);
 	if (!err)
-		expect_port(door, &r);
+		wait_for_port(door, &r);
 	while (!err) {
 		err = serve_once(&r, door);
 		if (err != -ENODEV)
@@ -162,6 +179,8 @@ int cmd_relay(struct door *door, struct args *a)
 		err = door_wait(door);
 		if (!err)
 			err = door_listen(door, REPATH_MCGRP_NOTICE);
+		if (!err)
+			wait_for_port(door, &r);
 		begin_all(&r);
 	}
 	fprintf(stderr, "repath: relay: %s\n", door_error(door));

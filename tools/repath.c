@@ -91,10 +91,7 @@ static bool does(const struct command *c)
 /* Also in the middle of its words: those of run are another command's, and fabric has texts of its own. */
 static bool wants_usage(const struct command *c, const struct args *a)
 {
-	for (int i = 1; c->run != cmd_run && c->run != cmd_fabric && i < a->argc; i++)
-		if (is_help_option(a->argv[i]))
-			return true;
-	return asks_help(a);
+	return asks_help(a) || (c->run != cmd_run && c->run != cmd_fabric && has_help_option(a));
 }
 
 static int run(const struct command *c, struct args *a)

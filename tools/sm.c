@@ -172,7 +172,7 @@ static int say(int fd, const char *path, const char *line, size_t n, struct json
 	o = read_object(fd);
 	if (!o) {
 		fprintf(stderr, "repath: %s: %.*s: said, and %s%s\n", path, (int)n - 1, line,
-			no_object("it has closed the connection"), is_question(line) ? "" :
+			no_object("it has closed the connection, or said something else"), is_question(line) ? "" :
 			"; repath sm vm list shows where the VM is, and it may be said again");
 		return is_question(line) ? EXIT_FAILED : EXIT_UNFINISHED;
 	}

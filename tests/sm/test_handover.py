@@ -49,7 +49,6 @@ class Pair(Orchestrated):
         self.swap()
 
     def kill(self):
-        self.sm_may_end = True
         self.sm.kill()
         self.sm.wait()
 

@@ -58,10 +58,14 @@ def wait_lane(fabric, ping, lane, other, patience=60):
 
 
 def wait_service_level(guest, sl, patience=60):
+    """All of them, also those that are in SQD just now."""
     end = time.monotonic() + patience
-    while others := [qp for dev in DEVS for qp in connected(guest, dev) if qp["sl"] != sl]:
+    while True:
+        found = [qp for dev in DEVS for qp in repath(guest, f"qp dev {dev} type RC") if "dlid" in qp and "pid" not in qp]
+        if {qp["dev"] for qp in found if qp["state"] == "RTS"} == set(DEVS) and all(qp["sl"] == sl for qp in found):
+            return
         if time.monotonic() > end:
-            raise TimeoutError((sl, others))
+            raise TimeoutError((sl, found))
         time.sleep(0.2)
 
 

@@ -63,9 +63,11 @@ static void count_nodes(struct check *c)
 		}
 	}
 	if (no_table > TOLD)
-		check_tell(c, "no-table", true, no_table - TOLD, "as above", "nor of those of %u more switches", no_table - TOLD);
+		check_tell(c, "no-table", true, no_table - TOLD, "add the file with the forwarding tables, or read it again",
+			   "nothing is known of the forwarding tables of %u more switches", no_table - TOLD);
 	if (no_lid > TOLD)
-		check_tell(c, "no-lid", true, no_lid - TOLD, "as above", "nor have %u more ports of hosts one", no_lid - TOLD);
+		check_tell(c, "no-lid", true, no_lid - TOLD, "see in OpenSM's log why the ports got none",
+			   "%u more ports of hosts have a cable and no LID", no_lid - TOLD);
 	c->cables = ends / 2;
 }
 

@@ -205,7 +205,7 @@ static void tell_dead_ends(struct reach *r)
 				   end == WALK_NO_CABLE ?
 				   "see if a cable is out; the subnet manager has not routed around it" :
 				   end == WALK_NO_ENTRY && !f->sw[i]->table ?
-				   "nothing is known of its table, see above" :
+				   "nothing is known of its forwarding table: add that" :
 				   "have the subnet manager route again, and see its log for what the"
 				   " routing engine could not do",
 				   "%lu path%s at switch %s, %s: as from %s (LID %u) to %s (LID %u)",
