@@ -238,6 +238,9 @@ def test(bed):
     pairs = start_flows(fabric, old, new)
     try:
         loop(fabric, pairs, old, new)
-    except Exception:
+    except Exception as error:
         explain(fabric, pairs)
+        # Then other links have gone down as well, and other paths have changed.
+        if late := fabric.sm_log().count("Flow Control Update watchdog timer expired"):
+            raise RuntimeError(f"the machine has kept a link's flow control waiting: {late} traps 131") from error
         raise
