@@ -124,6 +124,7 @@ static size_t take_vm(struct args *a, char *line, size_t size, const char **path
 		{ "end", true, false, false }, { "cancel", true, false, false },
 		{ "start", true, true, false }, { "stop", true, false, false }, { "list", false, false, false },
 	};
+	static const char all[] = "plan, begin, move, end, cancel, start, stop or list";
 	bool limited = false, closed = false;
 	const char *vm = "", *place = "";
 	size_t n, i = 0;
@@ -131,7 +132,7 @@ static size_t take_vm(struct args *a, char *line, size_t size, const char **path
 	while (i < sizeof(verbs) / sizeof(verbs[0]) && !take(a, verbs[i].name))
 		i++;
 	if (i == sizeof(verbs) / sizeof(verbs[0]))
-		usage_error(a, "\"%s\" is none of plan, begin, move, end, cancel, start, stop, list", take_word(a, "plan, begin, move, end, cancel, start, stop or list"));
+		usage_error(a, "\"%s\" is none of %s", take_word(a, all), all);
 	if (verbs[i].has_vm)
 		vm = take_number(a, "VM");
 	if (verbs[i].has_place)

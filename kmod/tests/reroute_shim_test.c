@@ -66,6 +66,7 @@ static void t_by_cycle(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (int)shims.to.sl, NEW_SL);
 	/* Either way once: then it is known what the device can. */
 	KUNIT_EXPECT_EQ(test, hw->tried, 2);
+	KUNIT_EXPECT_EQ(test, hw->modified, 0);
 	shim_sets(hw, IB_QPS_RESET);
 	let_begin(test);
 	/* The same again: by the table after the report. */
@@ -80,6 +81,7 @@ static void t_by_cycle(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stat_of(REPATH_STAT_MOVED_CYCLE), 1ull);
 	KUNIT_EXPECT_EQ(test, shims.asked, 1);
 	KUNIT_EXPECT_EQ(test, hw->tried, 2);
+	KUNIT_EXPECT_EQ(test, hw->modified, 0);
 }
 
 /* It is asked again and again, and then no more. */
@@ -376,6 +378,7 @@ static void t_roce_by_no_alternate(struct kunit *test)
 	settle(test, true);
 	expect_roce(test, hw, REPATH_MOVE_NO_WAY, 0);
 	KUNIT_EXPECT_EQ(test, hw->tried, 1);
+	KUNIT_EXPECT_EQ(test, hw->modified, 0);
 	KUNIT_EXPECT_EQ(test, repath_reroute_prepare(the_device(test), 1, &path), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, repath_reroute_unpath(the_device(test), 1, 1, REPATH_UNPATH_BREAKS, true),
 			-EOPNOTSUPP);

@@ -104,11 +104,14 @@ def elsewhere(a, numbers):
     holder = a.start(f"exec env {SHIM} holdqp -q 2 -c")
     holder.wait_for(r"\}\n")
     pid = json.loads(holder.output())["pid"]
-    unseen(a, "device", "qp", "process", f"qp pid {pid}", f"process pid {pid}", "connection", "connection dev rxe0",
-           "stats", "adopt")
+    shown = ("device", "qp", "process", f"qp pid {pid}", f"process pid {pid}", "connection", "connection dev rxe0",
+             "stats", "adopt")
+    unseen(a, *shown)
     status, op, text = repath(a, "suspend rxe0")
     assert status == 0, text
     unseen(a, "status")
+    for what in (*shown, "path", "path sm"):
+        assert json.loads(a.run(f"unshare -n repath -j {what}")) == [], what
     for what in NAMED:
         refused(a, f"unshare -n repath {what}", "no RDMA device of this name", FAILED)
     for what in ("status {op}", "resume {op}", "resume {op} on rxe0", "abort {op}"):

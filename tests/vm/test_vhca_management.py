@@ -33,7 +33,8 @@ BAD_PKEY = """
     recv b 1
     send a 1 64
     done a send 1 transport_retry_counter_exceeded
-    fails done b recv 1 success 100
+    quiet b 100
+    fails done b recv 1 success 1
 """
 
 

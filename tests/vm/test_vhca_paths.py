@@ -117,8 +117,10 @@ HELD_UP = OPEN + """
     done a send {count} success
     event b path_mig
     done b recv {all} success
-    fails done c send 1 success 50
-    fails done e send 1 success 50
+    quiet c 50
+    quiet e 50
+    fails done c send 1 success 1
+    fails done e send 1 success 1
     !vfabric -k /run/vfabric 'Fault "S1"[2] delay=0'
     !vfabric -k /run/vfabric 'Unlink "S1"[2]'
     !vfabric -k /run/vfabric 'Relink "S1"[2]'
