@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * From routing to notices: when tables are computed, compare and say UnPath; when they are set, say
- * RePath; and when a VM has moved. Routing is in OpenSM's thread that sweeps, moves are in the plugin's:
- * who compares or tells has OpenSM's lock exclusively.
+ * From routing to notices: when tables are computed, compare and say UnPath; when they are set, and the
+ * links that they lead over are active, say RePath; and when a VM has moved. Routing is in OpenSM's thread
+ * that sweeps, moves are in the plugin's: who compares or tells has OpenSM's lock exclusively.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -36,12 +36,16 @@
  * @moves: VMs' that were compared
  * @moved_paths: that were others then
  * @moved_us: the last of these comparisons
+ * @waits: times that RePath has waited for links
+ * @late: of them, those after which they were not active
+ * @waited_ms: how long the last time
  * @cpu: the engine's processor time
  */
 struct counts {
 	unsigned long long routings, told, changed, paths, last_paths, last_hosts, walked, memory;
 	unsigned long long routing_us, view_us, update_us, compare_us, tell_us;
 	unsigned long long moves, moved_paths, moved_us;
+	unsigned long long waits, late, waited_ms;
 	struct rsm_engine_cpu cpu;
 };
 
@@ -52,6 +56,8 @@ struct counts {
  * @computed: tables were computed that are not set yet
  * @failed: the last routing could not be compared
  * @blind: nor was the one that hosts were last told of: nobody knows what differs from that
+ * @until: when RePath is said at the latest that waits for links, of rsm_now(); 0: none does. Read in any thread
+ * @since: since when it waits
  * @forgotten: another SM has had the subnet since: set in any thread
  * @shares: that other paths have the subnet manager's level is logged
  * @mutex: for @shown
@@ -64,6 +70,8 @@ struct rsm_paths {
 	bool computed;
 	bool failed;
 	bool blind;
+	uint64_t until;
+	uint64_t since;
 	bool forgotten;
 	bool shares;
 	pthread_mutex_t mutex;
@@ -110,12 +118,23 @@ struct moved {
 	uint32_t n;
 };
 
+static uint64_t waits_until(const struct rsm_paths *paths)
+{
+	return __atomic_load_n(&paths->until, __ATOMIC_ACQUIRE);
+}
+
+static void wait_until(struct rsm_paths *paths, uint64_t until)
+{
+	__atomic_store_n(&paths->until, until, __ATOMIC_RELEASE);
+}
+
 static void see_whether_forgotten(struct rsm *rsm)
 {
 	struct rsm_paths *paths = rsm->paths;
 
 	if (!__atomic_exchange_n(&paths->forgotten, false, __ATOMIC_ACQUIRE))
 		return;
+	wait_until(paths, 0);
 	rsm_changes_free(&paths->changes);
 	rsm_prd_reset(paths->prd);
 	paths->computed = false;
@@ -198,6 +217,8 @@ static void tables_computed(struct rsm *rsm, struct osm_routing_engine *engine,
 	struct rsm_paths *paths = rsm->paths;
 
 	see_whether_forgotten(rsm);
+	/* What RePath has waited for links with is a part of what is compared now. */
+	wait_until(paths, 0);
 	rsm->serial++;
 	paths->computed = true;
 	paths->counts.routings++;
@@ -243,9 +264,44 @@ static void tell_news(struct rsm *rsm)
 	rsm_changes_free(&paths->changes);
 	rsm_prd_told(paths->prd);
 	paths->blind = paths->failed;
+	paths->counts.told = paths->counts.routings;
+	wait_until(paths, 0);
 }
 
-static void tables_set(struct rsm *rsm)
+static bool is_end(const struct rsm *rsm, uint16_t lid)
+{
+	return !rsm_method_compares(rsm) || is_taken(rsm, lid);
+}
+
+/*
+ * What is sent into a link before it is active is gone, and its sender waits for a timeout. A sweep makes
+ * links active at its end; where OpenSM only routes anew there is none.
+ */
+static bool is_to_wait(const struct rsm *rsm, bool sweeping)
+{
+	return sweeping && rsm->opt.link_wait && has_news(rsm) && rsm_view_links_wait(rsm, is_end);
+}
+
+/* When the sweep has come to its end, or the next one begins, or it has taken too long. */
+static void links_set(struct rsm *rsm)
+{
+	struct rsm_paths *paths = rsm->paths;
+	struct counts *counts = &paths->counts;
+
+	if (!waits_until(paths))
+		return;
+	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
+	see_whether_forgotten(rsm);
+	if (waits_until(paths)) {
+		counts->waited_ms = rsm_now() - paths->since;
+		counts->late += rsm_view_links_wait(rsm, is_end);
+		tell_news(rsm);
+		show(paths);
+	}
+	CL_PLOCK_RELEASE(&rsm->osm->lock);
+}
+
+static void tables_set(struct rsm *rsm, bool sweeping)
 {
 	struct rsm_paths *paths = rsm->paths;
 	struct counts *counts = &paths->counts;
@@ -262,8 +318,14 @@ static void tables_set(struct rsm *rsm)
 	if (paths->changes.n)
 		rsm_log(rsm, OSM_LOG_INFO, "routing %u: %llu paths of %llu hosts changed",
 			rsm->serial, counts->last_paths, counts->last_hosts);
-	tell_news(rsm);
-	counts->told = counts->routings;
+	if (is_to_wait(rsm, sweeping)) {
+		counts->waits++;
+		paths->since = rsm_now();
+		wait_until(paths, paths->since + rsm->opt.link_wait);
+		rsm_wake(rsm);
+	} else {
+		tell_news(rsm);
+	}
 	show(paths);
 	CL_PLOCK_RELEASE(&rsm->osm->lock);
 }
@@ -297,13 +359,17 @@ void rsm_paths_moved(struct rsm *rsm, uint16_t lid, uint16_t other)
 {
 	struct rsm_paths *paths = rsm->paths;
 	const struct moved moved = { { lid, other }, other ? 2 : 1 };
-	struct counts routing = paths->counts;
 	uint64_t clock = rsm_microseconds();
+	struct counts routing;
 
 	see_whether_forgotten(rsm);
 	/* What was computed meanwhile was with the VM where it is, and is told when it is set. */
 	if (paths->computed)
 		return;
+	/* What waits for links is of more than these LIDs, and is said before. */
+	if (waits_until(paths))
+		tell_news(rsm);
+	routing = paths->counts;
 	/* Who does not know what there was compares when it is routed. */
 	if (rsm_method_compares(rsm) && !paths->blind) {
 		compare(rsm, rsm->osm->routing_engine_used, false, &moved);
@@ -322,17 +388,20 @@ void rsm_paths_moved(struct rsm *rsm, uint16_t lid, uint16_t other)
 
 static void paths_event(struct rsm *rsm, osm_epi_event_id_t id, void *data)
 {
-	(void)data;
 	switch (id) {
 	case OSM_EVENT_ID_HEAVY_SWEEP_START:
 		/* OpenSM says nothing of a handover. */
 		if (rsm->osm->subn.sm_state != IB_SMINFO_STATE_MASTER ||
 		    rsm->osm->subn.first_time_master_sweep)
 			forget(rsm);
+		links_set(rsm);
 		rsm_engines_hook(rsm, tables_computed);
 		break;
 	case OSM_EVENT_ID_UCAST_ROUTING_DONE:
-		tables_set(rsm);
+		tables_set(rsm, (uintptr_t)data == UCAST_ROUTING_HEAVY_SWEEP);
+		break;
+	case OSM_EVENT_ID_SUBNET_UP:
+		links_set(rsm);
 		break;
 	case OSM_EVENT_ID_STATE_CHANGE:
 		if (rsm->osm->subn.sm_state != IB_SMINFO_STATE_MASTER)
@@ -341,6 +410,15 @@ static void paths_event(struct rsm *rsm, osm_epi_event_id_t id, void *data)
 	default:
 		break;
 	}
+}
+
+static uint64_t paths_tick(struct rsm *rsm, uint64_t now)
+{
+	uint64_t until = waits_until(rsm->paths);
+
+	if (until && now >= until)
+		links_set(rsm);
+	return waits_until(rsm->paths) ?: RSM_NEVER;
 }
 
 static int paths_start(struct rsm *rsm)
@@ -379,11 +457,13 @@ static void paths_status(struct rsm *rsm, FILE *out)
 		"\"last_hosts\":%llu,\"walked\":%llu,\"memory\":%llu,\"routing_us\":%llu,"
 		"\"view_us\":%llu,\"update_us\":%llu,\"compare_us\":%llu,\"tell_us\":%llu,"
 		"\"moves\":%llu,\"moved_paths\":%llu,\"moved_us\":%llu,"
+		"\"waits\":%llu,\"late\":%llu,\"waited_ms\":%llu,"
 		"\"cpu\":{\"hops_us\":%llu,\"tables_us\":%llu,\"keep_us\":%llu,\"kept\":%llu}}",
 		counts.routings, counts.told, counts.changed, counts.paths, counts.last_paths,
 		counts.last_hosts, counts.walked, counts.memory, counts.routing_us, counts.view_us,
 		counts.update_us, counts.compare_us, counts.tell_us,
 		counts.moves, counts.moved_paths, counts.moved_us,
+		counts.waits, counts.late, counts.waited_ms,
 		(unsigned long long)counts.cpu.hops_us, (unsigned long long)counts.cpu.tables_us,
 		(unsigned long long)counts.cpu.keep_us, (unsigned long long)counts.cpu.kept);
 }
@@ -393,5 +473,6 @@ const struct rsm_part rsm_paths_part = {
 	.start = paths_start,
 	.stop = paths_stop,
 	.event = paths_event,
+	.tick = paths_tick,
 	.status = paths_status,
 };

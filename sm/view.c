@@ -214,3 +214,47 @@ void rsm_view_free(struct rsm_net *net)
 	free(net->ends);
 	*net = (struct rsm_net) { 0 };
 }
+
+/* Whether it is up, and carries nothing yet. */
+static bool is_waiting(const osm_physp_t *port)
+{
+	uint8_t state = osm_physp_get_port_state(port);
+
+	return state == IB_LINK_INIT || state == IB_LINK_ARMED;
+}
+
+static bool leads(const struct rsm *rsm, const osm_switch_t *sw, uint8_t port,
+		  bool (*is_end)(const struct rsm *rsm, uint16_t lid))
+{
+	for (uint32_t lid = 1; sw->lft && lid < sw->lft_size; lid++)
+		if (sw->lft[lid] == port && is_end(rsm, lid))
+			return true;
+	return false;
+}
+
+/**
+ * rsm_view_links_wait - whether tables that are set lead over a link that OpenSM has not made active yet
+ * @rsm: the plugin
+ * @is_end: whether a LID is a host's: between switches, each has the other's LID behind it
+ *
+ * It does so at the end of a sweep (IBA 14.4: Initialize, Armed, Active). Links of hosts do not count: a path to one
+ * does not change by its link. OpenSM's lock is held.
+ */
+bool rsm_view_links_wait(const struct rsm *rsm, bool (*is_end)(const struct rsm *rsm, uint16_t lid))
+{
+	cl_qmap_t *map = &rsm->osm->subn.sw_guid_tbl;
+
+	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i)) {
+		const osm_switch_t *sw = (osm_switch_t *)i;
+
+		for (uint8_t n = 1; n < sw->num_ports; n++) {
+			const osm_physp_t *port = osm_node_get_physp_ptr(sw->p_node, n);
+			const osm_physp_t *behind = port ? osm_physp_get_remote(port) : NULL;
+
+			if (behind && behind->p_node->sw && (is_waiting(port) || is_waiting(behind)) &&
+			    leads(rsm, sw, n, is_end))
+				return true;
+		}
+	}
+	return false;
+}

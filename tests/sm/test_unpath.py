@@ -3,7 +3,7 @@
 """UnPath comes before tables change, and RePath afterwards, as they arrive in one order at hosts and switches
 (vfabric's journal). Before the first forwarding table is another, each host that is to hear UnPath and can be reached has
 heard it, and the subnet manager its answer; or, of hosts that do not answer, OpenSM has waited, and goes on. All
-tables are there when the first host hears RePath."""
+tables are there when the first host hears RePath, and all links are ACTIVE."""
 
 import collections
 import sys
@@ -98,6 +98,8 @@ def one_routing(entries, sm, serial, answers, dlids):
         expect(not answers or answered.get(number, len(entries)) < changed[0], "and answered", serial, hosts[number],
                entries[changed[0]])
     expect(changed[-1] < told, "all tables are there before RePath", serial, entries[told], entries[changed[-1]])
+    late = [words for what, words, _ in entries[told:] if what == "state" and words[1] == ACTIVE]
+    expect(not late, "links are active before RePath", serial, late)
     return (sum(tables.way(*key)[0] != way for key, way in ways.items()),
             len(set(hosts.values()) - {hosts[number] for number in reached}))
 

@@ -26,6 +26,9 @@
 static char said[32];
 static rsm_computed hooked;
 static bool compares = true, unpaths = true, ahead, no_view, no_changes;
+static bool links_wait;		/* tables lead over a link that is not active yet */
+static uint64_t now;		/* milliseconds */
+static uint32_t woken;
 static unsigned long long changed;
 static uint32_t moving;
 static unsigned int looked;	/* how often hosts that are yet to be told were looked at */
@@ -146,6 +149,25 @@ void rsm_view_free(struct rsm_net *net)
 	(void)net;
 }
 
+/* Links lead to hosts; with a method that does not know of any, to anybody. */
+bool rsm_view_links_wait(const struct rsm *rsm, bool (*is_end)(const struct rsm *rsm, uint16_t lid))
+{
+	CHECK(is_end(rsm, TAKEN));
+	CHECK_EQ(is_end(rsm, TAKEN + 1), !compares);
+	return links_wait;
+}
+
+uint64_t rsm_now(void)
+{
+	return now;
+}
+
+void rsm_wake(struct rsm *rsm)
+{
+	(void)rsm;
+	woken++;
+}
+
 bool rsm_method_compares(const struct rsm *rsm)
 {
 	(void)rsm;
@@ -250,7 +272,7 @@ static void compute(unsigned long long n)
 
 static void set(void)
 {
-	event(OSM_EVENT_ID_UCAST_ROUTING_DONE);
+	rsm_paths_part.event(&rsm, OSM_EVENT_ID_UCAST_ROUTING_DONE, (void *)UCAST_ROUTING_HEAVY_SWEEP);
 }
 
 static void route(unsigned long long n, const char *expected)
@@ -393,6 +415,109 @@ static void moved(void)
 	stop();
 }
 
+static void has_waited(unsigned long long waits, unsigned long long late, unsigned long long ms)
+{
+	char *text, expected[80];
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	CHECK(out);
+	rsm_paths_part.status(&rsm, out);
+	fclose(out);
+	snprintf(expected, sizeof(expected), "\"waits\":%llu,\"late\":%llu,\"waited_ms\":%llu,", waits, late, ms);
+	CHECK(strstr(text, expected));
+	free(text);
+}
+
+static uint64_t tick(void)
+{
+	return rsm_paths_part.tick(&rsm, now);
+}
+
+/* RePath is not before the links that it leads over: they are active when the sweep has come to its end. */
+static void links(void)
+{
+	start();
+	rsm.opt.link_wait = 500;
+	route(0, "");
+	links_wait = true;
+	now = 1000;
+	woken = 0;
+	route(0, "");
+	CHECK(!woken && tick() == RSM_NEVER);
+	route(3, "u");
+	CHECK(woken && tick() == 1500);
+	has_waited(1, 0, 0);
+	links_wait = false;
+	now = 1200;
+	event(OSM_EVENT_ID_SUBNET_UP);
+	is_said("r");
+	has_waited(1, 0, 200);
+	event(OSM_EVENT_ID_SUBNET_UP);
+	is_said("");
+	CHECK(tick() == RSM_NEVER);
+
+	/* No end of it comes: when it has lasted too long, or with the next one. */
+	links_wait = true;
+	route(3, "u");
+	now = 1699;
+	CHECK(tick() == 1700);
+	is_said("");
+	now = 1700;
+	CHECK(tick() == RSM_NEVER);
+	is_said("r");
+	has_waited(2, 1, 500);
+	route(3, "u");
+	event(OSM_EVENT_ID_HEAVY_SWEEP_START);
+	is_said("r");
+
+	/* Routed anew in between, without a sweep: what was to be said is part of that, and no link is made active. */
+	route(3, "u");
+	changed = 4;
+	hooked(&rsm, NULL, 1);
+	is_said("u");
+	now = 10000;
+	CHECK(tick() == RSM_NEVER);
+	is_said("");
+	rsm_paths_part.event(&rsm, OSM_EVENT_ID_UCAST_ROUTING_DONE, (void *)UCAST_ROUTING_REROUTE);
+	is_said("r");
+
+	/* A VM that moves meanwhile: both are said. */
+	route(3, "u");
+	move(6, 3, "rr");
+	CHECK(tick() == RSM_NEVER);
+
+	/* What could not be compared waits, too. */
+	no_view = true;
+	route(3, "x");
+	no_view = false;
+	event(OSM_EVENT_ID_SUBNET_UP);
+	is_said("R");
+	links_wait = false;
+	route(0, "R");
+	route(0, "");
+	links_wait = true;
+
+	/* Another subnet manager has the subnet: it tells. */
+	route(3, "u");
+	osm.subn.sm_state = IB_SMINFO_STATE_STANDBY;
+	event(OSM_EVENT_ID_STATE_CHANGE);
+	now = 20000;
+	CHECK(tick() == RSM_NEVER);
+	is_said("x");
+	osm.subn.sm_state = IB_SMINFO_STATE_MASTER;
+
+	/* Who does not compare waits for each link; and nobody if that is switched off. */
+	compares = unpaths = false;
+	route(0, "");
+	event(OSM_EVENT_ID_SUBNET_UP);
+	is_said("r");
+	rsm.opt.link_wait = 0;
+	route(0, "r");
+	links_wait = false;
+	stop();
+}
+
 /* Another subnet manager is master meanwhile: who comes back knows nothing of what it has told. */
 static void standby(void)
 {
@@ -431,6 +556,7 @@ int main(void)
 	without_memory(&no_changes);
 	standby();
 	moved();
+	links();
 	CHECK(looked);
 	cl_plock_destroy(&osm.lock);
 	puts("ok");
