@@ -339,7 +339,7 @@ static bool run_jobs(struct repath_reroute *r)
 
 	while (!READ_ONCE(r->ending) && (job = next_job(r))) {
 		/* What is only announced, or to stop, would be in the way of what is told next. */
-		if (run_job(r, job) && job->kind == JOB_REPATH) {
+		if (run_job(r, job) && (job->kind == JOB_REPATH || job->kind == JOB_LATE)) {
 			put_back(r, job);
 			return false;
 		}
