@@ -341,8 +341,8 @@ static void go_by(struct repath_sa_port *sp, const struct repath_learnt *learnt,
 	repath_sa_path_of(learnt, &path);
 	if (are_other(sp, learnt, &may) || all)
 		repath_sa_hand_over(sp, &path);
-	else if (may)
-		repath_reroute_late(sp->dev, sp->port, &path, U64_MAX);
+	else if (may && repath_reroute_late(sp->dev, sp->port, &path, U64_MAX) == -ENOMEM)
+		repath_sa_want_table(sp, true);
 }
 
 /**
@@ -453,8 +453,8 @@ void repath_sa_look_again(struct repath_sa_port *sp, unsigned long *next)
 	u64 now = ktime_get_boottime_ns();
 	struct repath_new_path path;
 	struct repath_learnt learnt;
+	bool may, missed = false;
 	unsigned long index;
-	bool may;
 
 	if (!sp->looks)
 		return;
@@ -465,9 +465,10 @@ void repath_sa_look_again(struct repath_sa_port *sp, unsigned long *next)
 			    (!are_other(sp, &learnt, &may) && !may))
 				continue;
 			repath_sa_path_of(&learnt, &path);
-			repath_reroute_late(sp->dev, sp->port, &path, learnt.changed_ns);
+			missed |= repath_reroute_late(sp->dev, sp->port, &path, learnt.changed_ns) == -ENOMEM;
 		}
-		sp->look_again = jiffies + (HZ << (LOOKS - --sp->looks));
+		/* One for which there was no memory does not count. */
+		sp->look_again = jiffies + (missed ? HZ : HZ << (LOOKS - --sp->looks));
 	}
 	if (sp->looks)
 		repath_sa_sooner(next, sp->look_again);

@@ -13,6 +13,5 @@ struct osm_routing_engine;
 int rsm_view_make(struct rsm *rsm, struct osm_routing_engine *engine, bool computed,
 		  struct rsm_net *net);
 void rsm_view_free(struct rsm_net *net);
-bool rsm_view_links_wait(const struct rsm *rsm, bool (*is_end)(const struct rsm *rsm, uint16_t lid));
 
 #endif

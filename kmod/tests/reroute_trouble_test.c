@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kunit-cases: 7 */
+/* kunit-cases: 8 */
 /* kunit-objs: ../device.o ../track.o ../track_path.o ../track_query.o ../track_user.o ../track_walk.o ../index.o ../path.o ../note.o ../stat.o ../trace.o ../reroute.o ../reroute_qp.o ../reroute_path.o ../reroute_way.o ../reroute_cycle.o */
 /* Queue pairs are moved to new paths whatever becomes of who tells them, and of the device's word. */
+#include <linux/kprobes.h>
 #include <rdma/ib_cache.h>
 
 #include "reroute_case.h"
@@ -198,7 +199,78 @@ static void t_silent_when_released(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (int)moves->state, (int)IB_QPS_RTS);
 }
 
+/* Memory that the work item asks for, and does not get: once, after so many times that it does. */
+static struct {
+	int given;
+	bool refused;
+	bool probed;
+} memory;
+
+static noinline int refuse(void)
+{
+	return -ENOMEM;
+}
+
+static int asked_for_memory(struct kprobe *probe, struct pt_regs *regs)
+{
+	if (memory.refused || !in_task() || current != READ_ONCE(hw_device.reroute->hand) || memory.given-- > 0)
+		return 0;
+	memory.refused = true;
+	/* It returns to who has called the function that is probed. */
+	instruction_pointer_set(regs, (unsigned long)refuse);
+	return 1;
+}
+
+/* Without one a probe may not lead elsewhere. */
+static void answered_for_memory(struct kprobe *probe, struct pt_regs *regs, unsigned long flags)
+{
+}
+
+static struct kprobe memory_probe = {
+	.symbol_name = "should_failslab",
+	.pre_handler = asked_for_memory,
+	.post_handler = answered_for_memory,
+};
+
+/* Who is told of a path, or connects late to one, is on it in the end whatever there was no memory for. */
+static void t_no_memory(struct kunit *test)
+{
+	const struct repath_new_path path = { .dlid = DLID, .sl = NEW_SL, .has = REPATH_PATH_SL };
+	struct repath_device *dev = the_device(test);
+	struct hw_qp *hw;
+	int late, times;
+
+	if (register_kprobe(&memory_probe))
+		kunit_skip(test, "this kernel can not be made to run short of memory");
+	memory.probed = true;
+	for (late = 0; late < 2; late++) {
+		times = 0;
+		do {
+			hw = add_qp(test, 21, DLID, current);
+			memory.given = times++;
+			WRITE_ONCE(memory.refused, false);
+			if (late)
+				repath_reroute_late(dev, 1, &path, U64_MAX);
+			else
+				repath_reroute_repath(dev, 1, &path);
+			settle(test, false);
+			expect(test, hw, REPATH_MOVE_MOVED, REPATH_BY_SQD, NEW_SL, IB_QPS_RTS);
+			del_qp(test, hw);
+		} while (memory.refused);
+		KUNIT_EXPECT_GT(test, times, 1);
+	}
+}
+
+static void reroute_trouble_exit(struct kunit *test)
+{
+	if (memory.probed)
+		unregister_kprobe(&memory_probe);
+	memory.probed = false;
+	reroute_exit(test);
+}
+
 static struct kunit_case reroute_trouble_cases[] = {
+	KUNIT_CASE(t_no_memory),
 	KUNIT_CASE(t_device_is_silent),
 	KUNIT_CASE(t_silent_when_released),
 	KUNIT_CASE(t_another_manager),
@@ -212,7 +284,7 @@ static struct kunit_case reroute_trouble_cases[] = {
 static struct kunit_suite reroute_trouble_suite = {
 	.name = "repath_reroute_trouble",
 	.init = reroute_init,
-	.exit = reroute_exit,
+	.exit = reroute_trouble_exit,
 	.test_cases = reroute_trouble_cases,
 };
 kunit_test_suite(reroute_trouble_suite);

@@ -259,6 +259,8 @@ int repath_reroute_repath(struct repath_device *dev, u32 port, const struct repa
 int repath_reroute_late(struct repath_device *dev, u32 port, const struct repath_new_path *path,
 			u64 since_ns)
 {
+	if (fake.give_err)
+		return fake.give_err;
 	fake.late = *path;
 	fake.nlate++;
 	return 0;

@@ -310,6 +310,13 @@ static void t_alternate(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake.nlate, 0);
 	fake.qp_alt.sl = 5;
 	i = question(test);
+	KUNIT_EXPECT_FALSE(test, test_bit(REPATH_SA_TABLE, &port_of()->wants));
+	fake.give_err = -ENOMEM;
+	table_answer(i, table_new(test, i, bytes, KNOWN * RECORD, RECORD));
+	/* No memory for that: all paths are asked for once more. */
+	fake.give_err = 0;
+	KUNIT_EXPECT_TRUE(test, test_bit(REPATH_SA_TABLE, &port_of()->wants));
+	i = question(test);
 	table_answer(i, table_new(test, i, bytes, KNOWN * RECORD, RECORD));
 	KUNIT_EXPECT_EQ(test, fake.nlate, 1);
 	KUNIT_EXPECT_EQ(test, fake.late.dlid, fake.qp_path.dlid);

@@ -518,6 +518,7 @@ static void t_connected_late(struct kunit *test)
 		.number = 1, .serial = 1,
 	};
 	struct repath_sm_path path;
+	unsigned int looks;
 	int given, i;
 
 	learn(test, &path, 1);
@@ -530,6 +531,15 @@ static void t_connected_late(struct kunit *test)
 	settle();
 	KUNIT_EXPECT_EQ(test, fake.nlate, 0);
 	fake.qp_path.sl = 1;
+	/* One without memory is none. */
+	looks = port_of()->looks;
+	fake.give_err = -ENOMEM;
+	port_of()->look_again = jiffies;
+	repath_sa_kick(port_of());
+	settle();
+	KUNIT_EXPECT_EQ(test, port_of()->looks, looks);
+	KUNIT_EXPECT_TRUE(test, time_before_eq(port_of()->look_again, jiffies + HZ));
+	fake.give_err = 0;
 	/* Not for ever. */
 	for (i = 0; i < 100 && port_of()->looks; i++) {
 		port_of()->look_again = jiffies;
