@@ -44,7 +44,7 @@ static const struct option {
 	{ "both_ends", CHOICE, AT(both_ends), 1, 0, 0, switched, NULL },
 	{ "coalesce", CHOICE, AT(coalesce), -1, -1, 0, switched, NULL },
 	{ "unpath_wait", NUMBER, AT(unpath_wait), 20, 0, 10000, NULL, NULL },
-	{ "link_wait", NUMBER, AT(link_wait), 2000, 0, 60000, NULL, NULL },
+	{ "link_wait", NUMBER, AT(link_wait), 1000, 0, 10000, NULL, NULL },
 	{ "steady", CHOICE, AT(steady), 1, 0, 0, switched, NULL },
 	{ "auto_records", NUMBER, AT(auto_records), 32, 0, 1024, NULL, NULL },
 	{ "sm_sl", CHOICE, AT(sm_sl), 0, 0, 0, switched, NULL },

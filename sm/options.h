@@ -48,7 +48,7 @@ enum rsm_vswitch {
  * @coalesce: whether an unsent notice gives way to one that says more
  * @both_ends: with AUTO, who is at the other end of a changed path is told the way back
  * @unpath_wait: milliseconds that tables wait at most for the answers to UnPath
- * @link_wait: milliseconds that RePath waits at most for links that tables lead over, and which are not active yet
+ * @link_wait: milliseconds that RePath waits at most for links that are not active yet
  * @steady: an engine's random choices are the same each time
  * @auto_records: records that AUTO sends to one host at most
  * @sm_sl: paths of the subnet manager's have the level that OpenSM's options say

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine.h"
+#include "links.h"
 #include "method.h"
 #include "paths.h"
 #include "plugin.h"
@@ -17,6 +18,8 @@
 #include "signal.h"
 #include "slots.h"
 #include "view.h"
+
+#define LOOK_MS 20	/* between two looks at links that RePath waits for */
 
 /**
  * struct counts - for the status
@@ -118,12 +121,12 @@ struct moved {
 	uint32_t n;
 };
 
-static uint64_t waits_until(const struct rsm_paths *paths)
+static uint64_t deadline(const struct rsm_paths *paths)
 {
 	return __atomic_load_n(&paths->until, __ATOMIC_ACQUIRE);
 }
 
-static void wait_until(struct rsm_paths *paths, uint64_t until)
+static void set_deadline(struct rsm_paths *paths, uint64_t until)
 {
 	__atomic_store_n(&paths->until, until, __ATOMIC_RELEASE);
 }
@@ -134,7 +137,7 @@ static void see_whether_forgotten(struct rsm *rsm)
 
 	if (!__atomic_exchange_n(&paths->forgotten, false, __ATOMIC_ACQUIRE))
 		return;
-	wait_until(paths, 0);
+	set_deadline(paths, 0);
 	rsm_changes_free(&paths->changes);
 	rsm_prd_reset(paths->prd);
 	paths->computed = false;
@@ -217,8 +220,8 @@ static void tables_computed(struct rsm *rsm, struct osm_routing_engine *engine,
 	struct rsm_paths *paths = rsm->paths;
 
 	see_whether_forgotten(rsm);
-	/* What RePath has waited for links with is a part of what is compared now. */
-	wait_until(paths, 0);
+	/* What was not said yet, as it waited for links, is a part of what is compared now. */
+	set_deadline(paths, 0);
 	rsm->serial++;
 	paths->computed = true;
 	paths->counts.routings++;
@@ -265,12 +268,12 @@ static void tell_news(struct rsm *rsm)
 	rsm_prd_told(paths->prd);
 	paths->blind = paths->failed;
 	paths->counts.told = paths->counts.routings;
-	wait_until(paths, 0);
+	set_deadline(paths, 0);
 }
 
-static bool is_end(const struct rsm *rsm, uint16_t lid)
+static bool is_news(const struct rsm *rsm, uint16_t lid)
 {
-	return !rsm_method_compares(rsm) || is_taken(rsm, lid);
+	return !rsm_method_compares(rsm) || rsm->paths->blind || rsm_prd_is_news(rsm->paths->prd, lid);
 }
 
 /*
@@ -279,25 +282,34 @@ static bool is_end(const struct rsm *rsm, uint16_t lid)
  */
 static bool is_to_wait(const struct rsm *rsm, bool sweeping)
 {
-	return sweeping && rsm->opt.link_wait && has_news(rsm) && rsm_view_links_wait(rsm, is_end);
+	return sweeping && rsm->opt.link_wait && has_news(rsm) && rsm_links_wait(rsm, is_news);
 }
 
-/* When the sweep has come to its end, or the next one begins, or it has taken too long. */
-static void links_set(struct rsm *rsm)
+/* What waits for links is said, whatever they are. */
+static void tell_waiting(struct rsm *rsm)
 {
 	struct rsm_paths *paths = rsm->paths;
 	struct counts *counts = &paths->counts;
 
-	if (!waits_until(paths))
+	if (!deadline(paths))
+		return;
+	counts->waited_ms = rsm_now() - paths->since;
+	counts->late += rsm_links_wait(rsm, is_news);
+	tell_news(rsm);
+	show(paths);
+}
+
+/* @over: the sweep is, and what are not active now will not be by it. */
+static void look_at_links(struct rsm *rsm, bool over)
+{
+	struct rsm_paths *paths = rsm->paths;
+
+	if (!deadline(paths))
 		return;
 	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
 	see_whether_forgotten(rsm);
-	if (waits_until(paths)) {
-		counts->waited_ms = rsm_now() - paths->since;
-		counts->late += rsm_view_links_wait(rsm, is_end);
-		tell_news(rsm);
-		show(paths);
-	}
+	if (over || rsm_now() >= deadline(paths) || !rsm_links_wait(rsm, is_news))
+		tell_waiting(rsm);
 	CL_PLOCK_RELEASE(&rsm->osm->lock);
 }
 
@@ -321,7 +333,7 @@ static void tables_set(struct rsm *rsm, bool sweeping)
 	if (is_to_wait(rsm, sweeping)) {
 		counts->waits++;
 		paths->since = rsm_now();
-		wait_until(paths, paths->since + rsm->opt.link_wait);
+		set_deadline(paths, paths->since + rsm->opt.link_wait);
 		rsm_wake(rsm);
 	} else {
 		tell_news(rsm);
@@ -346,6 +358,8 @@ const struct rsm_prd *rsm_paths_prd(const struct rsm *rsm)
  */
 void rsm_paths_take_along(struct rsm *rsm, uint16_t lid, ib_net64_t guid)
 {
+	/* It is of when the VM was not there. */
+	tell_waiting(rsm);
 	rsm_prd_take_along(rsm->paths->prd, lid, guid);
 }
 
@@ -366,9 +380,8 @@ void rsm_paths_moved(struct rsm *rsm, uint16_t lid, uint16_t other)
 	/* What was computed meanwhile was with the VM where it is, and is told when it is set. */
 	if (paths->computed)
 		return;
-	/* What waits for links is of more than these LIDs, and is said before. */
-	if (waits_until(paths))
-		tell_news(rsm);
+	/* What waits for links is of more than these LIDs. */
+	tell_waiting(rsm);
 	routing = paths->counts;
 	/* Who does not know what there was compares when it is routed. */
 	if (rsm_method_compares(rsm) && !paths->blind) {
@@ -394,14 +407,14 @@ static void paths_event(struct rsm *rsm, osm_epi_event_id_t id, void *data)
 		if (rsm->osm->subn.sm_state != IB_SMINFO_STATE_MASTER ||
 		    rsm->osm->subn.first_time_master_sweep)
 			forget(rsm);
-		links_set(rsm);
+		look_at_links(rsm, true);
 		rsm_engines_hook(rsm, tables_computed);
 		break;
 	case OSM_EVENT_ID_UCAST_ROUTING_DONE:
 		tables_set(rsm, (uintptr_t)data == UCAST_ROUTING_HEAVY_SWEEP);
 		break;
 	case OSM_EVENT_ID_SUBNET_UP:
-		links_set(rsm);
+		look_at_links(rsm, true);
 		break;
 	case OSM_EVENT_ID_STATE_CHANGE:
 		if (rsm->osm->subn.sm_state != IB_SMINFO_STATE_MASTER)
@@ -412,13 +425,11 @@ static void paths_event(struct rsm *rsm, osm_epi_event_id_t id, void *data)
 	}
 }
 
+/* OpenSM has much to do between the last link and the end of its sweep, and no event of links. */
 static uint64_t paths_tick(struct rsm *rsm, uint64_t now)
 {
-	uint64_t until = waits_until(rsm->paths);
-
-	if (until && now >= until)
-		links_set(rsm);
-	return waits_until(rsm->paths) ?: RSM_NEVER;
+	look_at_links(rsm, false);
+	return deadline(rsm->paths) ? now + LOOK_MS : RSM_NEVER;
 }
 
 static int paths_start(struct rsm *rsm)

@@ -96,6 +96,7 @@ void rsm_changes_free(struct rsm_changes *changes);
 bool rsm_prd_has(const struct rsm_prd *prd, uint16_t lid);
 bool rsm_prd_path(const struct rsm_prd *prd, uint16_t slid, uint16_t dlid, struct rsm_changed_end *end,
 		  struct rsm_change *path);
+bool rsm_prd_is_news(const struct rsm_prd *prd, uint16_t lid);
 bool rsm_prd_is_told(const struct rsm_prd *prd, uint16_t slid, uint16_t dlid);
 bool rsm_prd_sm_shares(const struct rsm_prd *prd);
 void rsm_prd_told(struct rsm_prd *prd);

@@ -188,6 +188,7 @@ static bool leads_to_other(const struct rsm_prd *prd, uint32_t from, const struc
 
 static void note(struct diff *diff, struct rsm_changed_end *end, const struct rsm_change *change)
 {
+	diff->prd->marks[change->dlid] |= PRD_NEWS;
 	if (end->n++ < diff->keep)
 		diff->found[end->n_kept++] = *change;
 }
@@ -204,7 +205,7 @@ static void compare_end(struct diff *diff, uint32_t from, struct rsm_changed_end
 	for (uint32_t i = 0; i < diff->n_others; i++)
 		if (leads_to_other(prd, from, &diff->others[i], &change))
 			note(diff, end, &change);
-	if ((prd->lanes == RSM_LANES_PORT && (prd->anew || prd->marks[from])) || (prd->marks[from] & PRD_ANYHOW) ||
+	if ((prd->lanes == RSM_LANES_PORT && (prd->anew || prd->marks[from] & ~PRD_NEWS)) || (prd->marks[from] & PRD_ANYHOW) ||
 	    prd->lanes != prd->lanes_told ||
 	    told->leaf != now->leaf || told->attr != now->attr) {
 		for (uint32_t lid = 1; lid < prd->n_lids; lid++)
@@ -312,7 +313,7 @@ static int compare_lids(struct diff *diff)
 	uint32_t n = 0;
 
 	for (uint32_t lid = 1; lid < prd->n_lids; lid++) {
-		prd->marks[lid] &= ~PRD_ELSEWHERE;
+		prd->marks[lid] &= ~(PRD_ELSEWHERE | PRD_NEWS);
 		n += has_left(prd, lid);
 	}
 	if (!n)
@@ -405,6 +406,12 @@ bool rsm_prd_is_told(const struct rsm_prd *prd, uint16_t slid, uint16_t dlid)
 	struct rsm_change change;
 
 	return !differs(prd, prd->now[slid].lid, dlid, &change);
+}
+
+/** rsm_prd_is_news - whether a path to a LID is among the changes that rsm_prd_changes() has found */
+bool rsm_prd_is_news(const struct rsm_prd *prd, uint16_t lid)
+{
+	return lid < prd->n_lids && prd->marks[lid] & PRD_NEWS;
 }
 
 /** rsm_changes_free - what rsm_prd_changes() listed */

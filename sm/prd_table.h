@@ -14,6 +14,7 @@
 #define PRD_ANYHOW	8	/* it was away, and there was more than can be compared: all its paths are others */
 #define PRD_ELSEWHERE	16	/* the port that had it has another one, as the last comparison found */
 #define PRD_KEPT	32	/* what was told of it stays so now: rsm_prd_told()'s */
+#define PRD_NEWS	64	/* a path to it is another, as the last comparison found */
 
 /**
  * struct prd_slot - a switch; its place in the table stays while hosts were told of it

@@ -99,7 +99,9 @@ def comes_back():
                 file.write(f"{guid:x} 40\n")
             os.rename(f"{fabric.dir}/new", f"{fabric.dir}/other_lids")
             hosts.leave("H4")
+            waits = fabric.status()["paths"]["waits"]
             hosts.fault('ReLink "H4"[1]')
+            expect(fabric.status()["paths"]["waits"] == waits + 1, "who comes has a link by then", fabric.status())
             hosts.lid["H4"] = 40
             records(fabric, hosts, {name: [n for n in notices if n.dlid == 40]
                                     for name, notices in news(hosts, seen).items()}, {"H4": guid}, {"H4": was})

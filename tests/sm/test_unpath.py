@@ -105,9 +105,10 @@ def one_routing(entries, sm, serial, answers, dlids):
 
 
 def play(mute=0, wait=WAIT, **options):
-    with Managed(MESH, "-R lash", method="auto", unpath_wait=wait, **options) as fabric:
+    with Managed(MESH, "-R lash", method="auto", unpath_wait=wait, link_wait=WAIT, **options) as fabric:
         with Hosts(fabric, mute=mute) as hosts:
             for command in DOWN, UP:
+                waits = fabric.status()["paths"]["waits"]
                 fabric.command(f"Journal {ROOM}")
                 hosts.fault(command)
                 entries = read(fabric.command("Journal"))
@@ -118,6 +119,9 @@ def play(mute=0, wait=WAIT, **options):
                 print(f"{command}: {moved} paths that were announced go another way; {unreached} hosts are not reached "
                       "before", flush=True)
                 expect(moved, "paths that were announced go another way")
+                paths = fabric.status()["paths"]
+                expect(paths["waits"] - waits == (command == UP) and not paths["late"],
+                       "RePath waits for a link that has come, and for none else", command, paths)
                 # The cable that has come back leads nobody yet: nothing is in the way of UnPath.
                 expect(command == DOWN or not unreached, "all are reached", unreached)
 

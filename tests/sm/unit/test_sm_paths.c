@@ -10,6 +10,7 @@
 
 #include "check.h"
 #include "engine.h"
+#include "links.h"
 #include "method.h"
 #include "plugin.h"
 #include "paths.h"
@@ -26,9 +27,11 @@
 static char said[32];
 static rsm_computed hooked;
 static bool compares = true, unpaths = true, ahead, no_view, no_changes;
-static bool links_wait;		/* tables lead over a link that is not active yet */
+static bool links_wait;		/* tables lead over a link that is not active yet, */
+static bool anybody;		/* and whom to does not matter */
 static uint64_t now;		/* milliseconds */
 static uint32_t woken;
+static bool known;		/* what the distinguisher has compared */
 static unsigned long long changed;
 static uint32_t moving;
 static unsigned int looked;	/* how often hosts that are yet to be told were looked at */
@@ -65,6 +68,7 @@ void rsm_prd_free(struct rsm_prd *prd)
 void rsm_prd_reset(struct rsm_prd *prd)
 {
 	(void)prd;
+	known = false;
 	say('x');
 }
 
@@ -73,6 +77,7 @@ int rsm_prd_update(struct rsm_prd *prd, const struct rsm_net *net)
 	(void)prd;
 	CHECK_EQ(net->n_moved, moving);
 	CHECK(!moving || (net->moved[0] == 5 && (moving == 1 || net->moved[1] == 6)));
+	known = true;
 	return 0;
 }
 
@@ -117,6 +122,12 @@ uint32_t rsm_prd_walked(const struct rsm_prd *prd)
 	return 0;
 }
 
+bool rsm_prd_is_news(const struct rsm_prd *prd, uint16_t lid)
+{
+	(void)prd;
+	return known && lid == TAKEN;
+}
+
 bool rsm_prd_has(const struct rsm_prd *prd, uint16_t lid)
 {
 	(void)prd;
@@ -149,12 +160,10 @@ void rsm_view_free(struct rsm_net *net)
 	(void)net;
 }
 
-/* Links lead to hosts; with a method that does not know of any, to anybody. */
-bool rsm_view_links_wait(const struct rsm *rsm, bool (*is_end)(const struct rsm *rsm, uint16_t lid))
+bool rsm_links_wait(const struct rsm *rsm, bool (*is_news)(const struct rsm *rsm, uint16_t lid))
 {
-	CHECK(is_end(rsm, TAKEN));
-	CHECK_EQ(is_end(rsm, TAKEN + 1), !compares);
-	return links_wait;
+	CHECK_EQ(is_news(rsm, TAKEN + 1), anybody);
+	return links_wait && is_news(rsm, TAKEN);
 }
 
 uint64_t rsm_now(void)
@@ -415,6 +424,23 @@ static void moved(void)
 	stop();
 }
 
+static unsigned long long routed(bool told)
+{
+	const char *what = told ? "\"told\":" : "\"routings\":";
+	unsigned long long n;
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	CHECK(out);
+	rsm_paths_part.status(&rsm, out);
+	fclose(out);
+	CHECK(strstr(text, what));
+	n = strtoull(strstr(text, what) + strlen(what), NULL, 10);
+	free(text);
+	return n;
+}
+
 static void has_waited(unsigned long long waits, unsigned long long late, unsigned long long ms)
 {
 	char *text, expected[80];
@@ -434,7 +460,7 @@ static uint64_t tick(void)
 	return rsm_paths_part.tick(&rsm, now);
 }
 
-/* RePath is not before the links that it leads over: they are active when the sweep has come to its end. */
+/* RePath is not before the links that it leads over are active, which is near the end of a sweep. */
 static void links(void)
 {
 	start();
@@ -446,32 +472,38 @@ static void links(void)
 	route(0, "");
 	CHECK(!woken && tick() == RSM_NEVER);
 	route(3, "u");
-	CHECK(woken && tick() == 1500);
+	CHECK(woken && tick() == 1020);
+	CHECK_EQ(routed(true), routed(false) - 1);
 	has_waited(1, 0, 0);
 	links_wait = false;
 	now = 1200;
-	event(OSM_EVENT_ID_SUBNET_UP);
+	CHECK(tick() == RSM_NEVER);
 	is_said("r");
+	CHECK_EQ(routed(true), routed(false));
 	has_waited(1, 0, 200);
 	event(OSM_EVENT_ID_SUBNET_UP);
 	is_said("");
-	CHECK(tick() == RSM_NEVER);
 
-	/* No end of it comes: when it has lasted too long, or with the next one. */
+	/* They are not made active: at the end of the sweep, or when it has lasted too long. */
 	links_wait = true;
 	route(3, "u");
-	now = 1699;
-	CHECK(tick() == 1700);
+	now = 1300;
+	event(OSM_EVENT_ID_SUBNET_UP);
+	is_said("r");
+	has_waited(2, 1, 100);
+	route(3, "u");
+	now = 1799;
+	CHECK(tick() == 1819);
 	is_said("");
-	now = 1700;
+	now = 1800;
 	CHECK(tick() == RSM_NEVER);
 	is_said("r");
-	has_waited(2, 1, 500);
+	has_waited(3, 2, 500);
+
+	/* OpenSM as it is has an end for each sweep. One that has none: with the next, or where it only routes anew. */
 	route(3, "u");
 	event(OSM_EVENT_ID_HEAVY_SWEEP_START);
 	is_said("r");
-
-	/* Routed anew in between, without a sweep: what was to be said is part of that, and no link is made active. */
 	route(3, "u");
 	changed = 4;
 	hooked(&rsm, NULL, 1);
@@ -482,12 +514,17 @@ static void links(void)
 	rsm_paths_part.event(&rsm, OSM_EVENT_ID_UCAST_ROUTING_DONE, (void *)UCAST_ROUTING_REROUTE);
 	is_said("r");
 
-	/* A VM that moves meanwhile: both are said. */
+	/* A VM that moves meanwhile, with its port or without: what is said first is of when it was not there. */
+	route(3, "u");
+	rsm_paths_take_along(&rsm, 5, 1);
+	is_said("r");
 	route(3, "u");
 	move(6, 3, "rr");
 	CHECK(tick() == RSM_NEVER);
+	has_waited(7, 5, 0);
 
-	/* What could not be compared waits, too. */
+	/* What could not be compared may lead over any. */
+	anybody = true;
 	no_view = true;
 	route(3, "x");
 	no_view = false;
@@ -497,6 +534,7 @@ static void links(void)
 	route(0, "R");
 	route(0, "");
 	links_wait = true;
+	anybody = false;
 
 	/* Another subnet manager has the subnet: it tells. */
 	route(3, "u");
@@ -506,9 +544,15 @@ static void links(void)
 	CHECK(tick() == RSM_NEVER);
 	is_said("x");
 	osm.subn.sm_state = IB_SMINFO_STATE_MASTER;
+	route(3, "u");
+	osm.subn.first_time_master_sweep = TRUE;
+	event(OSM_EVENT_ID_HEAVY_SWEEP_START);
+	osm.subn.first_time_master_sweep = FALSE;
+	is_said("x");
 
 	/* Who does not compare waits for each link; and nobody if that is switched off. */
 	compares = unpaths = false;
+	anybody = true;
 	route(0, "");
 	event(OSM_EVENT_ID_SUBNET_UP);
 	is_said("r");

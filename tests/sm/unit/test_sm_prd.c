@@ -350,12 +350,13 @@ static unsigned int ask(const struct rsm_prd *prd, uint16_t from, uint16_t to, b
 static unsigned int check(struct rsm_prd *prd, int fabric, int round)
 {
 	static uint16_t others[LIDS][LIDS];
-	static bool found[LIDS][LIDS];
+	static bool found[LIDS][LIDS], news[LIDS];
 	struct rsm_changes changes;
 	unsigned int n = 0;
 
 	memset(found, 0, sizeof(found));
 	memset(others, 0, sizeof(others));
+	memset(news, 0, sizeof(news));
 	if (rsm_prd_update(prd, &net) || rsm_prd_changes(prd, LIDS, &changes))
 		fail("no memory", fabric, round, 0, 0);
 	for (uint32_t i = 0; i < changes.n_ends; i++) {
@@ -381,6 +382,7 @@ static unsigned int check(struct rsm_prd *prd, int fabric, int round)
 				others[end->lid][change->was] = change->dlid;
 			else
 				found[end->lid][change->dlid] = true;
+			news[change->dlid] = true;
 			n_others += change->was && !change->taken;
 			n_taken += change->taken;
 			n_back += told_away[change->was ? change->was : change->dlid] || told_away[end->lid];
@@ -393,6 +395,9 @@ static unsigned int check(struct rsm_prd *prd, int fabric, int round)
 				       found[net.ends[i].lid][net.ends[j].lid], fabric, round);
 	if (changes.n != n)
 		fail("wrong sum", fabric, round, 0, 0);
+	for (int lid = 0; lid < LIDS; lid++)
+		if (rsm_prd_is_news(prd, lid) != news[lid])
+			fail("news of a LID", fabric, round, 0, lid);
 	rsm_changes_free(&changes);
 	for (int a = 1; a < LIDS; a++)
 		for (int b = 1; b < LIDS; b++)
