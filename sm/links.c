@@ -44,7 +44,8 @@ bool rsm_links_wait(const struct rsm *rsm, bool (*is_news)(const struct rsm *rsm
 			const osm_physp_t *port = osm_node_get_physp_ptr(sw->p_node, n);
 			const osm_physp_t *behind = port ? osm_physp_get_remote(port) : NULL;
 
-			if (behind && (is_waiting(port) || is_waiting(behind)) && leads(rsm, sw, n, is_news))
+			/* OpenSM sets nothing at a port of which it has not been told. */
+			if (behind && osm_physp_is_valid(behind) && (is_waiting(port) || is_waiting(behind)) && leads(rsm, sw, n, is_news))
 				return true;
 		}
 	}

@@ -61,6 +61,7 @@ struct counts {
  * @blind: nor was the one that hosts were last told of: nobody knows what differs from that
  * @until: when RePath is said at the latest that waits for links, of rsm_now(); 0: none does. Read in any thread
  * @since: since when it waits
+ * @look: when links are looked at next
  * @forgotten: another SM has had the subnet since: set in any thread
  * @shares: that other paths have the subnet manager's level is logged
  * @mutex: for @shown
@@ -75,6 +76,7 @@ struct rsm_paths {
 	bool blind;
 	uint64_t until;
 	uint64_t since;
+	uint64_t look;
 	bool forgotten;
 	bool shares;
 	pthread_mutex_t mutex;
@@ -138,10 +140,12 @@ static void see_whether_forgotten(struct rsm *rsm)
 	if (!__atomic_exchange_n(&paths->forgotten, false, __ATOMIC_ACQUIRE))
 		return;
 	set_deadline(paths, 0);
+	paths->counts.told = paths->counts.routings;
 	rsm_changes_free(&paths->changes);
 	rsm_prd_reset(paths->prd);
 	paths->computed = false;
 	paths->blind = false;
+	show(paths);
 }
 
 /* VMs whose ports go along, and are nowhere, or not yet where they are to be. */
@@ -354,11 +358,12 @@ const struct rsm_prd *rsm_paths_prd(const struct rsm *rsm)
  * @lid: of the VM
  * @guid: of the port
  *
- * What hosts were told of the LID holds for it. Before rsm_paths_moved(), or what is computed meanwhile.
+ * What hosts were told of the LID holds for it. Before the ports change LIDs, as what waits for links is said here, and
+ * before rsm_paths_moved(), or what is computed meanwhile.
  */
 void rsm_paths_take_along(struct rsm *rsm, uint16_t lid, ib_net64_t guid)
 {
-	/* It is of when the VM was not there. */
+	see_whether_forgotten(rsm);
 	tell_waiting(rsm);
 	rsm_prd_take_along(rsm->paths->prd, lid, guid);
 }
@@ -428,8 +433,15 @@ static void paths_event(struct rsm *rsm, osm_epi_event_id_t id, void *data)
 /* OpenSM has much to do between the last link and the end of its sweep, and no event of links. */
 static uint64_t paths_tick(struct rsm *rsm, uint64_t now)
 {
-	look_at_links(rsm, false);
-	return deadline(rsm->paths) ? now + LOOK_MS : RSM_NEVER;
+	struct rsm_paths *paths = rsm->paths;
+	uint64_t until = deadline(paths);
+
+	/* The thread is woken by each answer to a report. */
+	if (until && now >= paths->look) {
+		look_at_links(rsm, false);
+		paths->look = until < now + LOOK_MS ? until : now + LOOK_MS;
+	}
+	return deadline(paths) ? paths->look : RSM_NEVER;
 }
 
 static int paths_start(struct rsm *rsm)

@@ -147,7 +147,7 @@ void rsm_prd_told(struct rsm_prd *prd)
 	}
 	for (uint32_t lid = 0; lid < prd->n_lids; lid++) {
 		if (prd->marks[lid] & PRD_KEPT) {
-			prd->marks[lid] &= ~PRD_KEPT;
+			prd->marks[lid] &= ~(PRD_KEPT | PRD_NEWS);
 			continue;
 		}
 		prd->told[lid] = prd->now[lid];

@@ -266,9 +266,9 @@ static void write_all(struct rsm *rsm, struct rsm_vm_move *move)
 	if (!move->carried && a && b) {
 		move->ports[0] = cl_ntoh64(osm_port_get_guid(a));
 		move->ports[1] = cl_ntoh64(osm_port_get_guid(b));
-		rsm_vm_exchange(rsm, a, b, &move->counts);
 		rsm_paths_take_along(rsm, move->lid, osm_port_get_guid(b));
 		rsm_paths_take_along(rsm, move->other, osm_port_get_guid(a));
+		rsm_vm_exchange(rsm, a, b, &move->counts);
 	}
 	write_tables(rsm, move);
 	rsm_slots_moved(rsm, move->lid, &move->to);

@@ -118,6 +118,12 @@ int main(void)
 	set(1, 1, IB_LINK_INIT);
 	lft[1][THERE] = 1;
 	CHECK(!waits(THERE));
+	/* OpenSM does not know the port at the other end. */
+	set(0, 2, IB_LINK_INIT);
+	CHECK(waits(THERE));
+	port(1, 2)->port_guid = 0;
+	CHECK(!waits(THERE));
+	port(1, 2)->port_guid = cl_hton64(1);
 	/* The last entry there is, and a switch without a table. */
 	set(0, 2, IB_LINK_INIT);
 	lft[0][N_LFT - 1] = 2;

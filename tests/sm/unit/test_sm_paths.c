@@ -493,7 +493,7 @@ static void links(void)
 	has_waited(2, 1, 100);
 	route(3, "u");
 	now = 1799;
-	CHECK(tick() == 1819);
+	CHECK(tick() == 1800);
 	is_said("");
 	now = 1800;
 	CHECK(tick() == RSM_NEVER);
@@ -543,6 +543,7 @@ static void links(void)
 	now = 20000;
 	CHECK(tick() == RSM_NEVER);
 	is_said("x");
+	CHECK_EQ(routed(true), routed(false));
 	osm.subn.sm_state = IB_SMINFO_STATE_MASTER;
 	route(3, "u");
 	osm.subn.first_time_master_sweep = TRUE;
