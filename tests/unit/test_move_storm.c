@@ -6,6 +6,7 @@
  * and reopen a device. Messages between the ends come late, twice, or are lost. Arguments: a
  * seed, and how many.
  */
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -118,13 +119,17 @@ static void datagrams(struct end *end, char *buf)
 	CHECK_EQ(ibv_destroy_cq(own.cq), 0);
 }
 
+/* What there is to read goes with its queue pair, which another thread may destroy in between: nobody waits for it. */
 static void events(struct end *end)
 {
 	struct pollfd p = { .fd = end->ctx->async_fd, .events = POLLIN };
 	struct ibv_async_event ev;
 
 	while (poll(&p, 1, 0) == 1) {
-		CHECK_EQ(ibv_get_async_event(end->ctx, &ev), 0);
+		if (ibv_get_async_event(end->ctx, &ev)) {
+			CHECK_EQ(errno, EAGAIN);
+			return;
+		}
 		/* Of a queue pair that queue_pairs() took to ERR. */
 		if (ev.event_type == IBV_EVENT_QP_LAST_WQE_REACHED)
 			CHECK(ev.element.qp != end->qp);
@@ -233,6 +238,8 @@ int main(int argc, char **argv)
 	alarm(argc > 2 ? 1800 : HANGS);
 	for (k = 0; k < PAIRS; k++) {
 		pair_open(e[k], &how[k]);
+		for (i = 0; i < 2; i++)
+			CHECK_EQ(fcntl(e[k][i].ctx->async_fd, F_SETFL, O_NONBLOCK), 0);
 		t[k] = traffic_start(e[k], &(struct traffic_how){ .seed = seed + k });
 	}
 	for (k = 0; k < CHURNERS; k++)
