@@ -289,31 +289,37 @@ static bool is_to_wait(const struct rsm *rsm, bool sweeping)
 	return sweeping && rsm->opt.link_wait && has_news(rsm) && rsm_links_wait(rsm, is_news);
 }
 
+/* @late: links do not carry anything yet */
+static void end_wait(struct rsm *rsm, bool late)
+{
+	struct rsm_paths *paths = rsm->paths;
+
+	paths->counts.waited_ms = rsm_now() - paths->since;
+	paths->counts.late += late;
+	tell_news(rsm);
+	show(paths);
+}
+
 /* What waits for links is said, whatever they are. */
 static void tell_waiting(struct rsm *rsm)
 {
-	struct rsm_paths *paths = rsm->paths;
-	struct counts *counts = &paths->counts;
-
-	if (!deadline(paths))
-		return;
-	counts->waited_ms = rsm_now() - paths->since;
-	counts->late += rsm_links_wait(rsm, is_news);
-	tell_news(rsm);
-	show(paths);
+	if (deadline(rsm->paths))
+		end_wait(rsm, rsm_links_wait(rsm, is_news));
 }
 
 /* @over: the sweep is, and what are not active now will not be by it. */
 static void look_at_links(struct rsm *rsm, bool over)
 {
 	struct rsm_paths *paths = rsm->paths;
+	bool late;
 
 	if (!deadline(paths))
 		return;
 	CL_PLOCK_EXCL_ACQUIRE(&rsm->osm->lock);
 	see_whether_forgotten(rsm);
-	if (over || rsm_now() >= deadline(paths) || !rsm_links_wait(rsm, is_news))
-		tell_waiting(rsm);
+	late = deadline(paths) && rsm_links_wait(rsm, is_news);
+	if (deadline(paths) && (over || !late || rsm_now() >= deadline(paths)))
+		end_wait(rsm, late);
 	CL_PLOCK_RELEASE(&rsm->osm->lock);
 }
 

@@ -6,7 +6,7 @@ does not; each queue pair has 30 messages a second, and tries again after two se
 
 import statistic
 from rc_flows import service_levels
-from test_sm_plugin import LINK, reroute, start_flows, told, wait_heard
+from test_sm_plugin import LINK, mesh, reroute, start_flows, told, wait_heard
 
 import bed as beds
 
@@ -19,12 +19,7 @@ def gaps(link_wait):
     """([ms without a message of who follows, each time that the cable is back], the same of who stays, the plugin's word)"""
     found = [], []
     with beds.Bed() as bed:
-        fabric = bed.fabric("mesh:3x2", opensm="-R lash -Q", repath=f"method auto\nlink_wait {link_wait}", memory=320,
-                            guests={"a": ["H1", "H2", "H3"], "b": ["H4", "H5", "H6"]})
-        for guest in fabric.guests:
-            guest.load_repath()
-        for host, hca in fabric.hosts.items():
-            fabric.place[host].wait_until(f'repath path sm dev {hca} | grep -q "state subscribed"', timeout=60)
+        fabric = mesh(bed, f"method auto\nlink_wait {link_wait}")
         old = service_levels(fabric)
         fabric.command(f"Unlink {LINK}")
         new = wait_heard(fabric, told(fabric)["signal"]["repath"])

@@ -16,7 +16,7 @@ from channel import CommandFailed
 from move import LONG
 from moves_traced import TRACE
 from rc_flows import service_levels
-from test_notice_heard import count
+from test_notice_heard import count, wait_subscribed
 from tracking import repath, user_qps
 from traffic import Pair
 
@@ -219,16 +219,23 @@ def loop(fabric, pairs, old, new):
     assert not total["move-lost"] and not total["move-failed"] and not total["move-no-way"], total
 
 
-def test(bed):
-    fabric = bed.fabric("mesh:3x2", opensm="-R lash -Q", repath="method auto", memory=320,
+def mesh(bed, options):
+    """The fabric with these options of the plugin; all of its hosts, in two guests, have subscribed."""
+    fabric = bed.fabric("mesh:3x2", opensm="-R lash -Q", repath=options, memory=320,
                         guests={"a": ["H1", "H2", "H3"], "b": ["H4", "H5", "H6"]})
     for guest in fabric.guests:
         guest.load_repath()
+    for host, hca in fabric.hosts.items():
+        wait_subscribed(fabric.place[host], [hca])
+    return fabric
+
+
+def test(bed):
+    fabric = mesh(bed, "method auto")
+    for guest in fabric.guests:
         guest.run(f"mount -t tracefs none {TRACE}; cd {TRACE}; echo 1 > events/repath/sm_report/enable; "
                   "echo 1 > events/repath/sm_paths/enable; echo 1 > events/repath/move/enable; "
                   "echo 1 > events/repath/qp/enable")
-    for host, hca in fabric.hosts.items():
-        fabric.place[host].wait_until(f'repath path sm dev {hca} | grep -q "state subscribed"', timeout=60)
     old = service_levels(fabric)
     fabric.command(f"Unlink {LINK}")
     status = told(fabric)

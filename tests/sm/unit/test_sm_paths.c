@@ -424,10 +424,9 @@ static void moved(void)
 	stop();
 }
 
-static unsigned long long routed(bool told)
+/* To be freed. */
+static char *status(void)
 {
-	const char *what = told ? "\"told\":" : "\"routings\":";
-	unsigned long long n;
 	char *text;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
@@ -435,6 +434,15 @@ static unsigned long long routed(bool told)
 	CHECK(out);
 	rsm_paths_part.status(&rsm, out);
 	fclose(out);
+	return text;
+}
+
+static unsigned long long routed(bool told)
+{
+	const char *what = told ? "\"told\":" : "\"routings\":";
+	unsigned long long n;
+	char *text = status();
+
 	CHECK(strstr(text, what));
 	n = strtoull(strstr(text, what) + strlen(what), NULL, 10);
 	free(text);
@@ -443,13 +451,8 @@ static unsigned long long routed(bool told)
 
 static void has_waited(unsigned long long waits, unsigned long long late, unsigned long long ms)
 {
-	char *text, expected[80];
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	char *text = status(), expected[80];
 
-	CHECK(out);
-	rsm_paths_part.status(&rsm, out);
-	fclose(out);
 	snprintf(expected, sizeof(expected), "\"waits\":%llu,\"late\":%llu,\"waited_ms\":%llu,", waits, late, ms);
 	CHECK(strstr(text, expected));
 	free(text);
